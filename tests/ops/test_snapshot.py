@@ -172,5 +172,5 @@ def test_a_directory_that_no_snapshot_wrote_is_refused(tmp_path):
     (path,) = files_in(tmp_path, "metadata.json")
     path.unlink()
     Dataset.range(5).save(str(path.parent))
-    with pytest.raises(SpecError, match="was not written by a snapshot"):
+    with pytest.raises(SpecError, match=r"was written by save\(\), not by snapshot\(\)"):
         list(dataset)

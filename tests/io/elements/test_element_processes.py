@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset
-from dataset.io.elements.locks import LockFile
+from dataset.io.files.locks import LockFile, holder_of
 
 WRITERS = {
     "save": "dataset.save(path)",
@@ -126,25 +126,20 @@ def test_two_processes_read_at_the_same_time(tmp_path):
 
 
 def test_a_lock_is_free_when_its_holder_is_dead(tmp_path):
-    path = str(tmp_path / "a.lock")
+    path = tmp_path / "a.lock"
     program = (
-        "import sys\nfrom dataset.io.elements.locks import LockFile\nlock = LockFile.take(sys.argv[1])\n"
-        "print(lock is not None, flush=True)\nsys.stdin.read()\nlock.release()"
+        "import sys\nfrom dataset.io.files.locks import LockFile\nlock = LockFile(sys.argv[1], create=True)\n"
+        "print('held', flush=True)\nsys.stdin.read()\nlock.release()"
     )
     holder = start(program, path)
-    assert holder.stdout.readline() == "True\n"
-    assert LockFile.take(path) is None
-    other = start(program, path)
-    assert other.stdout.readline() == "False\n"
-    other.communicate()
+    assert holder.stdout.readline() == "held\n"
+    assert holder_of(path) == f"process {holder.pid}"
+    with pytest.raises(BlockingIOError):
+        LockFile(path, create=True)
     kill(holder)
-    lock = LockFile.take(path)
-    assert lock is not None
-    assert LockFile.take(path) is None
+    lock = LockFile(path, create=True)
     lock.release()
-    lock.release()
-    assert not Path(path).exists()
-    assert LockFile.take(path, create=False) is None
+    assert not path.exists()
 
 
 def test_a_forked_child_neither_holds_nor_removes_what_its_parent_writes(tmp_path):

@@ -1,6 +1,7 @@
 """Tests of what element writers remove: only files that they have listed themselves."""
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -12,9 +13,9 @@ import pytest
 
 from dataset import DataLossError, Dataset, TFRecordDataset
 from dataset.io.elements.metadata import Metadata
-from dataset.io.elements.shard_dataset import SavedShardOperator
-from dataset.io.elements.write_session import RunWriter
+from dataset.io.elements.write_session import lock_path
 from dataset.io.tfrecord.writer import TFRecordWriter
+from dataset.plan.plain import state_from_json, state_to_json
 from support.interrupting import AtMoment
 from support.overlap import heed_interrupts
 
@@ -35,15 +36,15 @@ def tree(path):
 
 
 SHARD = f"{HEX}/00000000.tfrecord"
-LOCK = f"{HEX}.lock"
+LOCK = lock_path("", HEX).name
 LISTED = {LOCK: "process 1\n"}
 MINE = {
     "a folder": {f"{HEX}/notes.txt": "precious"},
     "a folder that looks like a run": {SHARD: "precious"},
     "an empty folder": {HEX: None},
     "a file": {HEX: "precious"},
-    "a folder and another file beside it": {SHARD: "precious", LOCK: "precious"},
-    "a folder and an empty file beside it": {SHARD: "precious", LOCK: ""},
+    "a folder and a file beside it without check digits": {SHARD: "precious", f"{HEX}.lock": "process 1\n"},
+    "a folder and a file beside it with other check digits": {SHARD: "precious", f"{HEX}.01234567.lock": "process 1"},
     "a folder of other files, with a lock file": {f"{HEX}/notes.txt": "precious", **LISTED},
     "a folder of folders, with a lock file": {f"{SHARD}/a": "precious", **LISTED},
     "a link": {"x/00000000.tfrecord": "precious", HEX: Path("x")},
@@ -84,8 +85,10 @@ def test_what_no_writer_listed_is_not_removed(mine, kind, tmp_path):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_what_a_dead_writer_listed_is_removed(kind, tmp_path):
     fill(tmp_path, dict.fromkeys((SHARD, f"{HEX}/00000001.tfrecord", f"{HEX}/123456789.tfrecord"), "") | LISTED)
-    fill(tmp_path, {f"{HEX[::-1]}.lock": "process 1\n"})  # the second writer died before it created its folder
-    fill(tmp_path, {f"{HEX[1:]}0.lock": ""})  # the third, before it wrote its number
+    fill(
+        tmp_path, {lock_path("", HEX[::-1]).name: "process 1\n"}
+    )  # the second writer died before it created its folder
+    fill(tmp_path, {lock_path("", f"{HEX[1:]}0").name: ""})  # the third, before it wrote its number
     WRITERS[kind](tmp_path)
     run = Metadata.read(tmp_path).run
     assert set(tree(tmp_path)) == {"metadata.json", run, f"{run}/00000000.tfrecord"}
@@ -95,7 +98,7 @@ def test_the_run_that_the_metadata_names_is_not_removed_though_it_is_listed(tmp_
     """The state after a writer was killed before the rename that replaces the file."""
     Dataset.range(5).save(tmp_path)
     run = Metadata.read(tmp_path).run
-    (tmp_path / f"{run}.lock").write_text("process 1\n")
+    lock_path(tmp_path, run).write_text("process 1\n")
     with pytest.raises(ValueError, match="bad"):
         Dataset.range(3).map(lambda x: int("bad")).save(tmp_path)
     assert list(Dataset.load(tmp_path)) == [0, 1, 2, 3, 4]
@@ -136,8 +139,9 @@ def test_a_checkpoint_that_names_a_path_is_of_no_use(tmp_path):
     with pytest.raises(ValueError, match="bad"):
         make(2).save(tmp_path / "saved", checkpoint_args=arguments)
     (checkpoint,) = (tmp_path / "checkpoints").iterdir()
-    (run,) = (path.name for path in (tmp_path / "saved").iterdir() if path.is_dir())
-    checkpoint.write_text(checkpoint.read_text().replace(run, "../x"))
+    state = state_from_json(json.loads(checkpoint.read_text()))
+    state["writer"]["run"] = "../x"
+    checkpoint.write_text(json.dumps(state_to_json(state)))
     make(None).save(tmp_path / "saved", checkpoint_args=arguments)
     assert list(Dataset.load(tmp_path / "saved")) == [0, 1, 2]
     assert tree(tmp_path / "x") == {"00000000.tfrecord": b"precious"}
@@ -201,50 +205,6 @@ def test_a_record_that_is_missing_or_there_twice_is_noticed(tmp_path):
             writer.write_all(changed)
         with pytest.raises(DataLossError, match="the file was exchanged"):
             list(Dataset.load(tmp_path))
-
-
-@pytest.fixture
-def _older(monkeypatch):
-    """Return records of an older format, which do not contain their position."""
-    monkeypatch.setattr(RunWriter, "next_record", lambda self, number: None)
-
-
-@pytest.mark.usefixtures("_older")
-def test_a_shard_of_an_older_version_that_was_exchanged_is_noticed_at_its_end(tmp_path):
-    shards = in_shards(0, tmp_path / "a")
-    assert list(Dataset.load(tmp_path / "a")) == [0, 1, 2, 3, 4, 5]
-    exchange(*shards)
-    with pytest.raises(DataLossError, match=r"the records of shard 0 are not those that were written: their checksum"):
-        list(Dataset.load(tmp_path / "a"))
-
-
-@pytest.mark.usefixtures("_older")
-@pytest.mark.parametrize("taken", range(6))
-def test_the_checksum_is_continued_where_a_state_is_loaded(taken, tmp_path):
-    records = Dataset.range(6).map(lambda x: np.full((1 << 16,), x))
-    records.save(tmp_path / "a")
-    records.map(lambda x: x * 2).save(tmp_path / "b")
-    iterator = iter(Dataset.load(tmp_path / "a"))
-    for _ in range(taken):
-        next(iterator)
-    saved = iterator.state_dict()
-    iterator.load_state_dict(saved)
-    assert len(list(iterator)) == 6 - taken
-    iterator.load_state_dict(saved)
-    (mine,), (other,) = shards_of(tmp_path / "a"), shards_of(tmp_path / "b")
-    mine.write_bytes(other.read_bytes())
-    with pytest.raises(DataLossError, match="their checksum is"):
-        list(iterator)
-
-
-def test_a_state_of_an_older_version_is_read_without_a_checksum(tmp_path):
-    Dataset.range(6).save(tmp_path)
-    source = Dataset.load(tmp_path).plan.reader
-    operator = SavedShardOperator(source)
-    operator.load({key: value for key, value in operator.state_at(2).items() if key != "crc"})
-    assert operator.pull(9).rows() == [2, 3, 4, 5]
-    assert operator.pull(1) is None
-    operator.close()
 
 
 def test_a_run_that_fails_after_the_metadata_names_it_stays(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ import pytest
 from dataset import DataLossError, Dataset, Options, RaggedTensor, SparseTensor, SpecError, StateError
 from dataset.io.elements import cache_dataset
 from dataset.io.elements.metadata import Metadata
-from dataset.io.elements.write_session import RunWriter
+from dataset.io.elements.write_session import RunWriter, lock_path
 from dataset.plan.fingerprints import step_digests
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
@@ -123,8 +123,7 @@ def test_what_a_dead_writer_left_is_removed_and_its_lock_is_free(path):
     run = Path(path, "0123456789abcdef")
     run.mkdir(parents=True)
     (run / "00000000.tfrecord").write_bytes(b"half")
-    Path(path, "0123456789abcdef.lock").write_text("process 1\n")
-    Path(path, "filling.lock").write_text("process 1\n")
+    lock_path(path, "0123456789abcdef").write_text("process 1\n")
     Path(path, "notes.txt").write_text("mine")
     assert list(Dataset.range(2).cache(path)) == [0, 1]
     assert not run.exists()
@@ -433,7 +432,7 @@ def test_an_abandoned_rebuild_keeps_the_old_cache(path):
 
 def test_a_saved_dataset_is_not_read_as_a_cache(path):
     Dataset.range(3).save(path)
-    with pytest.raises(SpecError, match=r"was written by save\(\)"):
+    with pytest.raises(SpecError, match=r"was written by save\(\), not by cache\(\)"):
         list(Dataset.range(3).cache(path))
 
 

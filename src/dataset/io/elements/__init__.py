@@ -5,8 +5,9 @@ A directory contains one dataset. Its format, version 1::
     <directory>/
       metadata.json            the description; renamed into place last, so a directory that has it is complete
       <run>/00000000.tfrecord  the shards, each a TFRecord file, plain or compressed; <run> is 16 hexadecimal digits
-      <run>.lock               exists while a process writes or removes that run; locked, so that a dead writer can be
-                               detected. Only runs with a lock file are removed; other directories may be the user's
+      <run>.<digits>.lock      exists while a process writes or removes that run; locked, so that a dead writer can be
+                               detected. Only runs with a lock file are removed; other directories may be the user's.
+                               The digits follow from the run, so that a file of the user is not taken for a lock file
 
 ``metadata.json`` is an object with ``format`` ("dataset elements"), ``version``, ``run``, ``structure`` (a skeleton,
 see plan/skeleton.py) and ``components`` (the specs), both null if there was no element to derive them from,
@@ -24,6 +25,7 @@ The input is not trusted: every number is compared with the available bytes befo
 objects contain only ``bytes``, and file names are derived from numbers. Nothing that is read is executed. Damage raises
 ``DataLossError`` with file, offset and record.
 
-codec.py and decoding.py convert columns to records and back; metadata.py, locks.py and write_session.py handle the
-directory; the files with ``dataset`` in their names are the ops.
+codec.py and decoding.py convert columns to records and back; metadata.py and write_session.py handle the directory.
+dataset_writer.py and shard_dataset.py are the writer and the reader of all ops. stored_dataset.py is the store of
+``cache(filename)`` and ``snapshot``.
 """

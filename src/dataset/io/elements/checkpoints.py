@@ -1,7 +1,7 @@
 """Checkpoints of save(): the state of its iteration and its files, so that an interrupted save can continue.
 
 A checkpoint is a JSON file that is written atomically. It contains the name of the run, the valid size of each shard's
-file, and the operators' saved state. It can be used as long as the directory of that run exists.
+file, and the state of the iteration. It can be used as long as the directory of that run exists.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ import contextlib
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dataset.errors import DataLossError, StateError
+from dataset.io.elements.write_session import RunGoneError
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import local_folder, path_string
 from dataset.plan.checks import require_int
-from dataset.plan.plain import from_json, to_json
+from dataset.plan.plain import state_from_json, state_to_json
 
 __all__ = ["Checkpoints"]
 
-FORMAT = "dataset save checkpoint, version 1"
 _KEYS = frozenset({"directory", "max_to_keep", "checkpoint_name", "checkpoint_interval"})
 
 DEFAULT_INTERVAL_BYTES = 1 << 24
 """Bytes of elements between two checkpoints if no interval is given."""
+
+Writer = TypeVar("Writer")
 
 
 class Checkpoints:
@@ -33,7 +36,7 @@ class Checkpoints:
 
     Args:
         arguments: the user's ``checkpoint_args``.
-        about: identifies the save as plain data: the path, the plan's fingerprint and the like.
+        about: identifies the files as plain data: their path and compression.
 
     Raises:
         TypeError: a key is missing or unknown, or a value has the wrong type.
@@ -43,8 +46,7 @@ class Checkpoints:
     def __init__(self, arguments: Any, about: dict[str, Any]) -> None:
         if not isinstance(arguments, dict):
             raise TypeError(f"save(): checkpoint_args must be a dict, got {arguments!r:.100}")
-        unknown, missing = set(arguments) - _KEYS, {"directory", "max_to_keep"} - set(arguments)
-        if unknown or missing:
+        if not {"directory", "max_to_keep"} <= set(arguments) <= _KEYS:
             raise TypeError(
                 "save(): checkpoint_args needs directory and max_to_keep, and takes checkpoint_name and "
                 f"checkpoint_interval (a number of elements); got {sorted(map(str, arguments))}"
@@ -65,15 +67,15 @@ class Checkpoints:
         self._since += nbytes if self.interval is None else elements
         return self._since >= (DEFAULT_INTERVAL_BYTES if self.interval is None else self.interval)
 
-    def room(self) -> int | None:
-        """Return the number of elements until the next checkpoint is due; None if bytes are counted."""
-        return None if self.interval is None else max(1, self.interval - self._since)
+    def limited(self, step: int) -> int:
+        """Return the number of elements to write next: ``step``, or fewer if a checkpoint is due before."""
+        return step if self.interval is None else max(1, min(step, self.interval - self._since))
 
-    def write(self, count: int, state: dict[str, Any]) -> None:
+    def write(self, count: int, writer: dict[str, Any], iteration: dict[str, Any]) -> None:
         """Write the checkpoint after ``count`` elements, and remove old ones beyond ``max_to_keep``."""
         self._since = 0
         self.directory.mkdir(parents=True, exist_ok=True)
-        content = {"format": FORMAT, "about": self._about, "state": to_json(state)}
+        content = state_to_json({"about": self._about, "writer": writer, "iteration": iteration})
         before = self._all()[-1:]
         with AtomicFile(
             str(self.directory / f"{self.name}-{count}.json"), like=str(before[0]) if before else None
@@ -82,8 +84,11 @@ class Checkpoints:
         for old in self._all()[: -self.max_to_keep] if self.max_to_keep else []:
             old.unlink(missing_ok=True)
 
-    def latest(self) -> dict[str, Any] | None:
-        """Return the state of the latest checkpoint; None if there is none.
+    def resume(self, reopened: Callable[[dict[str, Any]], Writer]) -> tuple[Writer, dict[str, Any]] | None:
+        """Return the writer and the state of the iteration at the latest checkpoint; None if there is none.
+
+        Args:
+            reopened: returns the writer from its part of the checkpoint.
 
         Raises:
             StateError: the checkpoint belongs to another save.
@@ -92,24 +97,23 @@ class Checkpoints:
         files = self._all()
         if not files:
             return None
-        path = files[-1]
+        path = str(files[-1])
         try:
-            content = json.loads(path.read_bytes())
-            about = content["about"]
-            state: dict[str, Any] = dict(from_json(content["state"]))
-            known = content["format"] == FORMAT
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            state = state_from_json(json.loads(files[-1].read_bytes()))
+            about, iteration = state["about"], state["iteration"]
+            if about == self._about:
+                return reopened(state["writer"]), iteration
+        except RunGoneError:  # the files were removed, so everything has to be written again
+            self.remove()
+            return None
+        except (ValueError, TypeError, KeyError, RecursionError, StateError) as error:
             raise DataLossError(
-                f"this is not a valid checkpoint: {error!r:.200}", path=str(path), offset=0, record=0
+                f"this is not a valid checkpoint: {error!r:.200}", path=path, offset=0, record=0
             ) from None
-        if not known:
-            raise DataLossError(f"its format is not {FORMAT!r}", path=str(path), offset=0, record=0)
-        if about != self._about:
-            raise StateError(
-                f"save(): the checkpoint {str(path)!r} belongs to another pipeline, path or compression: {about!r}, "
-                f"expected {self._about!r}; use another directory, or delete the checkpoint"
-            )
-        return state
+        raise StateError(
+            f"save(): the checkpoint {path!r} belongs to another path or compression: {about!r}, expected "
+            f"{self._about!r}; use another directory, or delete the checkpoint"
+        )
 
     def remove(self) -> None:
         """Remove all checkpoints, when the save is complete."""
@@ -119,7 +123,7 @@ class Checkpoints:
 
     def _all(self) -> list[Path]:
         """Return the files of all checkpoints, oldest first."""
-        pattern = re.compile(rf"{re.escape(self.name)}-(\d+)\.json")
+        pattern = re.compile(rf"{re.escape(self.name)}-(\d{{1,20}})\.json")
         found = {}
         if self.directory.is_dir():
             for file in self.directory.iterdir():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from dataset.errors import SpecError
 from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS, column_kind, encode
 from dataset.io.elements.dataset_shards import ShardNumbers
 from dataset.io.elements.decoding import decode
-from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.write_session import RunWriter
 from dataset.ops.cache.caching import RefusedElementError
+from dataset.plan.node import Node, spec_is_static
 from dataset.plan.skeleton import skeleton_of, spec_from_plain, spec_to_plain
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
@@ -22,23 +23,13 @@ from dataset.runtime.chunks.chunk import Chunk
 _WAITING_BYTES_MAX = 1 << 26  # total of all shards; beyond it, small records are written, too
 
 
+@dataclass
 class _Waiting:
     """Buffer of elements of one shard that do not fill a record yet."""
 
-    def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
-        self.length = 0
-        self.nbytes = 0
-
-    def add(self, chunk: Chunk, nbytes: int) -> None:
-        self.chunks.append(chunk)
-        self.length += chunk.length
-        self.nbytes += nbytes
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether another element of that size would not fit into the record."""
-        return self.nbytes * (self.length + 1) > RECORD_BYTES * self.length or self.length >= RECORD_ELEMENTS
+    chunks: list[Chunk] = field(default_factory=list)
+    length: int = 0
+    nbytes: int = 0
 
 
 class ElementsWriter:
@@ -46,20 +37,29 @@ class ElementsWriter:
 
     Args:
         run: the run to write to; not shared.
+        spec: the spec of the elements if it is known statically; otherwise None.
         shards: returns the shard numbers of elements; None for a single shard.
+        place: the result of ``place`` in an earlier process, if ``run`` continues its run.
     """
 
-    def __init__(self, run: RunWriter, shards: ShardNumbers | None = None) -> None:
+    def __init__(
+        self, run: RunWriter, spec: Any, shards: ShardNumbers | None = None, place: dict[str, Any] | None = None
+    ) -> None:
         self.run = run
+        self._spec = spec
         self._shards = shards
         self._structure: Structure | None = None
-        self._kinds: list[tuple[Any, ...]] = []
+        self._kinds: list[Any] = []
         self._components: list[ComponentSpec] | None = None
-        self._skeleton: Any = None  # the skeleton of the elements written by an earlier process
+        self._skeleton: Any = None
         self._waiting: dict[int, _Waiting] = {}
         self._waiting_bytes = 0
         self.count = 0  # accepted elements
         self.refused = 0
+        if place is not None:
+            self.count, self._skeleton = int(place["count"]), place["structure"]
+            if place["components"] is not None:
+                self._components = list(map(spec_from_plain, place["components"]))
 
     def add(self, chunk: Chunk) -> None:
         """Add elements. Their arrays must not be modified afterwards.
@@ -75,54 +75,37 @@ class ElementsWriter:
             raise
 
     def _add(self, chunk: Chunk) -> None:
-        if not self._fits(chunk):
-            for index in range(chunk.length if chunk.length > 1 else 0):
-                if not self._fits(chunk.slice(index, index + 1)):
-                    self._add_fitting(chunk.slice(0, index), index)
-                    chunk = chunk.slice(index, index + 1)
-                    raise RefusedElementError(index, self._refusal(chunk))
-            if chunk.length == 1:
-                raise RefusedElementError(0, self._refusal(chunk))
-            for index in range(chunk.length):  # each fits alone but not all together, such as scalars and vectors
-                self._add_fitting(chunk.slice(index, index + 1), index)
+        if self._refusal(chunk) is None:
+            self._add_fitting(chunk, 0)
             return
-        self._add_fitting(chunk, 0)
+        for index in range(chunk.length):  # each may fit alone but not all together, such as scalars and vectors
+            one = chunk.slice(index, index + 1)
+            if (refusal := self._refusal(one)) is not None:
+                raise RefusedElementError(index, refusal)
+            self._add_fitting(one, index)
 
-    def _fits(self, chunk: Chunk) -> bool:
-        """Return whether all elements can be written and match the earlier ones. The first elements define the kind."""
-        try:
-            kinds = [column_kind(column) for column in chunk.columns()]
-        except TypeError:
-            return False
-        if None in kinds:
-            return False
-        if self._structure is None:
-            self._structure, self._kinds = chunk.structure, kinds  # type: ignore[assignment]  # just tested
-            return True
-        same = chunk.structure is self._structure or chunk.structure == self._structure
-        return same and kinds == self._kinds
-
-    def _refusal(self, chunk: Chunk) -> Exception:
-        """Return the reason why one element cannot be written."""
+    def _refusal(self, chunk: Chunk) -> Exception | None:
+        """Return why the elements cannot be written together; None if they can. The first ones define the kinds."""
+        names, kinds = chunk.structure.component_name, []
         for index, column in enumerate(chunk.columns()):
             try:
-                column_kind(column)
+                kinds.append(column_kind(column))
             except TypeError as error:
-                return TypeError(f"{chunk.structure.component_name(index)}: {error}")
-        assert self._structure is not None
-        if chunk.structure != self._structure:
+                return TypeError(f"{names(index)}: {error}")
+        if self._structure is None and None not in kinds:
+            self._structure, self._kinds, self._skeleton = chunk.structure, kinds, skeleton_of(chunk.structure)
+        if chunk.structure is not self._structure and chunk.structure != self._structure:
             return SpecError(
                 f"all elements that are written must have the same structure, got {chunk.structure!r} after "
                 f"{self._structure!r}"
             )
-        for index, (column, kind) in enumerate(zip(chunk.columns(), self._kinds, strict=True)):
-            if column_kind(column) != kind:
-                name = chunk.structure.component_name(index)
+        for index, (found, kind) in enumerate(zip(kinds, self._kinds, strict=True)):
+            if found != kind:
                 return SpecError(
-                    f"all elements that are written must have the same kind and dtype, got "
-                    f"{_shown(column_kind(column))} for {name} after {_shown(kind)}; convert it in map()"
+                    f"all elements that are written must have the same kind and dtype, got {_shown(found)} for "
+                    f"{names(index)} after {_shown(kind)}; convert it in map()"
                 )
-        raise AssertionError("an element that fits")
+        return None
 
     def _add_fitting(self, chunk: Chunk, before: int) -> None:
         """Add elements that can be written; ``before`` elements of their chunk precede them."""
@@ -145,38 +128,32 @@ class ElementsWriter:
             self._put(number, chunk.take(np.flatnonzero(found == number)))
 
     def _put(self, number: int, chunk: Chunk) -> None:
-        waiting = self._waiting.get(number)
-        if waiting is None:
-            waiting = self._waiting[number] = _Waiting()
+        waiting = self._waiting.setdefault(number, _Waiting())
         nbytes = chunk.nbytes
-        waiting.add(chunk, nbytes)
+        waiting.chunks.append(chunk)
+        waiting.length += chunk.length
+        waiting.nbytes += nbytes
         self._waiting_bytes += nbytes
-        if waiting.is_full:
-            self._write(number, waiting, everything=False)
+        if waiting.nbytes * (waiting.length + 1) > RECORD_BYTES * waiting.length or waiting.length >= RECORD_ELEMENTS:
+            self._write(number)  # another element of that size would not fit
         elif self._waiting_bytes > _WAITING_BYTES_MAX:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Write all buffered elements."""
-        for number, waiting in self._waiting.items():
-            if waiting.chunks:
-                self._write(number, waiting, everything=True)
+        for number in list(self._waiting):
+            self._write(number)
 
-    def _write(self, number: int, waiting: _Waiting, *, everything: bool) -> None:
-        """Write the full records, or all."""
+    def _write(self, number: int) -> None:
+        """Write the buffered elements of a shard, in records of about the same size."""
+        waiting = self._waiting.pop(number)
         chunk = Chunk.concatenate(waiting.chunks)
         self._waiting_bytes -= waiting.nbytes
         per_record = max(1, min(RECORD_ELEMENTS, RECORD_BYTES * chunk.length // max(waiting.nbytes, 1)))
-        start = 0
-        while start + (1 if everything else per_record) <= chunk.length:
-            stop = min(start + per_record, chunk.length)
+        records = -(-chunk.length // per_record)
+        for record in range(records):
+            start, stop = (chunk.length * place // records for place in (record, record + 1))
             self._write_record(number, chunk.slice(start, stop))
-            start = stop
-        rest_bytes = waiting.nbytes * (chunk.length - start) // chunk.length
-        self._waiting[number] = rest = _Waiting()
-        if start < chunk.length:
-            rest.add(chunk.slice(start, chunk.length), rest_bytes)
-            self._waiting_bytes += rest_bytes
 
     def _write_record(self, number: int, chunk: Chunk) -> None:
         columns = chunk.columns()
@@ -197,47 +174,28 @@ class ElementsWriter:
                 raise SpecError(f"elements have {found!r}, but those written before have {self._components!r}")
             self._components = [spec for spec in joined if spec is not None]
 
-    def finish(
-        self, spec: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
-    ) -> Metadata | None:
+    def publish(self, about: dict[str, Any], *, replace: bool = True) -> None:
         """Write the buffered elements, and make the run the content of its directory.
 
         Args:
-            spec: the spec of the elements if it is known statically; otherwise None.
             about: plain data for the metadata.
-            may_replace: see RunWriter.finish.
+            replace: see RunWriter.publish.
         """
-        self.flush()
-        skeleton, components = self._found_skeleton(), self._components
-        if spec is not None:
-            structure, declared = flatten_spec(spec)
+        self._flush()
+        skeleton, components = self._skeleton, self._components
+        if self._spec is not None:
+            structure, declared = flatten_spec(self._spec)
             skeleton, components = skeleton_of(structure), list(declared)
-        found = None if components is None else tuple(components)
-        return self.run.finish(skeleton, found, about, may_replace=may_replace)
-
-    def _found_skeleton(self) -> Any:
-        return self._skeleton if self._structure is None else skeleton_of(self._structure)
+        self.run.publish(skeleton, None if components is None else tuple(components), about, replace=replace)
 
     def place(self) -> dict[str, Any]:
-        """Write the buffered elements; return plain data from which ``go_to`` continues."""
-        self.flush()
+        """Write the buffered elements; return plain data from which a later process continues."""
+        self._flush()
         components = None if self._components is None else [spec_to_plain(spec) for spec in self._components]
-        return {
-            "run": self.run.place(),
-            "count": self.count,
-            "structure": self._found_skeleton(),
-            "components": components,
-        }
-
-    def go_to(self, place: dict[str, Any]) -> None:
-        """Continue after ``place``; the run has been opened there."""
-        self.count = int(place["count"])
-        self._skeleton = place["structure"]
-        if place["components"] is not None:
-            self._components = list(map(spec_from_plain, place["components"]))
+        return {**self.run.place(), "count": self.count, "structure": self._skeleton, "components": components}
 
     def discard(self) -> None:
-        """Remove the run."""
+        """Remove the run, unless it was published."""
         self._waiting = {}
         self.run.discard()
 
@@ -247,3 +205,20 @@ def _shown(kind: tuple[Any, ...] | None) -> str:
     words = [] if kind is None else [part for part in kind if isinstance(part, tuple | np.dtype | str)]
     shown = [_shown(part) if isinstance(part, tuple) else "bytes" if part == BYTES else str(part) for part in words]
     return " ".join(shown[1:] if words and words[0] == "tensor" else shown)
+
+
+def static_spec(op: str, plan: Node) -> Any:
+    """Return the spec of a plan if it is known without running user code, else None.
+
+    Raises:
+        TypeError: elements of this spec cannot be written.
+    """
+    if not spec_is_static(plan):
+        return None
+    structure, components = flatten_spec(plan.element_spec)
+    for index, component in enumerate(components):
+        try:
+            spec_to_plain(component)
+        except TypeError as error:
+            raise TypeError(f"{op}(): {structure.component_name(index)}: {error}") from None
+    return plan.element_spec

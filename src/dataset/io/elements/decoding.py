@@ -34,7 +34,7 @@ def decode(
     Args:
         record: the bytes; arrays of numbers become read-only views of them.
         count: the expected number of columns.
-        place: the expected place of the record, see ``encode``. Records of older versions do not contain it.
+        place: the expected place of the record, see ``encode``; None if it is not checked.
 
     Raises:
         DamagedRecordError: the bytes are not a record with this number of columns.
@@ -53,7 +53,7 @@ def decode(
 
 
 def _check_place(found: Any, expected: Sequence[str | int] | None) -> None:
-    if found is None or expected is None or found == list(expected):
+    if expected is None or found == list(expected):
         return
     run, file, number = expected
     raise DamagedRecordError(

@@ -1,7 +1,8 @@
-"""Source node of load(path), which reads the elements that save() wrote; snapshot() shares the reading of shards."""
+"""Source node of load(path), which reads the elements that save() wrote; snapshot() shares it."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 from dataset.errors import SpecError
 from dataset.io.elements.codec import column_kind
-from dataset.io.elements.metadata import Metadata, compression_of_elements, wait_for_metadata
+from dataset.io.elements.metadata import Metadata, compression_of_elements
 from dataset.io.elements.shard_dataset import SavedElements
 from dataset.io.files.opening import local_folder
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
@@ -20,13 +21,15 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import dataset_of, is_dataset
 from dataset.plan.node import Node, holds_user_code
 from dataset.plan.origin import function_name
-from dataset.plan.spec import ComponentSpec, DatasetSpec, TensorSpec, flatten_spec
+from dataset.plan.spec import ComponentSpec, DatasetSpec, TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.state.held_elements import Elements
+
+_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +71,11 @@ class Load(Node, reads_files=True):
 
     def label(self) -> str:
         reader = "" if self.reader_func is None else f", reader_func={function_name(self.reader_func)}"
-        return f"load({Path(self.saved.path).name!r}{reader})"
+        return f"{self.op}({Path(self.saved.path).name!r}{reader})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return lower_reader(context, self.reader, self.saved, self.reader_func, self)
+        source: Operator = context(self.reader)
+        return source if self.reader_func is None else LoadOperator(source, self.saved, self)
 
 
 class LoadOperator(UnaryOperator):
@@ -113,14 +117,6 @@ def _is_of(column: Column, spec: ComponentSpec) -> bool:
     return kind == dense if isinstance(spec, TensorSpec) else kind is not None and kind[1] == dense
 
 
-def lower_reader(
-    context: ExecutionContext, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
-) -> Operator:
-    """Return the operator of a plan from ``reader_plan``."""
-    source: Operator = context(reader)
-    return source if reader_func is None else LoadOperator(source, saved, node)
-
-
 def _itself(dataset: Any) -> Any:
     return dataset
 
@@ -150,24 +146,32 @@ def load(
     if reader_func is not None:
         require_callable("load", "reader_func", reader_func)
     named = compression_of_elements("load", compression)
-    if require_bool("load", "wait", wait):
-        metadata = wait_for_metadata(name)
-    else:
-        try:
-            metadata = Metadata.read(name)
-        except FileNotFoundError as error:
-            error.add_note("load(): nothing was saved there, or saving has not finished; wait=True waits until it has")
-            raise
+    metadata = _metadata(name, require_bool("load", "wait", wait))
     if compression not in {None, "AUTO"} and named != metadata.compression:
         raise ValueError(
             f"load(): compression is {compression!r}, but {name!r} was saved with {metadata.compression or None!r}; "
             "omit the argument, it is read from the metadata"
         )
-    saved = SavedElements(name, metadata, spec_for("load", name, metadata, element_spec))
+    saved = SavedElements(name, metadata, _spec(name, metadata, element_spec))
     return Load(saved, reader_plan("load", saved, reader_func), reader_func)
 
 
-def spec_for(op: str, path: str, metadata: Metadata, given: Any) -> Any:
+def _metadata(path: str, wait: bool) -> Metadata:
+    """Return the metadata. Network file systems do not notify about new files, so waiting polls twice a second."""
+    never = threading.Event()  # an interrupt ends the wait immediately
+    while True:
+        try:
+            return Metadata.read(path)
+        except FileNotFoundError as error:
+            if not wait:
+                error.add_note(
+                    "load(): nothing was saved there, or saving has not finished; wait=True waits until it has"
+                )
+                raise
+        never.wait(_POLL_SECONDS)
+
+
+def _spec(path: str, metadata: Metadata, given: Any) -> Any:
     """Return the spec of saved elements: the given one if they match it, or that of the metadata.
 
     Returns:
@@ -178,16 +182,15 @@ def spec_for(op: str, path: str, metadata: Metadata, given: Any) -> Any:
         TypeError: the given spec is not a spec.
     """
     if given is not None:
-        flatten_spec(given)
         if misfit := metadata.misfit(given):
-            raise SpecError(f"{op}(): the elements in {path!r} do not match: element_spec has {misfit}")
+            raise SpecError(f"load(): the elements in {path!r} do not match: element_spec has {misfit}")
         return given
     structure = metadata.structure()
     if metadata.components is None:
         return None
     if structure is None:
         raise SpecError(
-            f"{op}(): the elements in {path!r} are instances of user-defined classes, which are not stored in files; "
+            f"load(): the elements in {path!r} are instances of user-defined classes, which are not stored in files; "
             f"pass element_spec, an instance that holds {', '.join(map(repr, metadata.components))}"
         )
     return structure.unflatten(list(metadata.components))

@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
-import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,17 +19,8 @@ from dataset.plan.skeleton import fits, names_classes, spec_from_plain, spec_to_
 from dataset.plan.spec import ComponentSpec, flatten_spec
 from dataset.plan.structure import Structure
 
-__all__ = [
-    "Metadata",
-    "ShardRecord",
-    "compression_of_elements",
-    "is_run",
-    "is_shard_name",
-    "new_run",
-    "run_path",
-    "shard_name",
-]
-__all__ += ["wait_for_metadata"]
+__all__ = ["FILE_NAME", "Metadata", "ShardRecord", "compression_of_elements", "is_run", "is_shard_name", "run_path"]
+__all__ += ["shard_name"]
 
 FORMAT = "dataset elements"
 VERSION = 1
@@ -39,8 +28,6 @@ FILE_NAME = "metadata.json"
 _RUN = re.compile(r"[0-9a-f]{16}")
 _SHARD = re.compile(r"[0-9]{8,}\.tfrecord")
 _SIZE_MAX = 1 << 30  # of the file; real ones are much smaller
-
-_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -51,6 +38,11 @@ class ShardRecord:
     records: int
     elements: int
     crc: int
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if type(value) is not int or value < 0:
+                raise ValueError(f"not a valid number: {value!r:.50}")
 
 
 @dataclass(frozen=True)
@@ -102,10 +94,12 @@ class Metadata:
         if self.components is None:
             return ""
         if not fits(self.skeleton, structure):
-            return f"the structure {structure!r}, but the file has {_shown(self.skeleton)}"
-        for index, (mine, theirs) in enumerate(zip(self.components, expected, strict=True)):
-            if not theirs.is_compatible_with(mine):
-                return f"{theirs!r} for {structure.component_name(index)}, but the file has {mine!r}"
+            known = structure_named(self.skeleton)
+            shown = json.dumps(self.skeleton) if known is None else repr(known)
+            return f"the structure {structure!r}, but the file has {shown}"
+        for index, (component, theirs) in enumerate(zip(self.components, expected, strict=True)):
+            if not theirs.is_compatible_with(component):
+                return f"{theirs!r} for {structure.component_name(index)}, but the file has {component!r}"
         return ""
 
     def write(self, path: str) -> None:
@@ -141,29 +135,30 @@ class Metadata:
         with Path(name).open("rb") as file:  # the size is bounded because read() allocates it
             content = file.read(min(os.fstat(file.fileno()).st_size, _SIZE_MAX))
         try:
-            data = json.loads(content)
-            _check(data)
-            return cls._parsed(data)
-        except _VersionError as error:
-            raise ValueError(f"{name}: {error}") from None
+            plain = json.loads(content)
+            if type(plain) is not dict or plain.get("format") != FORMAT:
+                raise ValueError(f"its format is not {FORMAT!r}")  # noqa: TRY301
+            if plain.get("version") == VERSION:
+                return cls._parsed(plain)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise DataLossError(
                 f"this is not a valid metadata file of elements: {error!r:.300}", path=name, offset=0, record=0
             ) from None
+        raise ValueError(
+            f"{name}: the format has version {plain.get('version')!r:.50}, but this library reads version {VERSION}"
+        )
 
     @classmethod
-    def _parsed(cls, data: dict[str, Any]) -> Self:
-        components = data["components"]
-        shards = tuple(
-            ShardRecord(*(_count(one[key]) for key in ("file", "records", "elements", "crc"))) for one in data["shards"]
-        )
-        about = from_json(data["about"])
+    def _parsed(cls, plain: dict[str, Any]) -> Self:
+        if plain.pop("digest", None) != _digest(plain):
+            raise ValueError("its content does not match its digest")
+        components, about = plain["components"], from_json(plain["about"])
         read = cls(
-            run=data["run"],
-            skeleton=data["structure"],
+            run=plain["run"],
+            skeleton=plain["structure"],
             components=None if components is None else tuple(map(spec_from_plain, components)),
-            compression=compression_name(data["compression"]),
-            shards=shards,
+            compression=compression_name(plain["compression"]),
+            shards=tuple(ShardRecord(**shard) for shard in plain["shards"]),
             about=about if type(about) is dict else {},
         )
         if not is_run(read.run):
@@ -171,31 +166,9 @@ class Metadata:
         structure = read.structure()
         if structure is not None and structure.num_components != len(components):
             raise ValueError(f"{len(components)} components do not match the structure {structure!r}")
-        if read.elements != data["elements"] or (read.elements and read.components is None):
+        if read.elements != plain["elements"] or (read.elements and read.components is None):
             raise ValueError("the numbers of elements are inconsistent")
         return read
-
-
-class _VersionError(Exception):
-    pass
-
-
-def _check(data: Any) -> None:
-    if type(data) is not dict or data.get("format") != FORMAT:
-        raise ValueError(f"its format is not {FORMAT!r}")
-    if data.get("version") != VERSION:
-        raise _VersionError(
-            f"the format has version {data.get('version')!r:.50}, but this library reads version {VERSION}"
-        )
-    stored = data.pop("digest", None)
-    if stored != _digest(data):
-        raise ValueError("its content does not match its digest")
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"not a valid number: {value!r:.50}")
-    return value
 
 
 def _digest(plain: dict[str, Any]) -> str:
@@ -203,19 +176,9 @@ def _digest(plain: dict[str, Any]) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _shown(skeleton: Any) -> str:
-    structure = structure_named(skeleton)
-    return repr(structure) if structure is not None else json.dumps(skeleton)
-
-
 def is_run(name: Any) -> bool:
     """Return whether this is a valid name of a run, which is never a path."""
     return type(name) is str and _RUN.fullmatch(name) is not None
-
-
-def new_run() -> str:
-    """Return a unique name for a run."""
-    return secrets.token_hex(8)
 
 
 def run_path(path: str, run: str) -> Path:
@@ -247,17 +210,3 @@ def compression_of_elements(op: str, compression: str | None) -> str:
         raise ValueError(
             f'{op}(): compression must be None, "AUTO" (which means None), "GZIP" or "ZLIB", got {compression!r:.100}'
         ) from None
-
-
-def wait_for_metadata(path: str) -> Metadata:
-    """Wait until the directory is complete, and return its metadata.
-
-    Network file systems do not notify about new files, so this polls twice a second. An interrupt ends the wait
-    immediately.
-    """
-    never = threading.Event()
-    while True:
-        try:
-            return Metadata.read(path)
-        except FileNotFoundError:
-            never.wait(_POLL_SECONDS)

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dataset.errors import SpecError
-from dataset.io.elements.dataset_shards import ShardNumbers, by_function, in_turn
-from dataset.io.elements.dataset_writer import ElementsWriter
-from dataset.io.elements.load_dataset import lower_reader, reader_plan
-from dataset.io.elements.metadata import Metadata, compression_of_elements
-from dataset.io.elements.save_dataset import static_spec
-from dataset.io.elements.shard_dataset import SavedElements
-from dataset.io.elements.write_session import RunWriter, remove_leftovers
+from dataset.io.elements.dataset_shards import by_function, in_turn
+from dataset.io.elements.metadata import compression_of_elements
+from dataset.io.elements.stored_dataset import DirectoryStore
 from dataset.io.files.opening import local_folder
-from dataset.ops.cache.caching import CacheEntry, lower_keeping
+from dataset.ops.cache.caching import lower_keeping
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH
 from dataset.plan.checks import require_callable
 from dataset.plan.fingerprints.content import Content
 from dataset.plan.fingerprints.fingerprint import content_fingerprint
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
-from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
-from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.state.held_elements import Elements
 
 SHARDS = DEFAULT_CYCLE_LENGTH
 """Number of shards without a shard_func. Writing and reading in turn restores the original order."""
@@ -79,80 +70,15 @@ class Snapshot(UnaryNode, reads_files=True):
         return lower_keeping(context, self, SnapshotDirectory(self))
 
 
-@dataclass(frozen=True, eq=False)
-class _SnapshotReader(Node, reads_files=True):
-    """Source node that reads a finished snapshot."""
-
-    op: ClassVar[str] = "snapshot"
-    snapshot: Snapshot = field(repr=False)
-    saved: SavedElements = field(repr=False)
-    reader: Node = field(repr=False)
-
-    def lower(self, context: ExecutionContext) -> Operator:
-        return lower_reader(context, self.reader, self.saved, self.snapshot.reader_func, self.snapshot)
-
-
-class SnapshotDirectory:
-    """Directory of one pipeline's snapshot, as seen by one iteration."""
+class SnapshotDirectory(DirectoryStore):
+    """Directory of a snapshot."""
 
     in_order: ClassVar[bool] = False
 
     def __init__(self, node: Snapshot) -> None:
-        self.node = node
-
-    def finished(self) -> CacheEntry | None:
-        path = self.node.directory
-        try:
-            metadata = Metadata.read(path)
-        except FileNotFoundError:
-            return None
-        start = metadata.about.get("start")
-        if not isinstance(start, dict):
-            raise SpecError(
-                f"{self.node.location()}: {path!r} was not written by a snapshot; delete it, or use another path"
-            )
-        remove_leftovers(path)
-        if not metadata.elements:
-            return CacheEntry(start, Elements(Chunk(LEAF, 0, [[]])), None)
-        saved = SavedElements(path, metadata, metadata.spec_or(lambda: self.node.element_spec))
-        reader = _SnapshotReader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func))
-        return CacheEntry(start, reader, None, identity=saved.identity)
-
-    def begin(self, start: State, count: int) -> SnapshotFilling:  # noqa: ARG002  # files grow
-        os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # keeps the name as the user wrote it
-        return SnapshotFilling(self.node, start)
-
-
-class SnapshotFilling:
-    """Run that is being written. Several may be written at once; the first one to finish is kept."""
-
-    def __init__(self, node: Snapshot, start: State) -> None:
-        self.node = node
-        self._start = start
-        self._spec = static_spec("snapshot", node.source)
-        self._writer = ElementsWriter(RunWriter(node.directory, node.compression or ""), self._shards())
-
-    def _shards(self) -> ShardNumbers:
-        if self.node.shard_func is None:
-            return in_turn(SHARDS)
-        return by_function(self.node.shard_func, "snapshot", lambda error, at: with_location(error, self.node, at))
-
-    def add(self, chunk: Chunk) -> None:
-        self._writer.add(chunk)
-
-    def finish(self, failures: int) -> None:
-        """Keep the run, unless elements failed; in that case the next run tries again, as in tf.data."""
-        if failures or self._writer.refused:
-            self._writer.discard()
-            return
-        self._writer.finish(self._spec, {"start": self._start}, may_replace=self._is_first)
-
-    def _is_first(self) -> bool:
-        try:
-            Metadata.read(self.node.directory)
-        except FileNotFoundError:
-            return True
-        return False
-
-    def discard(self) -> None:
-        self._writer.discard()
+        super().__init__(node, node.directory)
+        self.compression = node.compression or ""
+        self.reader_func = node.reader_func
+        self.shards = in_turn(SHARDS)
+        if node.shard_func is not None:
+            self.shards = by_function(node.shard_func, "snapshot", lambda error, at: with_location(error, node, at))

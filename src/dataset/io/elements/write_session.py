@@ -1,6 +1,6 @@
 """Run writer: the directory, lock file and shard files of one run, and their removal.
 
-Records are passed as bytes. A run is invisible to readers until ``finish`` has written the metadata. A run that is
+Records are passed as bytes. A run is invisible to readers until ``publish`` has written the metadata. A run that is
 discarded, garbage collected or unfinished at the interpreter's exit removes its directory. A run whose process died is
 removed by the next writer.
 
@@ -16,68 +16,42 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dataset.io import libraries
-from dataset.io.elements.locks import LockFile
 from dataset.io.elements.metadata import (
     FILE_NAME,
     Metadata,
     ShardRecord,
     is_run,
     is_shard_name,
-    new_run,
     run_path,
     shard_name,
 )
 from dataset.io.files.atomic import sync_directory
-from dataset.io.files.compression import Compressor, new_compressor
+from dataset.io.files.compression import new_compressor
+from dataset.io.files.locks import NO_FOLLOW, LockFile, check_digits
 from dataset.io.tfrecord.frames import framed
 
-__all__ = ["RunGoneError", "RunWriter", "remove_dead_runs", "remove_leftovers"]
-
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+__all__ = ["RunGoneError", "RunWriter", "remove_leftovers"]
 
 _BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and os.scandir in os.supports_fd
 _OPEN_FILES_MAX = 64  # shard_func may use thousands of shards, and a process may open about a thousand files
 
 
 @dataclass
-class _ShardFile:
+class _Shard:
+    """Shard of a run: its number, the number of its file, and what was written to it."""
+
     number: int
-    path: Path
+    file: int
     records: int = 0
     elements: int = 0
     crc: int = 0
-
-
-@dataclass
-class _Open:
-    """Open file without a buffer: records are large, and closing it in a forked child must not write bytes twice."""
-
-    file: io.FileIO
-    compressor: Compressor
-
-    def write(self, piece: bytes | bytearray | memoryview) -> None:
-        self._put(self.compressor.compress(piece))
-
-    def close(self) -> None:
-        """End the compressed stream and close the file; another stream may be appended later."""
-        try:
-            self._put(self.compressor.flush())
-            os.fsync(self.file.fileno())
-        finally:
-            self.file.close()
-
-    def _put(self, content: bytes | bytearray | memoryview) -> None:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[self.file.write(rest) :]
 
 
 class RunGoneError(Exception):
@@ -92,78 +66,61 @@ class RunWriter:
         compression: a name from ``compression_name``.
         place: the result of ``place`` in an earlier process, to continue from there.
 
+    Attributes:
+        run: the name of the run.
+        others: the lock files of other writers in the directory when this one began.
+
     Raises:
         OSError: the directory can't be written to.
         RunGoneError: the run to continue does not exist any more, or is in use.
+        KeyError, TypeError, ValueError: ``place`` is not a result of ``place``.
     """
 
     def __init__(self, path: str, compression: str, place: dict[str, Any] | None = None) -> None:
         self.path = path
         self.compression = compression
-        self.run = new_run() if place is None else str(place["run"])
-        if not is_run(self.run):
-            raise RunGoneError
-        remove_dead_runs(path, but=self.run)
-        before = None
-        with contextlib.suppress(OSError, ValueError):  # damaged metadata is replaced
-            before = _current_run(path)
+        self.run, self._lock = _new_run(path) if place is None else _run_to_continue(path, place["run"])
         self._folder = run_path(path, self.run)
-        if place is not None and (self._folder.is_symlink() or not self._folder.is_dir() or before == self.run):
-            raise RunGoneError
-        self._file_mode = _mode(Path(path) / FILE_NAME, 0o666)
-        lock = LockFile.take(f"{self._folder}.lock")
-        if lock is None:  # only a continued run can belong to another writer
-            raise RunGoneError
-        if place is None:
-            try:
-                self._folder.mkdir(0o777 if before is None else _mode(run_path(path, before), 0o777))
-            except BaseException:
-                lock.release()
-                raise
-        self._shards: dict[int, _ShardFile] = {}
-        self._open: OrderedDict[int, _Open] = OrderedDict()  # least recently written first
-        self._finalizer = weakref.finalize(self, _remove_run, self._folder, lock, self._open, os.getpid())
-        self._lock = lock
+        self._shards: dict[int, _Shard] = {}
+        self._files: dict[int, io.FileIO] = {}  # without buffers: a forked child must not write bytes twice
+        self._finalizer = weakref.finalize(self, _abandon, path, self.run, self._lock, self._files, os.getpid())
         try:
-            if place is not None:
-                self._go_to(place)
-        except (OSError, RunGoneError):
+            self.others = _remove_dead_runs(path, but=self.run)
+            before = None
+            with contextlib.suppress(OSError, ValueError):  # damaged metadata is replaced
+                before = _current_run(path)
+            self._file_mode = _mode(Path(path) / FILE_NAME, 0o666)
+            if place is None:
+                self._folder.mkdir(0o777 if before is None else _mode(run_path(path, before), 0o777))
+            elif before == self.run:
+                raise RunGoneError  # noqa: TRY301
+            else:
+                self._go_to(place["shards"])
+        except BaseException:
             self.discard()
             raise
 
     def place(self) -> dict[str, Any]:
         """Flush everything to the disk; return plain data from which a later writer can continue."""
-        while self._open:
-            self._open.popitem()[1].close()
-        self._sync_folders()
-        shards = [
-            {
-                "number": shard.number,
-                "size": shard.path.stat().st_size,
-                "records": shard.records,
-                "elements": shard.elements,
-                "crc": shard.crc,
-            }
-            for shard in self._shards.values()
-        ]
+        self._sync()
+        shards = [{**asdict(one), "size": self._path(one).stat().st_size} for one in self._shards.values()]
         return {"run": self.run, "shards": shards}
 
-    def _go_to(self, place: dict[str, Any]) -> None:
+    def _go_to(self, shards: list[dict[str, Any]]) -> None:
         """Truncate the files to ``place``."""
-        for number, one in enumerate(place["shards"]):
-            path = self._folder / shard_name(number)
-            size = int(one["size"])
+        for file, one in enumerate(shards):
+            shard = _Shard(*(int(one[key]) for key in ("number", "file", "records", "elements", "crc")))
             try:
-                descriptor = os.open(path, os.O_WRONLY | _NO_FOLLOW)
+                descriptor = os.open(self._folder / shard_name(file), os.O_WRONLY | NO_FOLLOW)
             except OSError:
                 raise RunGoneError from None
-            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # Path.open does not accept descriptors
-                if not 0 <= size <= os.fstat(descriptor).st_size:
+            with io.FileIO(descriptor, "wb") as opened:
+                if shard.file != file or not 0 <= int(one["size"]) <= os.fstat(descriptor).st_size:
                     raise RunGoneError
-                file.truncate(size)
-            key = int(one["number"])
-            self._shards[key] = _ShardFile(key, path, int(one["records"]), int(one["elements"]), int(one["crc"]))
-        known = {shard.path for shard in self._shards.values()}
+                opened.truncate(int(one["size"]))
+                os.fsync(descriptor)
+            self._shards[shard.number] = shard
+        known = set(map(self._path, self._shards.values()))
         for path in self._folder.iterdir():
             if path not in known and is_shard_name(path.name):
                 path.unlink()
@@ -171,154 +128,148 @@ class RunWriter:
     def leave(self) -> None:
         """Close the run, but keep its files for a later writer, which continues or removes it."""
         if self._finalizer.detach() is not None:
-            while self._open:
-                with contextlib.suppress(OSError):
-                    self._open.popitem()[1].file.close()
+            _close(self._files)
             self._lock.release(keep=True)
 
     def next_record(self, number: int) -> list[str | int]:
         """Return the unique place of the next record of the shard ``number``: the run, the file, the record in it."""
         shard = self._shards.get(number)
-        return [self.run, len(self._shards), 0] if shard is None else [self.run, int(shard.path.stem), shard.records]
+        return [self.run, len(self._shards), 0] if shard is None else [self.run, shard.file, shard.records]
 
     def write(self, number: int, record: bytes, elements: int) -> None:
-        """Append a record to the shard ``number``. After a failure, call ``discard``."""
-        shard = self._shards.get(number)
-        if shard is None:
-            shard = self._shards[number] = _ShardFile(number, self._folder / shard_name(len(self._shards)))
-        out = self._opened(shard)
-        for piece in framed(record):
-            out.write(piece)
+        """Append a record to the shard ``number``, compressed as a stream. After a failure, call ``discard``."""
+        shard = self._shards.setdefault(number, _Shard(number, len(self._shards)))
+        file = self._opened(shard)
+        compressor = new_compressor(self.compression)
+        for content in [*map(compressor.compress, framed(record)), compressor.flush()]:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
         shard.records += 1
-        shard.crc = libraries.crc32c(record, shard.crc)
         shard.elements += elements
+        shard.crc = libraries.crc32c(record, shard.crc)
 
-    def _opened(self, shard: _ShardFile) -> _Open:
-        out = self._open.get(shard.number)
-        if out is None:
-            if len(self._open) == _OPEN_FILES_MAX:
-                self._open.pop(next(iter(self._open))).close()
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_FOLLOW | (0 if shard.records else os.O_EXCL)
-            file = io.FileIO(os.open(shard.path, flags, self._file_mode), "ab")
-            out = self._open[shard.number] = _Open(file, new_compressor(self.compression))
-        self._open.move_to_end(shard.number)
-        return out
+    def _opened(self, shard: _Shard) -> io.FileIO:
+        file = self._files.get(shard.number)
+        if file is None:
+            if len(self._files) == _OPEN_FILES_MAX:
+                self._sync()
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_FOLLOW | (0 if shard.records else os.O_EXCL)
+            file = self._files[shard.number] = io.FileIO(os.open(self._path(shard), flags, self._file_mode), "ab")
+        return file
 
-    def finish(
-        self, skeleton: Any, components: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
-    ) -> Metadata | None:
+    def _path(self, shard: _Shard) -> Path:
+        return self._folder / shard_name(shard.file)
+
+    def _sync(self) -> None:
+        """Flush everything to the disk, and close the files."""
+        while self._files:
+            with self._files.popitem()[1] as file:
+                os.fsync(file.fileno())
+        sync_directory(str(self._folder))
+        sync_directory(self.path)
+
+    def publish(self, skeleton: Any, components: Any, about: dict[str, Any], *, replace: bool) -> None:
         """Flush everything to the disk, and make the run the content of the directory.
 
         Args:
             skeleton: the skeleton of the elements' structure, see Metadata.
             components: their specs, see Metadata.
             about: plain data.
-            may_replace: called at the last moment; if it returns False, the run is discarded and None is returned.
+            replace: whether to replace existing content; otherwise the run is discarded if there is any.
 
         Raises:
             OSError: writing failed; the run is discarded.
         """
-        try:
-            while self._open:
-                self._open.popitem()[1].close()
-            metadata = Metadata(self.run, skeleton, components, self.compression, self._in_order(), about)
-            if not may_replace():
-                self.discard()
-                return None
-            self._sync_folders()
-            replaced, is_written = _listed(self.path), False
-            try:
-                metadata.write(self.path)
-                is_written = True
-            finally:
-                if replaced is not None:
-                    replaced.release(keep=is_written)
-        except BaseException:
-            self.discard()
-            raise
-        self._finalizer.detach()
-        self._lock.release()
-        remove_dead_runs(self.path)  # removes the replaced run
-        return metadata
-
-    def _sync_folders(self) -> None:
-        sync_directory(str(self._folder))
-        sync_directory(self.path)
-
-    def _in_order(self) -> tuple[ShardRecord, ...]:
-        """Return the shards by number; negative ones come last, as in tf.data, which treats the numbers as unsigned."""
-        files = {number: file for file, number in enumerate(self._shards)}
+        # Negative numbers come last, as in tf.data, which treats the numbers as unsigned.
         shards = [self._shards[number] for number in sorted(self._shards, key=lambda number: number % 2**64)]
-        return tuple(ShardRecord(files[one.number], one.records, one.elements, one.crc) for one in shards)
+        records = tuple(ShardRecord(one.file, one.records, one.elements, one.crc) for one in shards)
+        metadata = Metadata(self.run, skeleton, components, self.compression, records, about)
+        previous, lock = None, None
+        try:
+            self._sync()
+            with contextlib.suppress(OSError, ValueError):
+                previous = _current_run(self.path)
+                lock = None if previous is None else LockFile(lock_path(self.path, previous), create=True)
+            if replace or previous is None:
+                metadata.write(self.path)
+        finally:
+            self.discard()  # keeps what the metadata names
+            if previous is not None and lock is not None:
+                lock.release(keep=not _is_settled(self.path, previous))
 
     def discard(self) -> None:
-        """Remove the run. Does nothing after ``finish`` or a previous call."""
+        """Remove the run, unless it was published. Does nothing on a second call."""
         self._finalizer()
 
 
-def _remove_run(folder: Path, lock: LockFile, files: dict[int, _Open], owner: int) -> None:
-    """Close the files of a run and remove it; a forked child only closes its copies."""
-    for out in files.values():
+def lock_path(path: str, run: str) -> Path:
+    """Return the lock file of a run."""
+    return Path(path) / f"{run}.{check_digits(run)}.lock"
+
+
+def _new_run(path: str) -> tuple[str, LockFile]:
+    while True:
+        run = secrets.token_hex(8)
+        with contextlib.suppress(BlockingIOError):  # another writer looked at the file before it was locked
+            return run, LockFile(lock_path(path, run), create=True)
+
+
+def _run_to_continue(path: str, run: Any) -> tuple[str, LockFile]:
+    if not is_run(run) or run_path(path, run).is_symlink() or not run_path(path, run).is_dir():
+        raise RunGoneError
+    try:
+        return run, LockFile(lock_path(path, run), create=True)
+    except BlockingIOError:
+        raise RunGoneError from None
+
+
+def _abandon(path: str, run: str, lock: LockFile, files: dict[int, io.FileIO], owner: int) -> None:
+    """Close the files of a run and remove what was not published; a forked child only closes its copies."""
+    _close(files)
+    lock.release(keep=os.getpid() == owner and not _is_settled(path, run))
+
+
+def _close(files: dict[int, io.FileIO]) -> None:
+    while files:
         with contextlib.suppress(OSError):
-            out.file.close()
-    files.clear()
-    lock.release(keep=os.getpid() == owner and not (_is_named(folder) or _remove_shards(folder)))
+            files.popitem()[1].close()
 
 
-def _is_named(folder: Path) -> bool:
-    """Return whether the metadata names a run, which is possible if ``finish`` failed after writing the metadata."""
-    with contextlib.suppress(OSError, ValueError):
-        return _current_run(str(folder.parent)) == folder.name
-    return False
+def _remove_dead_runs(path: str, but: str = "") -> list[Path]:
+    """Remove the leftovers of dead writers, and runs that were replaced; except the run ``but``.
 
-
-def _listed(path: str) -> LockFile | None:
-    """Create the lock file of the run that will be replaced, so that it is removed once the metadata names another."""
-    try:
-        run = _current_run(path)
-        return None if run is None else LockFile.take(f"{run_path(path, run)}.lock")
-    except (OSError, ValueError):
-        return None
-
-
-def remove_dead_runs(path: str, but: str = "") -> None:
-    """Remove the leftovers of dead writers, and runs that were replaced; except the run ``but``."""
-    for name in os.listdir(path):  # noqa: PTH208  # only names are needed
-        run = name.removesuffix(".lock")
-        if run in {name, but} or not is_run(run):
-            continue
-        with contextlib.suppress(OSError):  # not a lock file, or one of another user
-            lock = LockFile.take(str(Path(path) / name), create=False)
-            if lock is not None:  # otherwise its writer is alive
-                lock.release(keep=not _is_settled(path, run, lock))
-
-
-def remove_leftovers(path: str, *locks: str) -> None:
-    """Remove the leftovers of a writer that was killed after writing the metadata; called by readers.
-
-    Args:
-        path: the directory; missing permissions are ignored.
-        locks: names of other lock files in it.
+    Returns:
+        The lock files that other writers hold.
     """
+    held = []
+    for name in os.listdir(path):  # noqa: PTH208  # only names are needed
+        run = name[:16]
+        if run == but or not is_run(run) or Path(path) / name != lock_path(path, run):
+            continue
+        try:
+            lock = LockFile(lock_path(path, run), create=False)
+        except BlockingIOError:
+            held.append(lock_path(path, run))
+        except OSError:  # it was removed, is a link, or belongs to another user
+            pass
+        else:
+            lock.release(keep=not _is_settled(path, run))
+    return held
+
+
+def remove_leftovers(path: str) -> None:
+    """Remove the leftovers of a writer that was killed after writing the metadata, if permissions allow it."""
     with contextlib.suppress(OSError):
-        remove_dead_runs(path)
-        for name in locks:
-            lock = LockFile.take(str(Path(path) / name), create=False)
-            if lock is not None:
-                lock.release(keep=not lock.was_marked)
+        _remove_dead_runs(path)
 
 
-def _is_settled(path: str, run: str, lock: LockFile) -> bool:
-    """Remove what is left of a run, whose lock is held here; return whether nothing remains to be removed."""
+def _is_settled(path: str, run: str) -> bool:
+    """Remove a run, whose lock is held here, unless it was published; return whether nothing remains to be removed."""
     try:
-        if _current_run(path) == run:
-            return True
+        return _current_run(path) == run or _remove_shards(run_path(path, run))
     except (OSError, ValueError):
         return False  # if the metadata cannot be read, nothing is removed
-    folder = run_path(path, run)
-    if not lock.was_marked and os.path.lexists(folder):
-        return False  # no writer has marked the lock, so the directory was not created by a run
-    return _remove_shards(folder)
 
 
 def _remove_shards(folder: Path) -> bool:
@@ -326,7 +277,7 @@ def _remove_shards(folder: Path) -> bool:
     descriptor = None
     try:
         if _BY_DESCRIPTOR:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW)
         elif folder.is_symlink():
             return False
         with os.scandir(folder if descriptor is None else descriptor) as found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import secrets
@@ -16,13 +15,9 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from dataset.io.files import remote
+from dataset.io.files.locks import NO_FOLLOW, check_digits, hold
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote, local_form
-
-try:
-    import fcntl
-except ImportError:  # Windows has no file locks that show which files are abandoned, so none are removed
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["AtomicFile", "commit_together", "sync_directory"]
 
@@ -201,9 +196,6 @@ def _discard(target: _Target, owner: int) -> None:
         target.abandon()
 
 
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-
-
 class _LocalTarget:
     """Local file that is being written.
 
@@ -221,7 +213,7 @@ class _LocalTarget:
         self._like = None if like is None else _status(Path(like))
         try:
             self.file = self._open()
-            while not _hold(self.file):
+            while not hold(self.file.fileno(), self._temporary, unsupported=True):  # removed as abandoned
                 self.file.close()
                 self.file = self._open()
         except OSError as error:
@@ -233,7 +225,7 @@ class _LocalTarget:
         mode = 0o666 if self._like is None else self._like.st_mode & 0o666
         if self._final.exists():
             mode &= 0o600  # private until it gets the permissions of the file that it replaces
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW
         return open(os.open(self._temporary, flags, mode), "wb", buffering=OUTPUT_BUFFER_BYTES)  # noqa: PTH123
 
     def _take_over(self, descriptor: int) -> None:
@@ -256,7 +248,7 @@ class _LocalTarget:
         if hasattr(os, "fchown"):
             self._take_over(self.file.fileno())
         os.fsync(self.file.fileno())  # otherwise a power failure could leave the new name with empty content
-        if fcntl is None:
+        if os.name == "nt":
             self.file.close()  # Windows does not rename open files
 
     def withdraw(self) -> None:
@@ -320,26 +312,19 @@ def sync_directory(folder: str | None) -> None:
 # writer that has created a file but not locked it yet notices that the name is gone and creates another file. Files of
 # users are not removed by mistake: a part of the temporary name is a digest of the rest.
 
-_TEMPORARY = re.compile(r"\.(.{1,40})\.([0-9a-f]{16})([0-9a-f]{8})\.tmp", re.DOTALL)
+_TEMPORARY = re.compile(r"\.(.{1,40}\.[0-9a-f]{16})([0-9a-f]{8})\.tmp", re.DOTALL)
 
 
 def _temporary_name(name: str) -> str:
     """Return a name for a temporary file in the directory of ``name``. The name is truncated to stay within limits."""
-    token = secrets.token_hex(8)
-    return f".{name[:40]}.{token}{_proof(name[:40], token)}.tmp"
-
-
-def _proof(name: str, token: str) -> str:
-    content = f"{name}/{token}".encode(errors="surrogateescape")
-    return hashlib.blake2b(content, digest_size=4, person=b"dataset.files").hexdigest()
+    start = f"{name[:40]}.{secrets.token_hex(8)}"
+    return f".{start}{check_digits(start)}.tmp"
 
 
 def _is_temporary(name: str) -> bool:
     """Return whether a name is a temporary name of this library."""
-    if not name.endswith(".tmp"):
-        return False
     found = _TEMPORARY.fullmatch(name)
-    return found is not None and _proof(found[1], found[2]) == found[3]
+    return found is not None and check_digits(found[1]) == found[2]
 
 
 _looked_through: dict[str, int] = {}
@@ -349,8 +334,6 @@ fraction of its entries. Otherwise writing n files to one directory would visit 
 
 def _remove_abandoned(folder: str) -> None:
     """Remove the temporary files of dead processes from a directory."""
-    if fcntl is None:
-        return
     left = _looked_through.get(folder, 0)
     if left:
         _looked_through[folder] = left - 1
@@ -366,26 +349,12 @@ def _remove_abandoned(folder: str) -> None:
 
 
 def _remove_if_abandoned(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+    descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_nlink and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+        if hold(descriptor, path, unsupported=False):
             Path(path).unlink()
     finally:
         os.close(descriptor)
-
-
-def _hold(file: IO[bytes]) -> bool:
-    """Lock a temporary file; return False if another process has just removed it as abandoned."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # the file system has no locks, so no process can remove the file
-        return True
-    return os.fstat(file.fileno()).st_nlink > 0
 
 
 def _check_replaceable(path: str, final: Path) -> None:

@@ -18,7 +18,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.state.held_elements import Elements, ElementsOperator
+from dataset.runtime.state.held_elements import Elements
 
 
 class MemoryCache:
@@ -41,7 +41,7 @@ class MemoryCache:
         elements = _joined(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
         with self._lock:
             if self._finished is None:
-                self._finished = CacheEntry(start, Elements(elements), ElementsOperator.state_at, failures)
+                self._finished = CacheEntry(start, Elements(elements), failures)
 
     def __reduce__(self) -> tuple[type[MemoryCache], tuple[()]]:
         return type(self), ()  # a copy of a pipeline starts with an empty cache

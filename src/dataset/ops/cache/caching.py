@@ -7,7 +7,6 @@ it.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -40,14 +39,12 @@ class CacheEntry:
     Attributes:
         start: where the pass that filled the store began: the saved state of its input, and its random numbers.
         plan: the plan that reads the elements.
-        state_at: returns the state of that plan's operator before an element; None if the plan has a different order.
         failures: how many elements of the pass failed; they are not stored.
         identity: distinguishes stores that hold the same elements in different records; states of their plans differ.
     """
 
     start: State
     plan: Node
-    state_at: Callable[[int], State] | None
     failures: int = 0
     identity: str | None = None
 
@@ -185,8 +182,6 @@ class CacheOperator(Operator):
         given = int(state["given"])
         if state["reader"] and state["identity"] == finished.identity:
             self._read(finished, state["reader"], given)
-        elif finished.state_at is not None:
-            self._read(finished, finished.state_at(given), given)
         else:
             self._read(finished, given=given)
             self._behind = given
@@ -342,8 +337,9 @@ class CacheOperator(Operator):
         self.outbox.load(state["outbox"], lambda: self.node.element_spec)
         if state["reader"] is not None:
             self._go_on_reading(finished, state)
-        elif finished.state_at is not None:
-            self._read(finished, finished.state_at(int(state["kept"])), int(state["kept"]))
+        elif self.store.in_order:
+            self._read(finished, given=int(state["kept"]))
+            self._behind = int(state["kept"])
         else:  # the store has a different order: the rest of this pass comes from the input
             self._start = state["start"]
             self.source = self._opened_at(state["source"])

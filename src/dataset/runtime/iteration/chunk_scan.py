@@ -9,13 +9,17 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from dataset.errors import StateError
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
 from dataset.runtime.contract import State
 from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
+from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.interrupts import Finalizer, guarded, install, uninstall
+from dataset.runtime.state import resharding
+from dataset.runtime.state.envelope import Envelope
 
 
 class ChunkScan:
@@ -25,16 +29,35 @@ class ChunkScan:
         plan: what to run, optimized.
         options: the options of the whole pipeline.
         open_observer: creates the observer that tunes the pass.
+        state: the result of ``state_dict`` of an earlier pass, to continue from there.
+
+    Raises:
+        StateError: the state is not one of this pipeline in this process.
     """
 
     @guarded
-    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver) -> None:
+    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, state: State | None = None) -> None:
+        self._envelope = Envelope(plan)
+        self._epochs = EpochLedger()
+        if state is not None:
+            state = self._envelope.open(state)
+            if state["shares"] != resharding.shares(plan):
+                raise StateError(f"the state is from {resharding.words(state['shares'])}; resume only its own pass")
+            self._envelope.resume(state, self._epochs)
         Finalizer.alive.add(self)  # until __exit__
         install()
         self._profile = PipelineProfile(plan)
         self._profile.observe(open_observer(self._profile, options))
-        self._coordinator, self._root = open_plan(plan, options, profile=self._profile)
+        self._coordinator, self._root = open_plan(plan, options, profile=self._profile, epochs=self._epochs)
         self._left = 0  # elements until the next look at the clock
+        if state is not None:
+            try:
+                self._root.load(state["operator"])
+            except BaseException as error:
+                self.__exit__(None, None, None)
+                if isinstance(error, StateError) or not isinstance(error, Exception):
+                    raise
+                raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
 
     @guarded
     def pull(self, n: int) -> Chunk | None:
@@ -54,11 +77,7 @@ class ChunkScan:
 
     def state_dict(self) -> State:
         """Return the position after the elements that were pulled, as plain data."""
-        return self._root.save()
-
-    def load_state_dict(self, state: State) -> None:
-        """Continue at a position returned by ``state_dict``; only before the first pull."""
-        self._root.load(state)
+        return self._envelope.seal(self._root.save(), self._profile.elements_until(self._left), self._epochs)
 
     def __enter__(self) -> Self:
         return self

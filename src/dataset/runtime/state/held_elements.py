@@ -108,11 +108,6 @@ class ElementsOperator(IndexedOperator):
         self.position += passed
         return passed
 
-    @staticmethod
-    def state_at(index: int) -> State:
-        """Return the state before element ``index`` of a chunk without failures."""
-        return {"op": Elements.op, "position": index, "raised": 0}
-
     def save(self) -> State:
         return {"op": Elements.op, "position": self.position, "raised": self.raised}
 
