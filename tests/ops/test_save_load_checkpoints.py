@@ -1,5 +1,6 @@
 """save with checkpoint_args: one that was interrupted goes on from its last checkpoint."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from dataset import DataLossError, Dataset, StateError
+from dataset.plan.plain import state_from_json, state_to_json
 from dataset.testing import assert_elements_equal, no_leaks
 from support.op_cases import fail_at
 
@@ -129,6 +131,103 @@ def test_a_checkpoint_of_a_save_that_is_complete_is_of_no_use(path):
     saved_anew(path)
     shutil.copytree(f"{path}-old", f"{path}-checkpoints", dirs_exist_ok=True)
     assert saved_anew(path) == 20
+
+
+def test_shards_of_a_later_time_are_removed_and_other_files_stay(path):
+    interrupted(path)
+    (run,) = (found for found in Path(path).iterdir() if found.is_dir())
+    others = ["0000001.tfrecord", "00000001.tfrecord.bak", "00000001.tfrecord\n", "a00000001.tfrecord"]
+    for name in [*others, "00000001.tfrecord"]:
+        (run / name).write_text("precious")
+    assert saved_anew(path) == 11
+    assert sorted(found.name for found in run.iterdir()) == sorted(["00000000.tfrecord", *others])
+
+
+CHANGES = {
+    "no writer": lambda state: state.pop("writer"),
+    "no iteration": lambda state: state.pop("iteration"),
+    "no run": lambda state: state["writer"].pop("run"),
+    "no shards": lambda state: state["writer"].pop("shards"),
+    "a shard without a number": lambda state: state["writer"]["shards"][0].pop("number"),
+    "a size that is not a number": lambda state: state["writer"]["shards"][0].update(size="x"),
+    "no components": lambda state: state["writer"].pop("components"),
+    "components of another kind": lambda state: state["writer"].update(components=[{"kind": "object"}]),
+    "not a dict": lambda state: state.update(writer=3),
+}
+
+
+def changed(path, change):
+    """Change the last checkpoint, with a digest that fits, as an attacker could."""
+    checkpoint = Path(f"{path}-checkpoints", max(checkpoints(path), key=lambda name: int(name[5:-5])))
+    state = state_from_json(json.loads(checkpoint.read_text()))
+    change(state)
+    checkpoint.write_text(json.dumps(state_to_json(state)))
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_a_checkpoint_says_is_not_believed(path, change):
+    interrupted(path)
+    changed(path, change)
+    with pytest.raises(DataLossError, match=r"ckpt-9\.json"):
+        Source().save(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state["writer"]["shards"][0].update(size=1 << 40),
+        lambda state: state["writer"]["shards"][0].update(size=-1),
+        lambda state: state["writer"]["shards"][0].update(file=7),
+        lambda state: state["writer"].update(run="../saved"),
+        lambda state: state["writer"].update(run="0123456789abcdef"),
+    ],
+)
+def test_a_checkpoint_that_names_other_files_is_of_no_use(path, change):
+    interrupted(path)
+    changed(path, change)
+    assert saved_anew(path) == 20
+
+
+def test_a_state_that_the_pipeline_cannot_restore_is_an_error(path):
+    interrupted(path)
+    changed(path, lambda state: state["iteration"].update(elements=7))  # its own digest does not fit
+    with pytest.raises(StateError, match="digest") as caught:
+        Source().save(path)
+    assert "delete the checkpoints" in caught.value.__notes__[-1]
+
+
+def test_random_orders_without_a_seed_go_on(path):
+    calls = []
+
+    def make(bad):
+        def element(x):
+            if len(calls) == bad:
+                raise ValueError("interrupted")
+            calls.append(int(x))
+            return x
+
+        inner = Dataset.range(4).flat_map(lambda x: Dataset.range(10 * x, 10 * x + 10).shuffle(10))
+        return inner.shuffle(7).repeat(2).map(element)
+
+    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1, "checkpoint_interval": 1}
+    for bad in (33, 55):
+        with pytest.raises(ValueError, match="interrupted"):
+            make(bad).save(path, checkpoint_args=arguments)
+    make(None).save(path, checkpoint_args=arguments)
+    found = [int(x) for x in Dataset.load(path)]
+    assert found == calls
+    assert sorted(found[:40]) == sorted(found[40:]) == sorted(range(40))
+
+
+def test_a_checkpoint_of_another_process_is_an_error(path):
+    def shard(rank, bad):
+        return Dataset.range(20).map(fail_at(bad)).shard_by_process(rank, 2)
+
+    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1, "checkpoint_interval": 2}
+    with pytest.raises(ValueError, match="bad 12"):
+        shard(0, 12).save(path, checkpoint_args=arguments)
+    with pytest.raises(StateError, match="the state is from process 0 of 2"):
+        shard(1, 12).save(path, checkpoint_args=arguments)
 
 
 def test_a_checkpoint_of_another_save_is_an_error(path):

@@ -136,6 +136,24 @@ ops/group/bucket_by_sequence_length.py: ops/group
     bucket boundary: searchsorted(lengths, side="right") => searchsorted(lengths)
     bucket padding: self.bucket_boundaries[bucket] - 1 if => self.bucket_boundaries[bucket] if
 
+io/elements/decoding.py: io/elements/test_codec.py
+    element text below zero: int(sizes.min()) < 0 => False
+    element rest: self.position != len(self.record) => self.position > len(self.record)
+    element place: found == list(expected) => found is None
+    sparse index below zero: np.any(value.indices < 0) or => False or
+    sparse index after the shape: np.any(value.indices >= value.dense_shape) => False
+io/elements/metadata.py: io/elements/test_runs.py ops/test_save_load_checkpoints.py
+    element shard name: _SHARD.fullmatch(name) => _SHARD.match(name)
+    element shard digits: [0-9]{8,} => [0-9]*
+io/elements/write_session.py: io/elements/test_runs.py io/elements/test_element_processes.py
+    element folder of a user: if not all(is_shard_name(entry.name) and => if not all(
+    element dead run: return _current_run(path) == run or => return
+io/elements/write_session.py: ops/test_save_load_checkpoints.py
+    element size of a checkpoint: 0 <= int(one["size"]) <= os.fstat(descriptor).st_size => 0 <= int(one["size"])
+    element later shards: path not in known and is_shard_name(path.name) => path not in known
+io/elements/write_session.py: ops/cache/test_cache_files.py
+    element lock of its own: but=self.run => but=""
+
 ops/cache/cache.py: ops/cache/test_cache.py
     cache keeps the second pass: if self._finished is None: => if True:
 ops/cache/caching.py: ops/cache/test_cache.py

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -199,3 +200,101 @@ def test_a_head_that_is_no_json_is_refused():
     for head in (b"[" * 100_000, b"", b"{", b"\xff", b"[]", b"3", b"1" * 5000):
         with pytest.raises(DamagedRecordError):
             decode(struct.pack("<I", len(head)) + head, 0)
+
+
+def record_of(described, *buffers, elements=2, extra=b""):
+    """Return a record with any description of one column and any content."""
+    head = json.dumps({"elements": elements, "columns": [described]}).encode()
+    record = struct.pack("<I", len(head)) + head
+    for buffer in buffers:
+        record += bytes(-len(record) % 16) + buffer
+    return record + extra
+
+
+def i8(*values):
+    return np.array(values, "<i8").tobytes()
+
+
+ROWS = ["array", "<i8", [2]]
+TEXTS_OF = ["array", "bytes", [2]]
+SHAPED = ["arrays", "<i8", 1]
+RAGGED = ["ragged", [["arrays", "<i8", 1], ["arrays", "<i8", 1]]]
+SPARSE = ["sparse", [["array", "<i8", [2, 1, 1]], ["array", "<i8", [2, 1]], ["array", "<i8", [2, 1]]]]
+
+GOOD = {
+    "array": (ROWS, i8(1, 2)),
+    "array without bytes": (["array", "<i8", [2, 0]], b""),
+    "bytes": (TEXTS_OF, i8(1, 2), b"abc"),
+    "arrays": (SHAPED, i8(1, 2), i8(1, 2, 3)),
+    "ragged": (RAGGED, i8(1, 2), i8(7, 8, 9), i8(2, 3), i8(0, 1, 0, 1, 2)),
+    "sparse": (SPARSE, i8(0, 2), i8(5, 6), i8(1, 3)),
+}
+DAMAGED = {
+    "an array that is one byte short": (ROWS, i8(1, 2)[:-1]),
+    "an array that is not there": (ROWS,),
+    "an array with more bytes": (ROWS, i8(1, 2, 3)),
+    "an array that needs the alignment's bytes": (["array", "|u1", [2]], b"", b"a"),
+    "a length of text below zero": (TEXTS_OF, i8(-1, 4), b"abc"),
+    "text that is one byte short": (TEXTS_OF, i8(1, 3), b"abc"),
+    "text that is one byte long": (TEXTS_OF, i8(1, 1), b"abc"),
+    "text whose lengths overflow": (TEXTS_OF, i8(2**62, 2**62), b"abc"),
+    "lengths of text that are cut": (TEXTS_OF, i8(1)),
+    "a size below zero": (SHAPED, i8(-1, 4), i8(1, 2, 3)),
+    "two sizes below zero": (["arrays", "<i8", 2], i8(-1, -1, 1, 2), i8(1, 2, 3)),
+    "sizes of more values": (SHAPED, i8(1, 3), i8(1, 2, 3)),
+    "sizes of fewer values": (SHAPED, i8(1, 1), i8(1, 2, 3)),
+    "sizes that overflow": (["arrays", "<i8", 2], i8(2**33, 2**33, 1, 1), i8(1, 2, 3)),
+    "row splits after the values": (RAGGED, i8(1, 2), i8(7, 8, 9), i8(2, 3), i8(0, 1, 0, 1, 3)),
+    "row splits that descend": (RAGGED, i8(1, 2), i8(7, 8, 9), i8(2, 3), i8(0, 1, 0, 3, 2)),
+    "row splits that begin later": (RAGGED, i8(1, 2), i8(7, 8, 9), i8(2, 3), i8(1, 1, 0, 1, 2)),
+    "row splits of numbers with a point": (
+        ["ragged", [["arrays", "<i8", 1], ["arrays", "<f8", 1]]],
+        *(i8(1, 2), i8(7, 8, 9), i8(2, 3), i8(0, 1, 0, 1, 2)),
+    ),
+    "an index after the shape": (SPARSE, i8(0, 3), i8(5, 6), i8(1, 3)),
+    "an index below zero": (SPARSE, i8(0, -1), i8(5, 6), i8(1, 3)),
+    "a shape below zero": (SPARSE, i8(0, 2), i8(5, 6), i8(1, -3)),
+    "bytes for an index": (["sparse", [TEXTS_OF, ROWS, ROWS]], i8(0, 0), b"", i8(1, 2), i8(1, 2)),
+}
+
+
+@pytest.mark.parametrize("parts", GOOD.values(), ids=GOOD)
+def test_a_record_is_read_to_its_last_byte(parts):
+    (column,), _, count = decode(record_of(*parts), 1)
+    assert len(column) == count == 2
+    for extra in (b"\0", b"\0" * 16):
+        with pytest.raises(DamagedRecordError, match=f"{len(extra)} extra bytes"):
+            decode(record_of(*parts, extra=extra), 1)
+
+
+@pytest.mark.parametrize("parts", DAMAGED.values(), ids=DAMAGED)
+def test_a_number_beyond_the_record_is_refused_before_memory_is_allocated(parts):
+    record = record_of(*parts)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedRecordError):
+            decode(record, 1)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("length", [0, 3, 2**32 - 1])
+def test_a_head_that_is_longer_than_the_record_is_refused(length):
+    record = record_of(ROWS, i8(1, 2))
+    with pytest.raises(DamagedRecordError):
+        decode(struct.pack("<I", length) + record[4:], 1)
+    for size in range(len(record)):
+        with pytest.raises(DamagedRecordError):
+            decode(record[:size], 1)
+
+
+def test_a_record_of_another_place_is_refused():
+    place = ["0123456789abcdef", 1, 2]
+    record = encode([np.arange(3)], 3, place)
+    decode(record, 1, place)
+    for other in (["0123456789abcdee", 1, 2], [place[0], 0, 2], [place[0], 1, 3]):
+        with pytest.raises(DamagedRecordError, match=r"this is not record . of file . of run"):
+            decode(record, 1, other)
+    with pytest.raises(DamagedRecordError, match="belongs to None"):
+        decode(encode([np.arange(3)], 3), 1, place)

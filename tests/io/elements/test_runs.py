@@ -82,6 +82,18 @@ def test_what_no_writer_listed_is_not_removed(mine, kind, tmp_path):
     assert list(Dataset.load(tmp_path)) == [0, 1, 2, 3, 4]
 
 
+NOT_SHARDS = ["0000000.tfrecord", "00000000.tfrecord.bak", "a00000000.tfrecord", "00000000.TFRECORD", "\u0660" * 8]
+NOT_SHARDS += ["00000000.tfrecord\n", "00000000-tfrecord", ".tfrecord", "-0000001.tfrecord", "metadata.json"]
+
+
+@pytest.mark.parametrize("name", NOT_SHARDS)
+def test_a_folder_with_a_file_that_no_writer_names_so_is_not_removed(name, tmp_path):
+    fill(tmp_path, {f"{HEX}/{name}": "precious", SHARD: "precious", **LISTED})
+    before = tree(tmp_path)
+    Dataset.range(5).save(tmp_path)
+    assert {found: tree(tmp_path).get(found) for found in before} == before
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 def test_what_a_dead_writer_listed_is_removed(kind, tmp_path):
     fill(tmp_path, dict.fromkeys((SHARD, f"{HEX}/00000001.tfrecord", f"{HEX}/123456789.tfrecord"), "") | LISTED)
