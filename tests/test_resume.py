@@ -26,7 +26,6 @@ from dataset.ops.group.bucket_by_sequence_length import _PaddedBucket
 from dataset.ops.sources.external_source import ExternalSource
 from dataset.ops.sources.indexed_source import IndexedSource
 from dataset.ops.sources.select_positions import SelectPositions
-from dataset.optimize.sharding.counting import _Counted
 from dataset.plan.node import Node
 from dataset.runtime.context import ExecutionContext
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
@@ -198,7 +197,6 @@ NEVER_SEEN = {
     TableRows: "of from_huggingface, which is resumed elsewhere",
     SelectPositions: "is created when a shuffle resumes from a state, as in many cases, not in a first run",
     _PaddedBucket: "only says how bucket_by_sequence_length, which has cases, makes its batches",
-    _Counted: "is never run",
 }
 
 

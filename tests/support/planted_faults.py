@@ -60,9 +60,11 @@ ops/zip.py: ops/test_zip.py
     zip state: "ended": self.ended => "ended": False
     zip raises the last error: failed = failed or error => failed = error
     zip advance: advance(saved, count) => advance(saved, count + 1)
-ops/shard/shard.py: ops/shard/test_shard.py
-    shard advance: "ahead": self.num_shards - 1 => "ahead": 0
-    shard offset: to_last + 1) => to_last)
+ops/shard/shard_operator.py: ops/shard/test_shard.py ops/shard/test_shard_by_process.py
+    shard advance: "read": position, "given": given => "read": position, "given": given - 1
+    shard offset: position = base + shard.places(given - 1) + 1 => position = base + shard.places(given - 1)
+    shard state: "held": self._held.save() => "held": []
+    shard end: if self.given < own: => if self.given <= own:
 ops/take_while.py: ops/test_take_while.py
     take_while reads early: 1 if self._one_by_one else n => n
 ops/unique.py: ops/test_unique.py

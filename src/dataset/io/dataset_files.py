@@ -7,7 +7,6 @@ which opens files and defines their element_spec. This module contains the opera
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import sys
 from abc import abstractmethod
@@ -104,7 +103,7 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
 
     def over(self, path: bytes) -> Self:
         """Return a copy of this node that reads only one file."""
-        return dataclasses.replace(self, source=TensorSlices(np.array([path], object)))
+        return self.with_inputs([TensorSlices(np.array([path], object))])
 
     def lower(self, context: ExecutionContext) -> Operator:
         return FilesOperator(context, self, self.opener(context))

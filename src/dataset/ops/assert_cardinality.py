@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -10,7 +9,7 @@ from dataset.errors import CardinalityError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, map_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Sharding, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
@@ -36,12 +35,8 @@ class AssertCardinality(UnaryNode, seekable=True):
     def label(self) -> str:
         return f"{self.op}({'INFINITE' if self.expected == INFINITE_CARDINALITY else self.expected})"
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        return deal
-
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
-        assert deal is not None  # it is not separable
-        return replace(self, source=inputs[0], expected=map_known(deal.count, self.expected))
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
+        return replace(self, source=below(self.source, shard), expected=map_known(shard.count, self.expected))
 
     def lower(self, context: ExecutionContext) -> Operator:
         return AssertCardinalityOperator(context(self.source), self)

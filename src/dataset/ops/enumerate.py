@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -11,7 +10,7 @@ import numpy as np
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Sharding, UnaryNode
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, tuple_of
 from dataset.runtime.chunks.chunk import Chunk
@@ -28,7 +27,7 @@ class Enumerate(UnaryNode, seekable=True, exact=True, elastic=True):
 
     op: ClassVar[str] = "enumerate"
     start: int
-    deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
+    shards: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """The nested shards that this node processes; empty if it processes all elements."""
 
     def __post_init__(self) -> None:
@@ -52,11 +51,10 @@ class Enumerate(UnaryNode, seekable=True, exact=True, elastic=True):
         available = self.source.cardinality()
         return self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
-        return deal.ordered() if deal.gives_all else None
-
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
-        return replace(self.with_inputs(inputs), deals=self.deals if deal is None else (*self.deals, deal))
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
+        if not shard.gives_all:
+            return None
+        return replace(self, source=below(self.source, shard.ordered()), shards=(*self.shards, shard))
 
     def lower(self, context: ExecutionContext) -> Operator:
         return EnumerateOperator(context(self.source), self)
@@ -83,8 +81,8 @@ class EnumerateOperator(UnaryOperator):
         if chunk is None:
             return None
         numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
-        if self.node.deals:
-            numbers = self.node.start + self.base + places_in(self.node.deals, numbers - self.node.start - self.since)
+        if self.node.shards:
+            numbers = self.node.start + self.base + places_in(self.node.shards, numbers - self.node.start - self.since)
         self.next += chunk.length
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
 

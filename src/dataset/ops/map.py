@@ -11,7 +11,6 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.ops.elementwise import Elementwise
 from dataset.options import AUTOTUNE
-from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.origin import function_name
@@ -74,9 +73,6 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)
         return probed_spec(self) if declared is None else declared
-
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        return deal
 
     def label(self) -> str:
         return f"map({function_name(self.function)})"

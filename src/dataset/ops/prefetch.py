@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.options import AUTOTUNE
-from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk, Outcome
@@ -46,9 +45,6 @@ class Prefetch(UnaryNode, aligned=True, seekable=True, only_reorders=True, exact
     def __post_init__(self) -> None:
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
         self._set("buffer_size", size)
-
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        return deal
 
     def simplified(self) -> Node | None:
         return None if self.buffer_size else self.source

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from dataset.ops.map import MapOperator
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.checks import require_callable, require_parallelism
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Sharding, UnaryNode
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
@@ -33,7 +33,7 @@ class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elasti
     deterministic: bool | None = field(default=None, kw_only=True, repr=False)
     write_into_batch: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the results will be stacked."""
-    deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
+    shards: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """The nested shards that this node processes; empty if it processes all elements."""
 
     def __post_init__(self, seed: int | None) -> None:
@@ -46,12 +46,9 @@ class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elasti
     def _element_spec(self) -> Any:
         return probed_spec(self)
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        """Return an ordered deal: each element gets the random numbers of its position in the unsharded dataset."""
-        return deal.ordered()
-
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
-        return replace(self.with_inputs(inputs), deals=self.deals if deal is None else (*self.deals, deal))
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
+        """Give each element the random numbers of its position in the unsharded dataset."""
+        return replace(self, source=below(self.source, shard.ordered()), shards=(*self.shards, shard))
 
     def label(self) -> str:
         seed = "" if self.random.seed is None else f", seed={self.random.seed}"
@@ -74,7 +71,7 @@ class RandomMapOperator(MapOperator):
         super().__init__(source, node, node.function)
         self.epochs = context.iteration.epochs
         self.random = node.random
-        self.deals = node.deals
+        self.shards = node.shards
         self.since = self.base = 0  # see runtime/state/resharding.py
         self._open(*context.draws(node.random))
 
@@ -84,9 +81,8 @@ class RandomMapOperator(MapOperator):
 
     def arguments(self, inputs: Chunk) -> list[Any]:
         positions = range(self.position, self.position + inputs.length)
-        dealt = (self.base + places_in(self.deals, position - self.since) for position in positions)
-        places = dealt if self.deals else positions
-        return [map(self.generators.at, places), *super().arguments(inputs)]
+        places = (self.base + places_in(self.shards, position - self.since) for position in positions)
+        return [map(self.generators.at, places if self.shards else positions), *super().arguments(inputs)]
 
     def save(self) -> State:
         chance = {"key": self.key, "iteration": self.iteration, "epoch": self.epoch}

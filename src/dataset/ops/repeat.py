@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dataset.errors import StateError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
@@ -12,7 +12,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import openings
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, Sharding, UnaryNode
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
@@ -54,17 +54,21 @@ class Repeat(
             return 0 if available == 0 else INFINITE_CARDINALITY
         return 0 if self.times == 0 else map_known(lambda n: n * self.times, available)
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Shard each pass separately, so that all processes end it together.
 
         A batch may span two passes; then its elements are sharded one by one.
         """
         length = self.source.cardinality()
-        if is_known(length) and length % deal.round == 0:
-            return deal.relying_on_even()
-        if deal.in_order or (deal.remainder == "keep" and self.times >= 0):
+        if is_known(length) and length % shard.round == 0:
+            shard = shard.relying_on_even()
+        elif shard.in_order or (shard.remainder == "keep" and self.times >= 0):
             return None  # the same processes would get more elements in each pass
-        return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
+        elif shard.turn > 1:
+            if shard.remainder == "pad":
+                return None
+            shard = shard.one_by_one()
+        return self.with_inputs([below(self.source, shard)])
 
     def input_positions(self, positions: Array) -> Array | None:
         length = self.source.cardinality()

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
@@ -79,9 +78,6 @@ class Select(UnaryNode, aligned=True, seekable=True, exact=True, separable=True,
 
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))
-
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        return deal
 
     def simplified(self) -> Node | None:
         """Return the input if all parts of a tuple are selected, in order; other structures would become a tuple."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dataset.options import Options
-from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node, UnaryNode, inputs_first
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
@@ -19,9 +18,6 @@ class WithOptions(UnaryNode, aligned=True, seekable=True, exact=True, only_reord
 
     op: ClassVar[str] = "with_options"
     options: Options = field(repr=False)
-
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        return deal
 
     def simplified(self) -> Node:
         """Return the input: the options were read before the plan is rewritten."""

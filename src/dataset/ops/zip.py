@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, shortest
-from dataset.plan.node import Node
+from dataset.plan.node import Node, Sharding
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext
@@ -29,9 +29,11 @@ class Zip(Node, aligned=True, seekable=True, exact=True, only_reorders=True, ela
     def cardinality(self) -> int:
         return shortest([source.cardinality() for source in self.sources])
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Shard all sources alike. Not possible with padding, since each source would add its own padding."""
-        return deal.ordered() if deal.gives_all else None
+        if not shard.gives_all:
+            return None
+        return self.with_inputs([below(source, shard.ordered()) for source in self.sources])
 
     def lower(self, context: ExecutionContext) -> Operator:
         return ZipOperator(

@@ -1,6 +1,6 @@
 """Block-cyclic shards: the arithmetic of dividing a sequence among several processes.
 
-The sequence is dealt out in rounds. In each round every process gets a *turn*: one element, or a batch size of elements
+The sequence is divided into rounds. In each round every process gets a *turn*: one element, or a batch size of elements
 upstream of a batch. ``remainder`` determines what happens to an incomplete last round.
 """
 
@@ -46,6 +46,9 @@ class BlockCyclicShard:
     relies_on_even: bool = False
     otherwise: BlockCyclicShard | None = None
 
+    def __str__(self) -> str:
+        return f"{self.rank} of {self.world_size}, {self.remainder!r}"
+
     @property
     def gives_all(self) -> bool:
         """Whether the shards consist of the sequence's elements only, without substitutes."""
@@ -56,6 +59,13 @@ class BlockCyclicShard:
         """The number of elements of a round, over all processes."""
         return self.world_size * self.turn
 
+    @property
+    def shown(self) -> int:
+        """How much of a round must exist for this process to have a complete turn in it."""
+        if self.remainder != "drop" or self.rank == self.world_size - 1:
+            return (self.rank + 1) * self.turn
+        return self.round - self.turn + self.least
+
     def turns_in(self, rest: int) -> int:
         """Return how many processes get a turn in a round of ``rest`` elements."""
         whole, part = divmod(rest, self.turn)
@@ -63,43 +73,30 @@ class BlockCyclicShard:
 
     def count(self, available: int) -> int:
         """Return how many of ``available`` elements this process gets, including substitutes."""
-        rounds, rest = divmod(available, self.round)
-        return rounds * self.turn + self.count_in_last(rest, is_only=rounds == 0)
+        own, again = self.share_of(available)
+        return own + (self.turn if again and self.remainder == "pad" else len(again))
 
-    def count_in_last(self, rest: int, *, is_only: bool) -> int:
-        """Return how many elements it gets from an incomplete last round of ``rest`` elements."""
-        turns = self.turns_in(rest)
-        if turns == 0 or (self.remainder == "drop" and turns < self.world_size):
-            return 0
-        if self.rank < turns:
-            return min(self.turn, rest - self.rank * self.turn)
-        if self.remainder == "keep":
-            return 0
-        first, stop = self.repeated(turns, is_only=is_only)
-        return stop - first if self.remainder == "pad" or not is_only else min(stop, rest) - first
+    def share_of(self, available: int) -> tuple[int, range]:
+        """Return how many of ``available`` elements are this process's, and which ones substitute a missing turn.
 
-    def share_of(self, available: int) -> Share:
-        """Return this process's share of ``available`` elements."""
-        rounds, rest = divmod(available, self.round)
-        turns, own, is_only = self.turns_in(rest), rounds * self.turn, rounds == 0
-        if turns == 0 or (self.remainder == "drop" and turns < self.world_size):
-            return Share(own)
-        if self.rank < turns:
-            return Share(own + min(self.turn, rest - self.rank * self.turn))
-        if self.remainder == "keep":
-            return Share(own)
-        if self.remainder == "pad":
-            return Share(own, is_absent=True, again=range(min(self.turn, rest) if is_only else 0))
-        first, stop = self.repeated(turns, is_only=is_only)
-        return Share(own, again=range(first, min(stop, available)))
-
-    def repeated(self, turns: int, *, is_only: bool) -> tuple[int, int]:
-        """Return the range of elements that substitutes a turn missing from a last round of ``turns`` turns.
-
-        It is the turn that this process would get if the sequence started again from the beginning after its end.
+        The substitute is the turn that the process would get if the sequence started again after its end. The range is
+        empty if no turn is missing.
         """
-        number = self.rank % turns if is_only else self.rank - turns
-        return number * self.turn, (number + 1) * self.turn
+        rounds, rest = divmod(available, self.round)
+        turns, own = self.turns_in(rest), rounds * self.turn
+        if turns == 0 or (self.remainder == "drop" and turns < self.world_size):
+            return own, range(0)
+        if self.rank < turns:
+            return own + min(self.turn, rest - self.rank * self.turn), range(0)
+        if self.remainder == "keep":
+            return own, range(0)
+        first = (self.rank - turns if rounds else self.rank % turns) * self.turn
+        return own, range(first, min(first + self.turn, available))
+
+    def own_in(self, available: int) -> int:
+        """Return how many of the first ``available`` elements are in turns of this process, complete or not."""
+        rounds, rest = divmod(available, self.round)
+        return rounds * self.turn + min(max(rest - self.rank * self.turn, 0), self.turn)
 
     def places(self, numbers: Integers) -> Integers:
         """Return the positions in the sequence of this process's elements with these numbers."""
@@ -131,23 +128,8 @@ class BlockCyclicShard:
         return dataclasses.replace(self, turn=self.turn * size, least=least, otherwise=otherwise)
 
 
-@dataclass(frozen=True)
-class Share:
-    """Share of one process in a sequence of known length.
-
-    Attributes:
-        own: the number of its own elements.
-        is_absent: whether a marker for an absent element follows its own elements.
-        again: the positions of the elements that follow: repeated ones, or an example of the absent element.
-    """
-
-    own: int
-    is_absent: bool = False
-    again: range = range(0)
-
-
-def places_in(deals: Sequence[BlockCyclicShard], numbers: Integers) -> Integers:
-    """Return the positions in the original sequence after it was sharded by each of ``deals`` in turn."""
-    for deal in reversed(deals):
-        numbers = deal.places(numbers)
+def places_in(shards: Sequence[BlockCyclicShard], numbers: Integers) -> Integers:
+    """Return the positions in the original sequence after it was sharded by each of ``shards`` in turn."""
+    for shard in reversed(shards):
+        numbers = shard.places(numbers)
     return numbers

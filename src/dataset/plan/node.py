@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
@@ -30,6 +30,7 @@ class Node:
         name: the user's own label, from the ``name=`` argument.
         random: the random state of an op that draws random numbers, or whose functions do.
         deterministic: whether the op keeps the order of its elements; if None, the options decide.
+        share: which shard of its input the node outputs, if it divides its input among processes.
         origin: the user's source line that made the node.
     """
 
@@ -40,6 +41,7 @@ class Node:
     name: str | None = field(default=None, kw_only=True, repr=False)
     random: RandomState | None = field(default=None, kw_only=True, repr=False)
     deterministic: bool | None = field(default=True, kw_only=True, repr=False)
+    share: BlockCyclicShard | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
     @lazy_property
@@ -124,26 +126,22 @@ class Node:
         """Whether no element can fail or needs user code, whatever the order of the elements."""
         return self.is_exact or (self.traits.only_reorders and all(source.is_infallible for source in self.inputs))
 
-    @property
-    def share(self) -> tuple[int, int] | None:
-        """The rank and the world size, if the node outputs one process's share of its input; otherwise None."""
-        return None
-
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:  # noqa: ARG002  # used by overrides
-        """Return the shard of all inputs from which this op produces the shard ``deal`` of its own elements.
-
-        None, the default, if the op needs its whole input for any part of its elements.
-        """
-        return None
-
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:  # noqa: ARG002  # likewise
-        """Return this op over a part of its inputs.
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Node | None:  # noqa: ARG002  # used by overrides
+        """Return a plan of one shard of this op's elements; None if the op needs its whole input for any of them.
 
         Args:
-            inputs: the inputs' shards, or the input over some of the files.
-            deal: the shard of this op's own elements; None if the files are divided.
+            shard: the shard. A list of files has shards of whole files, which are the only shards of a source.
+            below: returns a plan of a shard of an input.
         """
-        return self.with_inputs(inputs)
+        return None
+
+    def restarted(self) -> Self:
+        """Return the op without the elements that earlier iterations have left in it."""
+        return self
+
+    def in_agreement(self) -> Self:
+        """Return the op set to yield the same elements in the same order in every process that runs it."""
+        return self if self.deterministic else dataclasses.replace(self, deterministic=True)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -209,6 +207,15 @@ class UnaryNode(Node):
     def cardinality(self) -> int:
         """Return the cardinality of the input."""
         return self.source.cardinality()
+
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Node | None:
+        """Return the op over a shard of its input, if the traits say that the elements correspond one to one."""
+        one_to_one = self.traits.aligned and self.traits.elastic
+        return self.with_inputs([below(self.source, shard)]) if one_to_one else None
+
+
+Sharding: TypeAlias = Callable[[Node, BlockCyclicShard], Node]
+"""Returns a plan of one shard of the elements of a node."""
 
 
 @functools.cache

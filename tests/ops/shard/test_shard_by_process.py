@@ -355,6 +355,13 @@ def test_a_failure_below_is_raised_in_all_processes_and_one_above_in_its_own():
     assert_elements_equal(outcomes(iter(failing.shard_by_process(1, 2))), ints(1, 3, 5))
 
 
+@pytest.mark.parametrize("remainder", REMAINDERS)
+def test_elements_of_a_turn_that_a_failure_interrupts_are_part_of_a_saved_state(remainder):
+    failing = Dataset.range(14).map(fail_at(3, 7)).filter(lambda x: True).batch(2)
+    for rank in range(3):
+        check_operator(lambda rank=rank: failing.shard_by_process(rank, 3, remainder=remainder))
+
+
 def test_padding_is_like_the_last_element():
     def elements():
         for i in range(3):

@@ -321,7 +321,7 @@ def test_a_rest_that_cannot_be_divided_evenly_is_refused_if_passes_rely_on_that(
 
 
 @pytest.mark.parametrize(
-    "damage", [{"turn": 0}, {"given": -5}, {"base": "x"}, {"share": [0]}, {"source": None}, {"read": None}]
+    "damage", [{"turn": 0}, {"given": -5}, {"base": "x"}, {"elements": 19}, {"source": None}, {"read": None}]
 )
 def test_a_damaged_state_is_refused(damage):
     state = iter(rows(20).shard_by_process(0, 2)).state_dict()

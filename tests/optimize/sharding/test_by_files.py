@@ -214,6 +214,11 @@ def test_says_why_files_cannot_be_dealt_out_and_deals_out_elements(lines, change
     assert "files" not in changed.shard_by_process(0, 2).plan.label()
 
 
+def test_names_whose_files_a_function_reads_can_be_dealt_out():
+    names = Dataset.from_tensor_slices(["a", "b", "c"]).map(len)
+    assert "from_tensor_slices[1:3:2]" in names.shard_by_process(1, 2, by="files", remainder="keep").explain()
+
+
 def test_too_few_files_are_dealt_out_by_element(lines):
     assert [list(lines(3).shard_by_process(rank, 2)) for rank in range(2)] == [[b"1"], [b"1"]]
     with pytest.raises(ValueError, match="there are 1 files for 2 processes"):

@@ -19,7 +19,6 @@ from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.sources.tensor_slices import TensorSlices
-from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
 from dataset.plan.nested import dataset_of, is_dataset
@@ -87,12 +86,10 @@ class Parquet(FileSource, seekable=True):
     row_groups: RowGroups = field(kw_only=True, repr=False)
     """The row groups of all files."""
 
-    def over(self, path: bytes) -> Self:
-        return dataclasses.replace(super().over(path), paths=(path_string(path),))
-
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
-        moved = super().over_shard(inputs, deal)
-        return dataclasses.replace(moved, paths=_known_paths(moved.source) or ())
+    def with_inputs(self, inputs: Sequence[Node]) -> Self:
+        (names,) = inputs
+        paths = _known_paths(names)  # None if a rule has rewritten the plan of the same names
+        return dataclasses.replace(self, source=names, paths=self.paths if paths is None else paths)
 
     def _element_spec(self) -> Any:
         return self.layout.spec
@@ -226,10 +223,9 @@ class ParallelParquet(Interleave, static_spec=True):
     op: ClassVar[str] = OP
     files: Parquet = field(kw_only=True, repr=False)
 
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
-        files = self.files.over_shard(inputs, deal)
-        function = reader_of_one_file(files)
-        return dataclasses.replace(super().over_shard(inputs, deal), files=files, function=function)
+    def with_inputs(self, inputs: Sequence[Node]) -> Self:
+        files = self.files.with_inputs(inputs)
+        return dataclasses.replace(super().with_inputs(inputs), files=files, function=reader_of_one_file(files))
 
     def _element_spec(self) -> Any:
         return self.files.element_spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.node import Node, Sharding, UnaryNode, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -63,8 +63,9 @@ class Batch(UnaryNode, seekable=True, exact=True, views=True, batches=True, elas
         """Separable only if the total number of batches is unknown."""
         return replace(super().traits, separable=not is_known(self.source.cardinality()))
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        return deal.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
+        elements = shard.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
+        return self.with_inputs([below(self.source, elements)])
 
     @property
     def is_exact(self) -> bool:

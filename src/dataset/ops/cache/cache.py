@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ import numpy as np
 from dataset.ops.cache.caching import CacheEntry, CacheStore, CacheWriter, lower_keeping
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Sharding, UnaryNode
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns
 from dataset.runtime.context import ExecutionContext
@@ -230,15 +229,11 @@ class Cache(UnaryNode, seekable=True, separable=True):
     op: ClassVar[str] = "cache"
     store: CacheStore = field(default_factory=MemoryCache, kw_only=True, repr=False)
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Let each process cache its own share. Padding is not supported, since failed elements are not cached."""
-        return None if deal.remainder == "pad" else deal
+        return None if shard.remainder == "pad" else self.with_inputs([below(self.source, shard)])
 
-    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:  # noqa: ARG002  # any part
-        return self.with_inputs(inputs).emptied()
-
-    def emptied(self) -> Self:
-        """Return the node with an empty store; the current store may hold elements of a different input."""
+    def restarted(self) -> Self:
         return replace(self, store=MemoryCache())
 
     def lower(self, context: ExecutionContext) -> Operator:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
@@ -34,6 +34,9 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
 
     def _element_spec(self) -> Any:
         return probed_spec(self)
+
+    def in_agreement(self) -> Self:
+        return replace(super().in_agreement(), must_match_across_processes=True)
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, has_random_access, holds_user_code
+from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
@@ -88,14 +88,16 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
         below = _without_shuffles(self.source)
         return below is not self.source and below.is_exact and has_random_access(below)
 
-    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Let each process shuffle its own share, if elements must be read sequentially.
 
         With random access, all processes use one global order, and each computes only its own elements. The same
         applies if an element may be absent: its exception would overtake the elements in the buffer.
         """
         is_cheap = has_random_access(self.source) and (self.source.is_exact or isinstance(self.source, RowSource))
-        return None if is_cheap or deal.in_order or deal.remainder == "pad" else deal
+        if is_cheap or shard.in_order or shard.remainder == "pad":
+            return None
+        return self.with_inputs([below(self.source, shard)])
 
     @lazy_property
     def may_read_ahead(self) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dataset.ops.sources.row_source import RowSource
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.lazy import once
-from dataset.plan.spec import component_spec
-from dataset.plan.structure import Structure, structure_of
+from dataset.plan.node import Sharding
+from dataset.plan.spec import TensorSpec, component_spec
+from dataset.plan.structure import LEAF, Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only_component, take_list
 from dataset.runtime.chunks.normalization import canonical_component
@@ -28,8 +30,6 @@ class TensorSlices(RowSource, exact=True, views=True):
 
     op: ClassVar[str] = "from_tensor_slices"
     tensors: Any
-    dealt: tuple[int, int] | None = field(default=None, kw_only=True, repr=False)
-    """Rank and world size, if the elements are the names of the files that one process reads."""
 
     def __post_init__(self) -> None:
         structure = structure_of(self.tensors)
@@ -45,10 +45,11 @@ class TensorSlices(RowSource, exact=True, views=True):
                 )
         self._set("tensors", structure.unflatten(columns))
 
-    def dealt_to(self, rank: int, world_size: int) -> Self:
-        """Return the rows of one process."""
-        part = self.subrange(slice(rank, None, world_size))
-        part._set("dealt", (rank, world_size))  # noqa: SLF001  # same class, fresh copy
+    def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:  # noqa: ARG002  # it has no input
+        if self.structure is not LEAF or not TensorSpec((), bytes).is_compatible_with(self.element_spec):
+            return None  # not names of files
+        part = self.subrange(slice(shard.rank, None, shard.world_size))
+        part._set("share", shard)  # noqa: SLF001  # same class, fresh copy
         return part
 
     @property
@@ -65,10 +66,6 @@ class TensorSlices(RowSource, exact=True, views=True):
         chosen = slice(rows.start, rows.stop, rows.step)
         whole = [column if isinstance(column, np.ndarray) else uncut_rows_of(column) for column in self.columns()]
         return [column[chosen] for column in whole]  # type: ignore[misc]  # uncut rows act as a list
-
-    @property
-    def share(self) -> tuple[int, int] | None:
-        return self.dealt
 
     def parameters(self) -> dict[str, Any]:
         chosen = {} if self.takes_all else {"rows": str(self.rows)}

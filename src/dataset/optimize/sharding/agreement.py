@@ -8,11 +8,7 @@ All iteration counters restart: iterations over the dataset that was split do no
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
-from dataset.ops.cache.cache import Cache
-from dataset.ops.random_map import RandomMap
-from dataset.ops.shard.shard_by_process import ShardByProcess
 from dataset.plan.node import Node, inputs_first
 from dataset.runtime.random.streams import derived_seed
 
@@ -25,52 +21,30 @@ class Agreement:
     Args:
         plan: the plan as written by the user.
         seed: the common seed.
-        rank: the rank of this process, if it runs the whole plan on its own data. Elements with the same index then get
-            different random numbers in each process.
+        rank: the rank of this process, if it runs the whole plan on its own data and so needs other random numbers.
     """
 
     def __init__(self, plan: Node, seed: int, rank: int | None = None) -> None:
         self._own = () if rank is None else (rank,)
         nodes = inputs_first(plan)
         self._numbers = {node: number for number, node in enumerate(nodes)}
-        self._agreed = {part for node in nodes if isinstance(node, ShardByProcess) for part in inputs_first(node)}
+        self._agreed = {part for node in nodes if node.share is not None for part in inputs_first(node)}
         self._seed = seed
         self._settled: dict[Node, Node] = {}
 
     def on(self, node: Node, like: Node) -> Node:
         """Return an op with its agreed seed; ``like`` is the corresponding op in the original plan."""
-        if node.random is None:
-            return node
-        key = None
-        if like not in self._agreed and node.random.seed is None:
-            key = derived_seed(self._seed, self._numbers[like], *self._own)
-        elif self._own and isinstance(node, RandomMap):
-            key = derived_seed(node.random.key, *self._own)
-        return dataclasses.replace(node, random=node.random.restarted(key))
+        found = node.restarted()
+        if found.random is None:
+            return found
+        keeps_seed = found.random.seed is not None or like in self._agreed
+        key = None if keeps_seed else derived_seed(self._seed, self._numbers[like], *self._own)
+        return dataclasses.replace(found, random=found.random.restarted(key))
 
     def on_all(self, plan: Node) -> Node:
         """Return a plan that every process runs with the same elements in the same order."""
         for node in inputs_first(plan, without=self._settled):
-            moved = over(node, [self._settled[source] for source in node.inputs])
-            self._settled[node] = _watched(in_order(self.on(moved, node)))
+            inputs = [self._settled[source] for source in node.inputs]
+            moved = node.with_inputs(inputs) if inputs != list(node.inputs) else node
+            self._settled[node] = self.on(moved, node).in_agreement()
         return self._settled[plan]
-
-
-def over(node: Node, inputs: Sequence[Node]) -> Node:
-    """Return the node with other inputs, without any cached elements; the node itself if the inputs are unchanged."""
-    if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
-        return node
-    moved = node.with_inputs(inputs)
-    return moved.emptied() if isinstance(moved, Cache) else moved
-
-
-def in_order(node: Node) -> Node:
-    """Return the op, set to keep the order of its elements."""
-    return node if node.deterministic else dataclasses.replace(node, deterministic=True)
-
-
-def _watched(node: Node) -> Node:
-    """Return the op; if it opens datasets returned by a function, it is set to check them for agreement."""
-    if not any(field.name == "must_match_across_processes" for field in dataclasses.fields(node)):
-        return node
-    return dataclasses.replace(node, must_match_across_processes=True)  # type: ignore[call-arg]  # it has the field

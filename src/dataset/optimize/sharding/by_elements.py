@@ -3,43 +3,33 @@
     before:  from_tensor_slices(x) -> map(decode) -> batch(32)          for process 1 of 4
     after:   from_tensor_slices(x) -> shard_by_process(1 of 4, 32 at a time) -> map(decode) -> batch(32)
 
-An op's ``shard_below`` returns the shard of its input from which it produces a shard of its elements. If it returns
-None, every process runs the whole op. The plans of all processes have the same form for any number of processes, so a
-state can be loaded in another process.
+Legal for all ops with ``Node.sharded``; every process runs the whole of any other op. The plans of all processes have
+the same form for any number of processes, so a state can be loaded in another process.
 """
 
 from __future__ import annotations
 
-from dataset.ops.shard.shard_by_process import PadMissing, ShardByProcess
-from dataset.optimize.sharding.agreement import Agreement, in_order
+import dataclasses
+
+from dataset.ops.shard.pad_missing import PadMissing
+from dataset.ops.shard.shard_by_process import ShardByProcess
+from dataset.optimize.sharding.agreement import Agreement
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node
 
 
-def deal_elements(plan: Node, deal: BlockCyclicShard, agreement: Agreement, name: str | None) -> Node:
-    """Return the plan of this process's elements of ``plan``."""
-    dealing = _Dealing(agreement, name)
-    share = dealing.share(plan, deal)
-    return PadMissing(share, name=name) if dealing.lacks_elements else share
+def share_of_elements(plan: Node, share: BlockCyclicShard, seed: int, name: str | None) -> Node:
+    """Return the plan of one process's elements of ``plan``."""
+    agreement = Agreement(plan, seed)
 
+    def sharded(node: Node, shard: BlockCyclicShard) -> Node:
+        found = node.sharded(shard, sharded) if node.inputs else None
+        if found is None:
+            return ShardByProcess(agreement.on_all(node), share=shard, name=name)
+        found = agreement.on(found, node)
+        return found.in_agreement() if shard.remainder == "pad" else found  # the zeros must come last
 
-class _Dealing:
-    """Traversal of a plan that deals out elements."""
-
-    def __init__(self, agreement: Agreement, name: str | None) -> None:
-        self.agreement = agreement
-        self.name = name
-        self.lacks_elements = False  # if so, missing elements must be padded with zeros
-
-    def share(self, node: Node, deal: BlockCyclicShard) -> Node:
-        """Return the shard ``deal`` of the elements of a node, dealt out as far upstream as the ops allow."""
-        below = node.shard_below(deal) if node.inputs else None
-        if below is None:
-            return self._dealt(self.agreement.on_all(node), deal)
-        shares = [self.share(source, below) for source in node.inputs]
-        found = self.agreement.on(node.over_shard(shares, deal), node)
-        return in_order(found) if deal.remainder == "pad" else found  # the zeros must come last
-
-    def _dealt(self, node: Node, deal: BlockCyclicShard) -> Node:
-        self.lacks_elements |= deal.remainder == "pad"
-        return ShardByProcess(node, deal, name=self.name)
+    if share.remainder != "pad":
+        return sharded(plan, share)
+    first = dataclasses.replace(share, rank=0)  # has elements if any process has
+    return PadMissing(sharded(plan, share), (sharded(plan, first),), name=name)

@@ -8,66 +8,59 @@ Legal if all ops between the split and the list of names are ``separable``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
 
-from dataset.io.files.list_files import ListFiles
-from dataset.ops.sources.tensor_slices import TensorSlices
+from dataset.ops.shard.equalize_shards import EqualizeShards
+from dataset.ops.shard.pad_missing import PadMissing
 from dataset.optimize.sharding.agreement import Agreement
+from dataset.optimize.sharding.counting import CannotCountError, count, require_countable
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY
-from dataset.plan.node import Node
-from dataset.plan.spec import TensorSpec
-from dataset.plan.structure import LEAF
+from dataset.plan.node import Node, walk
 
 
-@dataclass(frozen=True)
-class FileList:
-    """List of file names, and the ops above it.
-
-    Attributes:
-        names: the list, in its original order.
-        above: the ops between the list and the split, the lowest first.
-    """
-
-    names: TensorSlices
-    above: tuple[Node, ...]
-
-    def __len__(self) -> int:
-        return self.names.cardinality()
-
-    @property
-    def is_endless(self) -> bool:
-        """Whether the output is infinite; none of these ops makes it finite again."""
-        return any(node.cardinality() == INFINITE_CARDINALITY for node in self.above)
-
-    @property
-    def are_opened(self) -> bool:
-        """Whether a file may yield many elements."""
-        return any(node.traits.expands_elements for node in self.above)
-
-    def part(self, world_size: int, rank: int, agreement: Agreement | None = None) -> Node:
-        """Return the plan over the files of one process. Without an agreement, it can only be used for counting."""
-        found: Node = self.names.dealt_to(rank, world_size)
-        for node in self.above:
-            found = node.over_shard([found], None)
-            if agreement is not None:
-                found = agreement.on(found, node)
-        return found
-
-
-def file_list(plan: Node) -> FileList | str:
-    """Return the list of files that a plan reads, or the reason why they cannot be split."""
-    above: list[Node] = []
-    node = plan
-    while node.inputs:
-        if len(node.inputs) > 1 or not node.traits.separable:
+def reason_against_files(plan: Node, share: BlockCyclicShard, *, least_effort: bool) -> str:
+    """Return the reason not to split the files that a plan reads; empty if there is none."""
+    for node in walk(plan):
+        if len(node.inputs) > 1 or (node.inputs and not node.traits.separable):
             return f"{node.location()} follows the files and needs the elements of all of them together"
-        above.insert(0, node)
-        (node,) = node.inputs
-    opened = any(part.traits.expands_elements for part in above)
-    if isinstance(node, ListFiles) or (opened and isinstance(node, TensorSlices) and _is_text(node)):
-        return FileList(node, tuple(above))
-    return f"{node.location()} is not a list of file names"
+    *above, names = walk(plan)
+    if names.sharded(share, lambda source, _: source) is None:
+        return f"{names.location()} is not a list of file names"
+    if names.cardinality() < share.world_size:
+        return f"there are {names.cardinality()} files for {share.world_size} processes"
+    if least_effort and not any(node.traits.expands_elements for node in above):
+        return "each file is one element, so splitting by elements is equivalent"
+    if share.remainder != "keep" and not _is_endless(plan):
+        try:
+            require_countable(_part(plan, share, Agreement(plan, 0)))
+        except CannotCountError as error:
+            return f"{error}, so the processes may get different numbers; repeat() before it would help"
+    return ""
 
 
-def _is_text(node: TensorSlices) -> bool:
-    return node.structure is LEAF and TensorSpec((), bytes).is_compatible_with(node.element_spec)
+def share_of_files(plan: Node, share: BlockCyclicShard, seed: int, name: str | None) -> Node:
+    """Return the plan of the elements of ``plan`` from the files of one process. There must be no reason against it."""
+    if share.world_size == 1 or share.remainder == "keep" or _is_endless(plan):
+        return _part(plan, share, Agreement(plan, seed, share.rank))
+    shares = [dataclasses.replace(share, rank=rank) for rank in range(share.world_size)]
+    parts = tuple(_part(plan, each, Agreement(plan, seed, each.rank)) for each in shares)
+    found = EqualizeShards(parts[share.rank], parts, count, share=share, name=name)
+    return PadMissing(found, (parts[share.rank], *parts), name=name) if share.remainder == "pad" else found
+
+
+def _is_endless(plan: Node) -> bool:
+    """Return whether the output is infinite; no separable op makes it finite again."""
+    return any(node.cardinality() == INFINITE_CARDINALITY for node in walk(plan))
+
+
+def _part(plan: Node, share: BlockCyclicShard, agreement: Agreement) -> Node:
+    """Return the plan over the files of one process."""
+
+    def sharded(node: Node, shard: BlockCyclicShard) -> Node:  # noqa: ARG001  # the shard of the files is ``share``
+        found = node.sharded(share, sharded)
+        if found is None:
+            found = node.with_inputs([sharded(source, share) for source in node.inputs])
+        return agreement.on(found, node)
+
+    return sharded(plan, share)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.opening import FileStamp, file_stamp
+from dataset.ops.assert_cardinality import AssertCardinality
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, total
 from dataset.plan.fingerprints.fingerprint import content_fingerprint
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node
 from dataset.runtime.context import open_plan
 from dataset.runtime.state.held_elements import run_through
 
@@ -31,77 +31,41 @@ class CannotCountError(Exception):
     """Internal error: the elements of a plan cannot be counted without calling a user's function on them."""
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Counts of the elements of several plans, computed when ``EqualizeShards`` needs them."""
-
-    parts: tuple[Node, ...]
-
-    def known(self) -> list[int] | None:
-        """Return the counts, if they are known without counting."""
-        found = [part.cardinality() for part in self.parts]
-        return None if UNKNOWN_CARDINALITY in found else found
-
-    def __call__(self) -> list[int]:
-        """Return the counts, reading the files if necessary.
-
-        Raises:
-            ValueError: if the datasets that a function returns cannot be counted.
-        """
-        try:
-            return [count(part) for part in self.parts]
-        except CannotCountError as error:
-            raise ValueError(
-                f"shard_by_process(): cannot determine how many elements each process gets from its files: {error}; "
-                'use by="elements", or repeat() the dataset before it, so that no process ends before the others'
-            ) from None
-
-
 def count(plan: Node) -> int:
-    """Return the number of elements of a plan, without those that fail; or INFINITE_CARDINALITY.
+    """Return the number of elements of a plan, without those that fail; or INFINITE_CARDINALITY. May read files.
 
     Raises:
-        CannotCountError: if counting requires running more than the ops that read the files.
+        ValueError: if the datasets that a function returns cannot be counted.
     """
-    return _count(plan, _records)
+    try:
+        return _count(plan, _records)
+    except CannotCountError as error:
+        raise ValueError(
+            f"shard_by_process(): cannot determine how many elements each process gets from its files: {error}; "
+            'use by="elements", or repeat() the dataset before it, so that no process ends before the others'
+        ) from None
 
 
 def require_countable(plan: Node) -> None:
-    """Raise CannotCountError if ``count`` would. Reads nothing; a flat_map function is called for one file."""
+    """Raise CannotCountError if ``count`` would fail. Reads nothing; a flat_map function is called for one file."""
     _count(plan, _some_records)
-
-
-@dataclass(frozen=True, eq=False)
-class _Counted(UnaryNode):
-    """Placeholder node with the known cardinality of ``source``. Never run."""
-
-    op: ClassVar[str] = "counted"
-    number: int
-
-    def cardinality(self) -> int:
-        return self.number
 
 
 def _count(plan: Node, records: Callable[[Node], int]) -> int:
     """Return the cardinality of a plan; ``records`` returns that of the lowest op whose cardinality is unknown."""
     above: list[Node] = []
-    node = plan
-    while node.cardinality() == UNKNOWN_CARDINALITY and len(node.inputs) == 1:
-        if node.inputs[0].cardinality() != UNKNOWN_CARDINALITY:
+    lowest = plan
+    while len(lowest.inputs) == 1 and lowest.cardinality() == lowest.inputs[0].cardinality() == UNKNOWN_CARDINALITY:
+        above.append(lowest)
+        (lowest,) = lowest.inputs
+    found = records(lowest) if lowest.cardinality() == UNKNOWN_CARDINALITY else lowest.cardinality()
+    for node in reversed(above):
+        if found == INFINITE_CARDINALITY:
             break
-        above.append(node)
-        (node,) = node.inputs
-    found = node.cardinality()
-    if found == UNKNOWN_CARDINALITY:
-        found = records(node)
-    if not above or found == INFINITE_CARDINALITY:
-        return found
-    stand_in: Node = _Counted(node, found)
-    for part in reversed(above):
-        stand_in = part.with_inputs([stand_in])
-        if stand_in.cardinality() == UNKNOWN_CARDINALITY:
-            raise CannotCountError(f"the number of elements of {part.location()} is unknown before it runs")
-    return stand_in.cardinality()
+        found = node.with_inputs([AssertCardinality(node.inputs[0], found)]).cardinality()
+        if found == UNKNOWN_CARDINALITY:
+            raise CannotCountError(f"the number of elements of {node.location()} is unknown before it runs")
+    return found
 
 
 def _records(node: Node) -> int:
@@ -109,15 +73,13 @@ def _records(node: Node) -> int:
     names = _names(node)
     if isinstance(node, FileSource):
         return sum(_records_in(node, name) for name in names)
-    return total([count(_opened(node, name)) for name in names])
+    return total([_count(_opened(node, name), _records) for name in names])
 
 
 def _some_records(node: Node) -> int:
-    if isinstance(node, FlatMap) and not isinstance(node, FileSource):
+    if not isinstance(node, FileSource):
         for name in _names(node)[:1]:
             require_countable(_opened(node, name))
-    elif not isinstance(node, FileSource):
-        raise CannotCountError(f"the number of elements of {node.location()} is unknown before it runs")
     return _SOME
 
 

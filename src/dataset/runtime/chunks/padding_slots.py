@@ -14,18 +14,7 @@ class AbsentError(Exception):
     """Internal: takes the place of a missing element, like an exception, until it is replaced by zeros.
 
     It is never raised to the user, and therefore not part of errors.py.
-
-    Attributes:
-        example_follows: whether the next element is not part of the sequence, but an example for shapes and dtypes.
     """
-
-    def __init__(self, *, example_follows: bool) -> None:
-        super().__init__(int(example_follows))
-
-    @property
-    def example_follows(self) -> bool:
-        """Whether the next element is only an example for the shapes and dtypes of the zeros."""
-        return bool(self.args[0])
 
 
 def zeros_like(element: Chunk) -> Chunk:

@@ -61,7 +61,6 @@ _COUNTS = frozenset(
         "read",
         "record",
         "remaining",
-        "rounds",
         "since",
         "skip",
         "taken",

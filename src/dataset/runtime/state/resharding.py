@@ -10,16 +10,17 @@ are added by arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dataset.errors import StateError
-from dataset.plan.cardinality import INFINITE_CARDINALITY
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, walk
 from dataset.runtime.contract import State
 
 _SPLIT = "shard_by_process"
-_STAND_IN = "shard_by_process.pad"
+_PADDING = "shard_by_process.pad"
 _FILES = "files are distributed"
 _INPUTS = frozenset({"source", "feeds"})
 _NUMBERS = frozenset({int, float, str, bool, type(None)})
@@ -27,7 +28,7 @@ _NUMBERS = frozenset({int, float, str, bool, type(None)})
 
 def shares(plan: Node) -> list[list[int]]:
     """Return the rank and world size of each split in a plan, as stored in states."""
-    return [list(node.share) for node in walk(plan) if node.share is not None]
+    return [[node.share.rank, node.share.world_size] for node in walk(plan) if node.share is not None]
 
 
 def are_shares(value: Any) -> bool:
@@ -47,8 +48,9 @@ def difference(saved: Sequence[Sequence[int]], plan: Node) -> str:
     mine = shares(plan)
     if list(saved) == mine:
         return ""
+    splits, _ = _topmost_splits(plan)
     why = "not all pipelines can resume from the state of other processes"
-    if not all(split.traits.elastic for split in _splits(plan)):
+    if not all(split.traits.elastic for split in splits):
         why = f"if {_FILES}, each process can only resume from its own state"
     return f"; the state is from {words(saved)}, this is {words(mine)}: {why} (docs/howto/sharding.md)"
 
@@ -62,7 +64,8 @@ def reshard_state(state: State, saved: list[list[int]], plan: Node) -> State:
     mine = shares(plan)
     try:
         _check(plan, saved, mine)
-        return _moved(state, mine[0], 0)
+        (_, old_size), (rank, world_size) = saved[0], mine[0]
+        return _Conversion(old_size, rank, world_size).moved(state, 0)
     except _ImmovableError as error:
         raise StateError(
             f"the state is from {words(saved)}, but this is {words(mine)}: it cannot resume from that state "
@@ -76,65 +79,95 @@ class _ImmovableError(Exception):
 
 def _check(plan: Node, saved: list[list[int]], mine: list[list[int]]) -> None:
     """Raise if only the original process can continue from some part of the plan."""
+    splits, above = _topmost_splits(plan)
     if len(saved) != len(mine):
         raise _ImmovableError("the pipelines are split at different places")
-    splits = list(_splits(plan))
     if len(splits) < len(mine) or len({tuple(share) for share in saved + mine}) > 2:
         raise _ImmovableError("shares are split again")
     if not all(split.traits.elastic for split in splits):
         raise _ImmovableError(f'{_FILES}; by="elements" distributes their elements instead')
     same_world = [size for _, size in saved] == [size for _, size in mine]
-    for node in _above(plan):
+    for node in above:
         if not (node.traits.elastic or (same_world and node.traits.seekable)):
             raise _ImmovableError(f"{node.location()} is above the split and has a position of its own")
 
 
-def _splits(node: Node) -> Iterator[Node]:
-    """Yield the topmost splits of a plan."""
-    if node.share is not None:
-        yield node
-        return
-    for source in node.inputs:
-        yield from _splits(source)
+def _topmost_splits(plan: Node) -> tuple[list[Node], list[Node]]:
+    """Return the splits of a plan that are not upstream of another, and the nodes downstream of all splits."""
+    splits: list[Node] = []
+    above: list[Node] = []
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if node.share is not None:
+            splits.append(node)
+        else:
+            above.append(node)
+            waiting.extend(reversed(node.inputs))
+    return splits, above
 
 
-def _above(node: Node) -> Iterator[Node]:
-    """Yield the ops above all splits."""
-    if node.share is None:
-        yield node
-        for source in node.inputs:
-            yield from _above(source)
+@dataclass(frozen=True)
+class _Conversion:
+    """Conversion of the states of a plan's operators for process ``rank`` of ``world_size``.
 
-
-def _moved(state: Any, share: list[int], behind: int, *, repeats: bool = False) -> State:
-    """Return a part of a state for the share ``share``, advanced by ``behind`` elements of the op.
-
-    If an op ``repeats`` this one, these elements may belong to a later pass.
+    Attributes:
+        old_size: the number of processes that the state was saved by.
     """
-    if type(state) is not dict:
-        raise _ImmovableError("it contains no position of the split")
-    op = state.get("op", "an op")
-    if op == _SPLIT:
-        return _begun_anew(state, share, behind, repeats=repeats)
-    size = state.get("batch_size", 1)
-    found, passed = _passed(state, batches=size > 1)
-    behind = behind * size + passed
-    repeats |= behind > 0 and "finished" in state
-    if _holds_elements(found, op):
-        raise _ImmovableError(f"{op} holds elements of the original process")
-    if "position" in state:
-        found["position"] += behind
-    if state.get("source") is not None:
-        found["source"] = _moved(state["source"], share, behind, repeats=repeats)
-    if "feeds" in state:
-        # ``left`` counts elements of this process; -1 (infinite) does not change.
-        feeds = [(_moved(feed, share, behind, repeats=repeats), feed["left"]) for feed in state["feeds"]]
-        found["feeds"] = [{**feed, "left": -1 if left == -1 else None} for feed, left in feeds]
-    if "since" in state:
-        (world_size,) = {size for _, size in _shares_in(state)} or {1}
-        found["base"] = state["base"] + (found["position"] - state["since"]) * world_size
-        found["since"] = found["position"]
-    return found
+
+    old_size: int
+    rank: int
+    world_size: int
+
+    def moved(self, state: Any, behind: int, *, repeats: bool = False) -> State:
+        """Return the state of an op, advanced by ``behind`` elements of the op.
+
+        If an op ``repeats`` this one, these elements may belong to a later pass.
+        """
+        if type(state) is not dict:
+            raise _ImmovableError("it contains no position of the split")
+        op = state.get("op", "an op")
+        if op == _SPLIT:
+            return self._begun_anew(state, behind, repeats=repeats)
+        size = state.get("batch_size", 1)
+        found, passed = _passed(state, batches=size > 1)
+        behind = behind * size + passed
+        repeats |= behind > 0 and "finished" in state
+        if _holds_elements(found, op):
+            raise _ImmovableError(f"{op} holds elements of the original process")
+        if "position" in state:
+            found["position"] += behind
+        if state.get("source") is not None:
+            found["source"] = self.moved(state["source"], behind, repeats=repeats)
+        if "feeds" in state:
+            # ``left`` counts elements of this process; -1 (infinite) does not change.
+            feeds = [(self.moved(feed, behind, repeats=repeats), feed["left"]) for feed in state["feeds"]]
+            found["feeds"] = [{**feed, "left": -1 if left == -1 else None} for feed, left in feeds]
+        if "since" in state:
+            found["base"] = state["base"] + (found["position"] - state["since"]) * self.old_size
+            found["since"] = found["position"]
+        return found
+
+    def _begun_anew(self, state: State, behind: int, *, repeats: bool) -> State:
+        """Return the state of a split that restarts after all elements given to its processes."""
+        if state["elements"] == UNKNOWN_CARDINALITY:
+            raise _ImmovableError("the number of elements is unknown, or some elements may fail")
+        base = state["base"] + self._given_to_all(state, state["given"] + behind, is_this_pass=not repeats)
+        place = {"rank": self.rank, "world_size": self.world_size, "base": base, "given": 0}
+        return {**state, **place, "held": [], "first": [], "ended": False}
+
+    def _given_to_all(self, state: State, given: int, *, is_this_pass: bool) -> int:
+        """Return how many elements all processes have been given, if each has as many as this one."""
+        turn = state["turn"]
+        if state["elements"] != INFINITE_CARDINALITY:
+            left = state["elements"] - state["base"]
+            if given > left // (self.old_size * turn) * turn:  # this process has its part of the last round
+                if not is_this_pass:
+                    raise _ImmovableError("it may be after the end of a pass; save it one step later")
+                return int(left)
+        if given % turn:
+            raise _ImmovableError("it is inside a batch")
+        return int(given * self.old_size)
 
 
 def _passed(state: State, *, batches: bool) -> tuple[State, int]:
@@ -157,7 +190,7 @@ def _holds_elements(state: State, op: str) -> bool:
     """Return whether the state of an op contains more than numbers and the states of its inputs."""
     if not _INPUTS & state.keys():
         return True
-    if op == _STAND_IN:
+    if op == _PADDING:
         return False  # the last element, an example for the shapes of zeros; any element will do
     return not all(_is_number(value) for key, value in state.items() if key not in _INPUTS)
 
@@ -165,35 +198,3 @@ def _holds_elements(state: State, op: str) -> bool:
 def _is_number(value: Any) -> bool:
     """Return whether a value is a number, a name, or empty."""
     return type(value) in _NUMBERS or (type(value) in {list, dict} and not value)
-
-
-def _shares_in(state: State) -> Iterator[list[int]]:
-    """Yield the shares that a part of a state was saved for."""
-    if "share" in state:
-        yield state["share"]
-        return
-    for below in [state.get("source"), *state.get("feeds", [])]:
-        if below is not None:
-            yield from _shares_in(below)
-
-
-def _begun_anew(state: State, share: list[int], behind: int, *, repeats: bool) -> State:
-    """Return the state of a split that restarts after all elements given to its processes."""
-    if "base" not in state:
-        raise _ImmovableError("the number of elements is unknown, or some elements may fail")
-    base = state["base"] + _given_to_all(state, state["given"] + behind, is_this_pass=not repeats)
-    return {**state, "share": share, "base": base, "given": 0, "first": None}
-
-
-def _given_to_all(state: State, given: int, *, is_this_pass: bool) -> int:
-    """Return how many elements all processes have been given, if each has as many as this one."""
-    (_, world_size), turn = state["share"], state["turn"]
-    if state["elements"] != INFINITE_CARDINALITY:
-        left = state["elements"] - state["base"]
-        if given > left // (world_size * turn) * turn:  # this process has its part of the last round
-            if not is_this_pass:
-                raise _ImmovableError("it may be after the end of a pass; save it one step later")
-            return int(left)
-    if given % turn:
-        raise _ImmovableError("it is inside a batch")
-    return int(given * world_size)

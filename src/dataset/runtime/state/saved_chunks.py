@@ -110,7 +110,7 @@ def _rebuilt(data: dict[str, Any]) -> Exception | None:
             return cls(*data["args"])
         return None
     if data["error"] == AbsentError.__name__:
-        return AbsentError(example_follows=bool(data["args"][0]))
+        return AbsentError()
     cls = getattr(errors, data["error"], None)
     if not (isinstance(cls, type) and issubclass(cls, errors.DatasetError)):
         return None

@@ -1,0 +1,210 @@
+"""Operator of shard and shard_by_process: the elements of one shard, and the substitute for a missing turn.
+
+If the number of elements is known and none can fail, an element is returned as soon as it is read. Then all processes
+that have returned equally many elements are at the start of the same round, so any state gives the position of all of
+them. From there, sharding can restart with a different number of processes: ``base`` elements have been returned, and
+the rest is sharded as a sequence of its own (runtime/state/resharding.py).
+
+Otherwise elements are returned in complete turns, so that an exception of the input never occurs within a batch that is
+made of a turn; with "drop", only after the input has shown that their round is complete. An exception is not an
+element; every process raises it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dataset.errors import StateError
+from dataset.ops.sources.row_source import RowsOperator, on_numbers
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.node import UnaryNode
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.padding_slots import AbsentError
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+
+_STEP_MAX = 32768  # maximum elements per pull
+_FAR = 64  # minimum number of elements of other processes to skip instead of pulling them
+_ENDLESS = 2**62  # more elements than can ever be read
+
+
+def open_shard(context: ExecutionContext, node: UnaryNode, shard: BlockCyclicShard) -> Operator:
+    """Open the operator of a node that outputs a shard of its input; on row numbers, if reading rows may fail."""
+    source = context(node.source)
+    if shard.remainder == "pad":  # an absent element has no row number
+        return ShardOperator(source, node, shard, is_infallible=node.source.is_infallible)
+    is_infallible = node.source.is_infallible or isinstance(source, RowsOperator)  # row numbers never fail
+    return on_numbers(source, lambda numbers: ShardOperator(numbers, node, shard, is_infallible=is_infallible))
+
+
+class ShardOperator(UnaryOperator):
+    """Operator that counts the input elements read since ``base``, and the elements returned since then.
+
+    Args:
+        source: the input.
+        node: the node, whose input determines the number of elements.
+        shard: which elements to return.
+        is_infallible: whether no element of the input can fail.
+    """
+
+    def __init__(self, source: Operator, node: UnaryNode, shard: BlockCyclicShard, *, is_infallible: bool) -> None:
+        super().__init__(source)
+        self.node = node
+        self.whole = shard  # the shard if the input is sharded from its beginning
+        self.is_infallible = is_infallible
+        self.elements = node.source.cardinality() if is_infallible else UNKNOWN_CARDINALITY
+        self.read = self.given = 0
+        self.ended = False
+        self._held = OutcomeQueue()  # elements that were read but not returned; after the end, also the substitute
+        self._first = OutcomeQueue()  # the elements at the positions ``_kept``
+        self._begin(0)
+
+    def _begin(self, base: int) -> None:
+        self.base = base
+        self.shard, self._own, self._kept = self._sharded_from(base)
+
+    def _sharded_from(self, base: int) -> tuple[BlockCyclicShard, int | None, range]:
+        """Return how the input from position ``base`` on is sharded.
+
+        Returns:
+            The shard, its number of elements if it is known, and the positions of the elements that must be kept
+            because they may become the substitute.
+        """
+        shard = self.whole
+        if self.elements == UNKNOWN_CARDINALITY:
+            return shard, None, range(shard.rank * shard.turn if shard.remainder == "repeat" else 0)
+        if self.elements == INFINITE_CARDINALITY:
+            return shard, _ENDLESS, range(0)
+        found = shard.begun_behind(self.elements - base) if base else shard
+        if found is None:
+            raise StateError(
+                f"{self.node.location()}: {base:,} of {self.elements:,} elements have been consumed, and the rest "
+                f"cannot be divided evenly among {shard.world_size} processes, which a downstream op requires (such as "
+                'repeat followed by batch with "pad"); restore with as many processes as saved the state'
+            )
+        own, again = found.share_of(self.elements - base)
+        return found, own, again if found.remainder == "repeat" else range(0)
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self.ended and self._ready() <= 0:
+            if not self._read(n):
+                self._end()
+        waiting = len(self._held)
+        try:
+            return self._held.give_joined(n if self.ended else min(n, self._ready()))
+        finally:
+            self.given += waiting - len(self._held)
+
+    def _ready(self) -> int:
+        """Return how many elements may be returned; at most 0 if more of the input must be read."""
+        if self._own is not None:
+            return self.shard.own_in(max(self.read, 0)) - self.given
+        rounds, place = divmod(self.read, self.shard.round)
+        return (rounds + (place >= self.shard.shown)) * self.shard.turn - self.given
+
+    def _wanted(self, n: int) -> int:
+        """Return how many input elements must be read to return ``n`` more elements, or to know that there are none."""
+        if self._own is None:
+            return (self.given + n - 1) // self.shard.turn * self.shard.round + self.shard.shown
+        given = min(self.given + n, self._own)
+        return max(self._kept.stop, self.shard.places(given - 1) + 1 if given else 0)
+
+    def _read(self, n: int) -> bool:
+        """Read a part of what is required for ``n`` elements, or skip elements of others; return False at the end."""
+        shard, stop = self.shard, self._wanted(n)
+        if self.read >= stop:
+            return False
+        own = shard.places(shard.own_in(max(self.read, 0)))  # the position of the next own element
+        others = min(own, stop, self._kept.start if self.read < self._kept.stop else stop) - self.read
+        if self.read < 0 or others >= _FAR:
+            count = self.source.skip(others)
+        else:
+            if shard.turn >= _FAR:  # the turns of others will be skipped
+                stop = min(stop, own - own % shard.turn + shard.turn)
+            chunk = self.source.pull(min(stop - self.read, _STEP_MAX))
+            count = 0 if chunk is None else chunk.length
+            if chunk is not None:
+                self._keep(chunk)
+        self.read += count
+        return count > 0
+
+    def _keep(self, chunk: Chunk) -> None:
+        """Hold the own elements of a chunk that begins at the current position, and those for the substitute."""
+        first, stop = (min(max(place - self.read, 0), chunk.length) for place in (self._kept.start, self._kept.stop))
+        if first < stop:
+            self._first.put(chunk.slice(first, stop))
+        mine = _own_part(chunk, self.shard, self.read % self.shard.round)
+        if mine is not None:
+            self._held.put(mine)
+
+    def _end(self) -> None:
+        """Handle the end of the input, which may be within a round."""
+        self.ended = True
+        own, again = self.shard.share_of(self.read if self._own is None else self.elements - self.base)
+        if self.given < own:
+            return  # the last turn is held, and complete
+        self._held.clear()  # a round that is left out
+        if again and self.shard.remainder == "pad":
+            self._held.put(AbsentError())
+        elif again:
+            first = self._first.give_joined(again.stop - self._kept.start)
+            if first is not None:
+                self._held.put(first.slice(again.start - self._kept.start, first.length))
+        self._first.clear()
+
+    def save(self) -> State:
+        return {
+            "op": self.node.op,
+            **super().save(),
+            "rank": self.shard.rank,
+            "world_size": self.shard.world_size,
+            "elements": self.elements,
+            "turn": self.shard.turn,
+            "base": self.base,
+            "read": self.base + self.read,
+            "given": self.given,
+            "held": self._held.save(),
+            "first": self._first.save(),
+            "ended": self.ended,
+        }
+
+    def advance(self, state: State, count: int) -> State | None:
+        if state["held"] or state["ended"] or not (self.is_infallible or assumes_no_failures()):
+            return None
+        base, read, given = int(state["base"]), int(state["read"]), int(state["given"]) + count
+        shard, own, kept = self._sharded_from(base)
+        if (own is not None and given > own) or read < base + kept.stop:
+            return None
+        position = base + shard.places(given - 1) + 1
+        below = self.source.advance(state["source"], position - read)
+        return None if below is None else {**state, "source": below, "read": position, "given": given}
+
+    def load(self, state: State) -> None:
+        share = [self.whole.rank, self.whole.world_size, self.elements]
+        if [state["rank"], state["world_size"], state["elements"]] != share:
+            raise StateError(f"{self.node.location()}: the state is from a different process or has different elements")
+        super().load(state)
+        base, read, given = int(state["base"]), int(state["read"]), int(state["given"])
+        if min(base, read, given) < 0 or max(base, read) > self.elements >= 0:
+            raise StateError(f"{self.node.location()}: saved position {base} exceeds {self.elements} elements")
+        self._begin(base)
+        self.read, self.given, self.ended = read - base, given, bool(state["ended"])
+        self._held.load(state["held"], lambda: self.node.source.element_spec)
+        self._first.load(state["first"], lambda: self.node.source.element_spec)
+
+
+def _own_part(chunk: Chunk, shard: BlockCyclicShard, start: int) -> Chunk | None:
+    """Return the elements of this process in a chunk that begins at position ``start`` of a round."""
+    if shard.world_size == 1:
+        return chunk
+    if shard.turn == 1:
+        first = (shard.rank - start) % shard.world_size
+        return chunk.stride(first, shard.world_size) if first < chunk.length else None
+    places = np.arange(start, start + chunk.length) % shard.round // shard.turn
+    own = np.flatnonzero(places == shard.rank)
+    if not len(own):
+        return None
+    first, stop = int(own[0]), int(own[-1]) + 1
+    return chunk.slice(first, stop) if stop - first == len(own) else chunk.take(own)
