@@ -189,12 +189,13 @@ def test_a_pass_resumes_exactly_after_what_was_returned():
     assert World(make, 3, before.state(1)).rest() == [[], [], []]
 
 
-def test_a_process_resumes_from_the_state_of_another_and_from_a_state_after_that_exactly():
+@pytest.mark.parametrize("buffer_size", [0, 4])
+def test_a_process_resumes_from_the_state_of_another_and_from_a_state_after_that_exactly(buffer_size):
     def make(rank, world_size):
         return rows(50).shuffle(9, seed=1).batch(2).repeat(2).shard_by_process(rank, world_size)
 
     def numbered(rank, world_size):
-        return make(rank, world_size).enumerate().take(10)
+        return make(rank, world_size).enumerate().take(10).prefetch(buffer_size)
 
     world = World(numbered, 3)
     world.steps(4)

@@ -63,9 +63,9 @@ def reshard_state(state: State, saved: list[list[int]], plan: Node) -> State:
     """
     mine = shares(plan)
     try:
-        _check(plan, saved, mine)
+        counting = _check(plan, saved, mine)
         (_, old_size), (rank, world_size) = saved[0], mine[0]
-        return _Conversion(old_size, rank, world_size).moved(state, 0)
+        return _Conversion(old_size, rank, world_size, counting).moved(state, 0)
     except _ImmovableError as error:
         raise StateError(
             f"the state is from {words(saved)}, but this is {words(mine)}: it cannot resume from that state "
@@ -77,8 +77,12 @@ class _ImmovableError(Exception):
     """Internal: the reason why only one process can use a state."""
 
 
-def _check(plan: Node, saved: list[list[int]], mine: list[list[int]]) -> None:
-    """Raise if only the original process can continue from some part of the plan."""
+def _check(plan: Node, saved: list[list[int]], mine: list[list[int]]) -> frozenset[str]:
+    """Raise if only the original process can continue from some part of the plan.
+
+    Returns:
+        The ops above the split that count the elements of one process.
+    """
     splits, above = _topmost_splits(plan)
     if len(saved) != len(mine):
         raise _ImmovableError("the pipelines are split at different places")
@@ -90,6 +94,7 @@ def _check(plan: Node, saved: list[list[int]], mine: list[list[int]]) -> None:
     for node in above:
         if not (node.traits.elastic or (same_world and node.traits.seekable)):
             raise _ImmovableError(f"{node.location()} is above the split and has a position of its own")
+    return frozenset(node.op for node in above if not node.traits.elastic)
 
 
 def _topmost_splits(plan: Node) -> tuple[list[Node], list[Node]]:
@@ -113,11 +118,13 @@ class _Conversion:
 
     Attributes:
         old_size: the number of processes that the state was saved by.
+        counting: the ops that count the elements of one process.
     """
 
     old_size: int
     rank: int
     world_size: int
+    counting: frozenset[str]
 
     def moved(self, state: Any, behind: int, *, repeats: bool = False) -> State:
         """Return the state of an op, advanced by ``behind`` elements of the op.
@@ -130,7 +137,11 @@ class _Conversion:
         if op == _SPLIT:
             return self._begun_anew(state, behind, repeats=repeats)
         size = state.get("batch_size", 1)
-        found, passed = _passed(state, batches=size > 1)
+        if behind and op in self.counting:
+            raise _ImmovableError(f"{op} counts elements that were read ahead; save it one step later")
+        same_world = self.old_size == self.world_size
+        # Processes of the same number have read ahead equally many of their own elements, and can do so again.
+        found, passed = (dict(state), 0) if same_world and "behind" in state else _passed(state, batches=size > 1)
         behind = behind * size + passed
         repeats |= behind > 0 and "finished" in state
         if _holds_elements(found, op):
