@@ -135,7 +135,7 @@ class ShardOperator(UnaryOperator):
         first, stop = (min(max(place - self.read, 0), chunk.length) for place in (self._kept.start, self._kept.stop))
         if first < stop:
             self._first.put(chunk.slice(first, stop))
-        mine = _own_part(chunk, self.shard, self.read % self.shard.round)
+        mine = _own_part(chunk, self.shard, self.read)
         if mine is not None:
             self._held.put(mine)
 
@@ -196,15 +196,13 @@ class ShardOperator(UnaryOperator):
 
 
 def _own_part(chunk: Chunk, shard: BlockCyclicShard, start: int) -> Chunk | None:
-    """Return the elements of this process in a chunk that begins at position ``start`` of a round."""
-    if shard.world_size == 1:
-        return chunk
-    if shard.turn == 1:
-        first = (shard.rank - start) % shard.world_size
-        return chunk.stride(first, shard.world_size) if first < chunk.length else None
-    places = np.arange(start, start + chunk.length) % shard.round // shard.turn
-    own = np.flatnonzero(places == shard.rank)
-    if not len(own):
+    """Return the elements of this process in a chunk that begins at position ``start``."""
+    numbers = range(shard.own_in(start), shard.own_in(start + chunk.length))
+    if not numbers:
         return None
-    first, stop = int(own[0]), int(own[-1]) + 1
-    return chunk.slice(first, stop) if stop - first == len(own) else chunk.take(own)
+    first, last = shard.places(numbers[0]) - start, shard.places(numbers[-1]) - start
+    if last - first == len(numbers) - 1:
+        return chunk.slice(first, last + 1)
+    if shard.turn == 1:
+        return chunk.stride(first, shard.world_size)
+    return chunk.take(shard.places(np.arange(numbers.start, numbers.stop)) - start)
