@@ -7,6 +7,8 @@ from pathlib import Path
 import dataset
 from dataset import Dataset
 from dataset.plan.node import Node
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
 
 ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -195,3 +197,14 @@ def test_a_plan_knows_no_threads_and_no_files():
 def test_no_operation_is_a_dataset():
     assert not issubclass(Node, Dataset)
     assert not issubclass(Dataset, Node)
+
+
+MEMBERS_MAX = {"Operator": 6, "ExecutionContext": 14, "Node": 25}
+"""What an author of an operator must know."""
+
+
+def test_the_contract_stays_small():
+    for kind in (Operator, ExecutionContext, Node):
+        members = {*dir(kind), *kind.__annotations__}
+        public = [name for name in members if not name.startswith("_")]
+        assert len(public) <= MEMBERS_MAX[kind.__name__], sorted(public)

@@ -79,7 +79,7 @@ class Elementwise(UnaryNode):
         ]
 
     def lower(self, context: ExecutionContext) -> Operator:
-        if context.background and self.is_unseen:
+        if context.iteration.background and self.is_unseen:
             context.fused_with(*self._unseen_below())
             return ReadAheadOperator(
                 self.unseen_operator(context),

@@ -57,9 +57,9 @@ class Prefetch(UnaryNode, aligned=True, seekable=True, only_reorders=True, exact
 
     def lower(self, context: ExecutionContext) -> Operator:
         source = context(self.source)
-        if not self.buffer_size or not context.background:
+        if not self.buffer_size or not context.iteration.background:
             return source
-        size = context.buffer_size(self.buffer_size, AUTOTUNE_BUFFER_SIZE, BUFFER_SIZE_MAX)
+        size = context.tunable("buffer_size", self.buffer_size, AUTOTUNE_BUFFER_SIZE, BUFFER_SIZE_MAX)
         kind = PatientPrefetchOperator if self.adaptive or self.buffer_size == AUTOTUNE else PrefetchOperator
         return kind(source, self, size, context)
 

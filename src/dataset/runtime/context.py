@@ -33,9 +33,6 @@ def unmoved(name: str) -> str:
     return name
 
 
-CALLS_MAX = 128
-"""Default upper bound for AUTOTUNE as a number of concurrent calls, for calls that mostly wait."""
-
 _EPOCHS = 1 << 63
 
 
@@ -70,6 +67,8 @@ class Iteration:
         """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         self.filled: set[Node] = set()
         """The ops that have cached a whole pass in this iteration."""
+        self.background = not epochs.probing
+        """Whether background work is allowed. Probing a single element must not compute elements ahead."""
         self.read: set[Node] = set()
         """The ops that read the elements they have cached, without running their inputs."""
 
@@ -216,10 +215,6 @@ class ExecutionContext:
             context = reader
         return found, epoch, root, context._call  # noqa: SLF001
 
-    def beginning(self, node: Node) -> list[list[int]]:
-        """Return the draws of all random ops in an input in the current run, as plain data."""
-        return [list(self.draws(random)) for random in random_states(node)]
-
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
         """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
@@ -228,47 +223,26 @@ class ExecutionContext:
         return context(node)
 
     @property
-    def background(self) -> bool:
-        """Whether background work is allowed. Probing a single element must not compute elements ahead."""
-        return not self.iteration.epochs.probing
-
-    @property
     def counters(self) -> Counters:
         """The op's counters for background work."""
         return Counters() if self._record is None else self._record.counters
 
-    @property
-    def _tunes(self) -> bool:
-        return self._record is not None and self.iteration.options.autotune.enabled is not False
-
-    def parallel_calls(
-        self, requested: int | None, autotuned: int | None = None, maximum: int = CALLS_MAX
-    ) -> Tunable | None:
-        """Return the number of concurrent calls for ``num_parallel_calls=requested``, or None if no threads are used.
+    def tunable(self, name: str, requested: int, autotuned: int, maximum: int) -> Tunable:
+        """Return the value of an option that the tuner may set while the op runs.
 
         Args:
+            name: the name of the option.
             requested: the user's value.
-            autotuned: the initial value for AUTOTUNE; default: the number of cores.
+            autotuned: the initial value for AUTOTUNE.
             maximum: the upper bound for AUTOTUNE.
         """
-        if requested is None or not self.background:
-            return None
+        is_tuned = self._record is not None and self.iteration.options.autotune.enabled is not False
         if requested != AUTOTUNE:
-            return self._knob("num_parallel_calls", requested)
-        budget = self.iteration.options.autotune.cpu_budget
-        first = min(autotuned, budget or autotuned) if autotuned else self.iteration.limits.cores
-        return self._knob("num_parallel_calls", first, max(first, maximum))
-
-    def buffer_size(self, requested: int, autotuned: int, maximum: int) -> Tunable:
-        """Return the buffer capacity for ``buffer_size=requested``; other arguments as for ``parallel_calls``."""
-        if requested != AUTOTUNE:
-            return self._knob("buffer_size", requested)
-        return self._knob("buffer_size", autotuned, maximum)
-
-    def _knob(self, name: str, value: int, maximum: int | None = None) -> Tunable:
-        knob = (
-            Tunable(name, value) if maximum is None or not self._tunes else Tunable(name, value, min(1, value), maximum)
-        )
+            knob = Tunable(name, requested)
+        elif is_tuned:
+            knob = Tunable(name, autotuned, min(1, autotuned), maximum)
+        else:
+            knob = Tunable(name, autotuned)
         if self._record is None:
             return knob
         if self._record.knob is None:  # a reopened op keeps the knob that was set before

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from dataset.errors import StateError
+from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
@@ -161,7 +162,8 @@ class CacheOperator(Operator):
             self._run_again({"start": start, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
         elif self.source is None:
             self.source = self.context(self.node.source)
-            self._start = {"source": self.source.save(), "draws": self.context.beginning(self.node.source)}
+            draws = [list(self.context.draws(random)) for random in random_states(self.node.source)]
+            self._start = {"source": self.source.save(), "draws": draws}
 
     def _note_that_none_comes(self, error: Exception) -> None:
         error.add_note(f"{self.node.label()} cannot be read or filled: {CANNOT_CONTINUE}")

@@ -151,7 +151,7 @@ class GroupsOperator(UnaryOperator):
         self._stacked: list[bool] = []  # which components of the last elements were rows of an array
         self._counts = [0] * (smallest + 1)  # number of groups by missing elements, capped at smallest
         self._least = smallest  # every group misses at least this many
-        self._at_once = max(smallest, _AHEAD) if context.background and _reads_unseen(node.source) else 0
+        self._at_once = max(smallest, _AHEAD) if context.iteration.background and _reads_unseen(node.source) else 0
         if self._at_once and knows_sizes:
             lengths = LengthFunction.of(source.function, structure_of(node.source.element_spec))
             if lengths is not None:

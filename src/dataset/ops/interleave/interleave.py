@@ -18,7 +18,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
-from dataset.runtime.parallel.pool import parallel_detail
+from dataset.runtime.parallel.pool import parallel_calls, parallel_detail
 
 DEFAULT_CYCLE_LENGTH = 4
 """The default. tf.data uses the number of cores; a fixed number gives the same order on every machine."""
@@ -57,7 +57,7 @@ class Interleave(FlatMap):
         source, datasets = context(self.source), self.datasets(context)
         cycle_length, block_length = self.cycle_length, self.block_length
         # Reading is mostly waiting. In addition to the datasets of the cycle, the same number is opened ahead.
-        calls = context.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
+        calls = parallel_calls(context, self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
         in_order = context.keeps_order(self.deterministic)
         if not in_order:  # also without workers: the pipeline that loads a state may have some
             context.mark_not_replayable()

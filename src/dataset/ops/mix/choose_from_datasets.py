@@ -56,7 +56,7 @@ class Mix(Node):
     def lower(self, context: ExecutionContext) -> Operator:
         feeds = [BufferedInput(source, context(source, index)) for index, source in enumerate(self.sources)]
         mix = MixOperator(self, feeds, self._selector(context), stop_on_empty=self.stop_on_empty_dataset)
-        if not context.background or not context.input_is_replayable or holds_user_code(self):
+        if not context.iteration.background or not context.input_is_replayable or holds_user_code(self):
             return mix
         width = len(feeds)
         most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)

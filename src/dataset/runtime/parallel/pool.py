@@ -620,6 +620,29 @@ def _first_number(waiting: tuple[range, int]) -> int:
     return waiting[0].start
 
 
+CALLS_MAX = 128
+"""Default upper bound for AUTOTUNE as a number of concurrent calls, for calls that mostly wait."""
+
+
+def parallel_calls(
+    context: ExecutionContext, requested: int | None, autotuned: int | None = None, maximum: int = CALLS_MAX
+) -> Tunable | None:
+    """Return the number of concurrent calls for ``num_parallel_calls=requested``, or None if no threads are used.
+
+    Args:
+        context: the context of the op.
+        requested: the user's value.
+        autotuned: the initial value for AUTOTUNE; default: the number of cores.
+        maximum: the upper bound for AUTOTUNE.
+    """
+    iteration = context.iteration
+    if requested is None or not iteration.background:
+        return None
+    budget = iteration.options.autotune.cpu_budget
+    first = min(autotuned, budget or autotuned) if autotuned else iteration.limits.cores
+    return context.tunable("num_parallel_calls", requested, first, max(first, maximum))
+
+
 def in_parallel(
     context: ExecutionContext,
     operator: Divisible,
@@ -637,7 +660,7 @@ def in_parallel(
     ordered = context.keeps_order(deterministic)
     if not ordered:  # also without workers: the pipeline that loads a state may have some
         context.mark_not_replayable()
-    calls = context.parallel_calls(num_parallel_calls)
+    calls = parallel_calls(context, num_parallel_calls)
     if calls is None:
         return operator
     if calls.is_fixed:
