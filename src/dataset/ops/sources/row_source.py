@@ -20,6 +20,7 @@ from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.runtime.state.replay_log import ReplayLog
 
 READ_AHEAD = 8192
 """Row numbers per pull, 64 KiB: this amortizes the fixed cost of a step of an upstream shuffle."""
@@ -113,8 +114,8 @@ class RowSource(Node, seekable=True, indexable=True):
 class RowsOperator(UnaryOperator, IndexedOperator):
     """Operator that takes rows by the numbers from its input. Buffers numbers read ahead, and some of their rows.
 
-    Reading numbers ahead is unobservable: the input calls no user code. A state holds the position of the input before
-    these numbers instead of the numbers.
+    Reading numbers ahead is unobservable: the input calls no user code. A state holds a position of the input instead
+    of the numbers.
 
     Args:
         numbers: the operator that yields row numbers.
@@ -130,9 +131,9 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         self.rows_may_fail = not rows.is_exact
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
-        self.ahead: Array = np.zeros(0, np.int64)
-        self.given = 0  # returned rows of the numbers in ``ahead``
-        self._before: State | None = None  # state of the input before the numbers in ``ahead``
+        self._log = ReplayLog(numbers)
+        self._ahead: Array = np.zeros(0, np.int64)  # row numbers
+        self._given = 0  # how many rows of these were returned
         self._taken = Remainder()
 
     def gather(self, positions: Array) -> Chunk:
@@ -144,18 +145,16 @@ class RowsOperator(UnaryOperator, IndexedOperator):
             return None
         chunk = self._taken.give(n)
         assert chunk is not None
-        self.given += chunk.length
+        self._given += chunk.length
         return chunk
 
     def _take(self, n: int) -> bool:
         """Take the next rows; return False if there are no more."""
-        while self.given < len(self.ahead) or self._read_numbers(n):
-            if self.given >= len(self.ahead):
-                continue  # all these numbers precede the loaded position
+        while self._given < len(self._ahead) or self._read_numbers(n):
             try:
-                self._taken = Remainder(self.rows.take(self.ahead[self.given : self.given + n]))
+                self._taken = Remainder(self.rows.take(self._ahead[self._given : self._given + n]))
             except Exception as error:
-                self.given += 1  # a failed row counts
+                self._given += 1  # a failed row counts
                 if not self.rows.skips_error(error):
                     raise
             else:
@@ -164,31 +163,34 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         return False
 
     def _read_numbers(self, n: int) -> bool:
-        passed_over = self.given - len(self.ahead)  # positive only after loading a state
-        self._before = self.source.save()
-        chunk = self.source.pull(max(n, passed_over, READ_AHEAD))
+        log = self._log
+        log.go_on()
+        log.forget(log.read)
+        log.leave(log.read, self.source.save())
+        chunk = log.pull(max(n, READ_AHEAD))
         if chunk is None:
             return False
-        (self.ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays
-        self.given = passed_over
+        (self._ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays
+        self._given = 0
         return True
 
+    def move_numbers(self, moving: Callable[[Operator], Operator]) -> None:
+        """Put an operator between the input and this operator, from which nothing was pulled."""
+        self.source = moving(self.source)
+        self._log = ReplayLog(self.source)
+
     def save(self) -> State:
-        before = self.source.save() if self._before is None else self._before
-        exact = self.source.advance(before, self.given) if self.given else None
-        if exact is not None:
-            return {"op": self.op, "source": exact, "given": 0}
-        return {"op": self.op, "source": before, "given": self.given}
+        ahead = len(self._ahead) - self._given
+        return {"op": self.op, **(self._log.place(self._log.read - ahead) if ahead else self._log.present())}
 
     def advance(self, state: State, count: int) -> State | None:
         if self.rows_left_out:
             return None
-        source = self.source.advance(state["source"], int(state["given"]) + count)
-        return None if source is None else {**state, "source": source, "given": 0}
+        source = self.source.advance(state["source"], int(state["behind"]) + count)
+        return None if source is None else {**state, "source": source, "behind": 0}
 
     def load(self, state: State) -> None:
-        super().load(state)
-        self._before, self.given = state["source"], int(state["given"])
+        self._log.load(state)
 
     def close(self) -> None:
         self.rows.close()
@@ -206,6 +208,6 @@ def on_numbers(operator: Operator, moving: Callable[[Operator], Operator]) -> Op
         moving: creates the op's operator from an input.
     """
     if isinstance(operator, RowsOperator) and operator.rows_may_fail:
-        operator.source = moving(operator.source)
+        operator.move_numbers(moving)
         return operator
     return moving(operator)

@@ -184,14 +184,12 @@ class _Conversion:
 def _passed(state: State, *, batches: bool) -> tuple[State, int]:
     """Return a part of a state as of its input's position, and the number of elements already passed after it.
 
-    This is a number of elements (``behind``; ``given`` of rows), or one run that begins at the position (``given`` of a
-    parallel operator), of inputs and then of outputs. Inputs and outputs are equally many unless it ``batches``.
+    This is a number of elements (``behind``), or one run that begins at the position (``given`` of a parallel
+    operator), of inputs and then of outputs. Inputs and outputs are equally many unless it ``batches``.
     """
     if "behind" in state:
         return {**state, "behind": 0}, state["behind"]
     match state.get("given"):
-        case int(count) if "position" not in state and "ended" not in state:
-            return {**state, "given": 0}, count
         case [[start, int(inputs), int(outputs)]] if start == state.get("position") and not (outputs and batches):
             return {key: value for key, value in state.items() if key != "given"}, inputs + outputs
     return dict(state), 0
