@@ -88,7 +88,9 @@ class ShardOperator(UnaryOperator):
         return found, own, again if found.remainder == "repeat" else range(0)
 
     def pull(self, n: int) -> Chunk | None:
-        while not self.ended and self._ready() <= 0:
+        # If the count is known, a state can move to another number of processes. Then the input must not be read into
+        # a round whose elements were not returned, which happens if it returns fewer elements than requested.
+        while not self.ended and (self._ready() <= 0 or (self._own is not None and self.read < self._wanted(n))):
             if not self._read(n):
                 self._end()
         waiting = len(self._held)

@@ -522,7 +522,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         elif not self._exhausted:
             place = self._log.present()
         if held or place["behind"]:
-            return {"op": _AHEAD, **place, "held": save_pending(held)}
+            return {"op": resharding.AHEAD, **place, "held": save_pending(held)}
         return place["source"]  # type: ignore[no-any-return]
 
     @_entry
@@ -559,7 +559,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             fresh = self._open(epochs, mapping)
             log = ReplayLog(fresh.root)
             try:
-                if place is None or place.get("op") != _AHEAD:
+                if place is None or place.get("op") != resharding.AHEAD:
                     place = {"source": place, "behind": 0, "held": []}
                 unread = load_pending(place["held"], lambda: self._plan.element_spec)
                 if place["source"] is not None:
@@ -607,7 +607,6 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
 _NOTHING: Iterator[Any] = iter([])
 
-_AHEAD = "ahead"  # the op in the state of an iterator that had pulled elements ahead of the last one handed out
 _STEP_MAX = 1024  # elements that are pulled ahead
 _STEP_BYTES = 64 * 1024
 

@@ -19,6 +19,9 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, walk
 from dataset.runtime.contract import State
 
+AHEAD = "ahead"
+"""The op in the state of an iterator that had pulled elements ahead of the last one handed out."""
+
 _SPLIT = "shard_by_process"
 _PADDING = "shard_by_process.pad"
 _FILES = "files are distributed"
@@ -141,7 +144,7 @@ class _Conversion:
             raise _ImmovableError(f"{op} counts elements that were read ahead; save it one step later")
         same_world = self.old_size == self.world_size
         # Processes of the same number have read ahead equally many of their own elements, and can do so again.
-        found, passed = (dict(state), 0) if same_world and "behind" in state else _passed(state, batches=size > 1)
+        found, passed = (dict(state), 0) if same_world and "behind" in state and "held" in state else _passed(state, batches=size > 1)
         behind = behind * size + passed
         repeats |= behind > 0 and "finished" in state
         if _holds_elements(found, op):
