@@ -371,6 +371,13 @@ case("cache: in files, with failures")(
     lambda files: numbers(7).map(fail_at(0, 3, 6)).cache(files.scratch / "cache").repeat(3)
 )
 case("snapshot")(lambda files: streamed(7).snapshot(files.scratch / "snapshot").repeat(3))
+case("snapshot: read by a function")(
+    lambda files: (
+        numbers(9)
+        .snapshot(files.scratch / "snapshot", reader_func=lambda shards: shards.flat_map(lambda shard: shard))
+        .repeat(2)
+    )
+)
 case("snapshot: in shards")(
     lambda files: numbers(9).snapshot(files.scratch / "snapshot", "GZIP", shard_func=lambda x: x % 3).repeat(2)
 )

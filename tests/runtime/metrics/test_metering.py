@@ -321,7 +321,7 @@ def test_one_that_was_closed_holds_no_operators_and_still_has_its_figures(make):
     iterator.close()
     assert iterator.stats().elements == 7
     assert len(iterator.stats().operators) == len(operators)
-    del iterator._root, iterator._finish
+    del iterator._root, iterator._log, iterator._finish
     assert [reference() for reference in operators] == [None] * len(operators)
 
 

@@ -158,8 +158,6 @@ class CallLoop(Divisible):
             self._collect(results, inputs)
         except BaseException as raised:  # noqa: BLE001  # it is raised again, in its place
             error = as_error_of_element(raised)
-        if error is None and len(results) == inputs.length:
-            return self._finish(inputs, results)
         try:
             return self._conclude(inputs, results, error)
         finally:
@@ -167,7 +165,7 @@ class CallLoop(Divisible):
 
     def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
         done = len(results)
-        if done == inputs.length and isinstance(error, Exception):
+        if done == inputs.length and (error is None or isinstance(error, Exception)):
             return self._finish(inputs, results)
         output = self._finish(inputs.slice(0, done), results) if done else None
         try:

@@ -258,7 +258,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _may_read_ahead(self) -> bool:
         """Return whether pulling elements for future calls is unobservable, and calls no constructor of the user."""
-        if self._reader is not None or not self._context.input_is_replayable or self._structure is None:
+        if self._reader is not None or isinstance(self._root, BackgroundOperator) or self._structure is None:
+            return False
+        if not self._context.input_is_replayable:
             return False
         nodes = inputs_first(self._plan, without=self._context.iteration.read)
         may = all(node.traits.pure and not node.traits.reads_files for node in nodes)

@@ -144,7 +144,11 @@ class _Conversion:
             raise _ImmovableError(f"{op} counts elements that were read ahead; save it one step later")
         same_world = self.old_size == self.world_size
         # Processes of the same number have read ahead equally many of their own elements, and can do so again.
-        found, passed = (dict(state), 0) if same_world and "behind" in state and "held" in state else _passed(state, batches=size > 1)
+        found, passed = (
+            (dict(state), 0)
+            if same_world and "behind" in state and "held" in state
+            else _passed(state, batches=size > 1)
+        )
         behind = behind * size + passed
         repeats |= behind > 0 and "finished" in state
         if _holds_elements(found, op):
