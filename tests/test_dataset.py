@@ -43,35 +43,14 @@ def test_a_dataset_is_true_even_when_it_is_empty_or_endless():
     assert all([Dataset.range(0), Dataset.range(3).repeat(), Dataset.range(3).filter(lambda x: False)])
 
 
-def test_explain_has_other_formats_which_a_notebook_is_offered():
+def test_explain_has_a_format_for_pictures_which_a_notebook_shows():
     dataset = Dataset.range(10).batch(4)
     assert dataset.explain() == dataset.explain("text")
-    assert dataset.explain(format="dot").startswith("digraph ")
-    page, picture = dataset.explain(format="html"), dataset.explain(format="svg")
-    assert (page[:5], picture[:5]) == ("<div ", "<svg ")
-    assert dataset._repr_html_() == page
-    bundle = {"text/plain": repr(dataset), "text/html": page, "image/svg+xml": picture}
-    assert dataset._repr_mimebundle_() == bundle
-    with pytest.raises(ValueError, match=r'must be "text", "svg", "html" or "dot", got \'png\''):
+    picture = dataset.explain(format="svg")
+    assert picture.startswith("<svg ")
+    assert dataset._repr_svg_() == picture
+    with pytest.raises(ValueError, match=r'must be "text" or "svg", got \'png\''):
         dataset.explain("png")
-
-
-@pytest.mark.parametrize(
-    ("include", "exclude", "kinds"),
-    [
-        (None, {"image/svg+xml"}, {"text/plain", "text/html"}),
-        (["text/html", "text/plain"], ["text/html"], {"text/plain"}),
-        (["image/png"], (), set()),
-        ([], None, set()),
-    ],
-)
-def test_a_notebook_gets_the_forms_that_it_wants(include, exclude, kinds):
-    assert set(Dataset.range(10)._repr_mimebundle_(include=include, exclude=exclude)) == kinds
-
-
-def test_an_unwanted_form_is_not_made(monkeypatch):
-    monkeypatch.setattr(Dataset, "explain", lambda *_: pytest.fail("made"))
-    assert set(Dataset.range(10)._repr_mimebundle_(include={"text/plain"})) == {"text/plain"}
 
 
 SOURCES = {

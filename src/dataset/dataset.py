@@ -2250,8 +2250,7 @@ class Dataset(Generic[T_co]):
         number of elements, its source line, that of its function, and its spec, as far as they are known.
 
         Args:
-            format: ``"text"``; ``"svg"`` for a picture; ``"html"`` for the picture with the lists of rules, as shown in
-                notebooks; ``"dot"`` for Graphviz source. The last three draw the optimized plan.
+            format: ``"text"``, or ``"svg"`` for a picture of the plan as run, which notebooks show.
 
         Raises:
             ValueError: if the format is unknown.
@@ -2269,33 +2268,15 @@ class Dataset(Generic[T_co]):
         rewritten:
           noop_elimination: take(-1) from ...
         """
-        name = self.options().dataset_name
         match format:
             case "text":
-                return deferred.explain_text(name, self._plan, self._optimized)
-            case "html":
-                return deferred.page(name, self._plan, self._optimized)
+                return deferred.explain_text(self.options().dataset_name, self._plan, self._optimized)
             case "svg":
                 return deferred.svg(self._optimized.plan, self._optimized.rules_of)
-            case "dot":
-                return deferred.dot(self._optimized.plan, self._optimized.rules_of)
-        raise ValueError(f'explain(): format must be "text", "svg", "html" or "dot", got {format!r}')
+        raise ValueError(f'explain(): format must be "text" or "svg", got {format!r}')
 
-    def _repr_html_(self) -> str:
-        return self.explain("html")
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the representations for notebooks, limited to the kinds that they request."""
-        forms: dict[str, Callable[[], str]] = {
-            "text/plain": self.__repr__,
-            "text/html": self._repr_html_,
-            "image/svg+xml": lambda: self.explain("svg"),
-        }
-        return {
-            kind: form()
-            for kind, form in forms.items()
-            if (include is None or kind in include) and (exclude is None or kind not in exclude)
-        }
+    def _repr_svg_(self) -> str:
+        return self.explain("svg")
 
     def __repr__(self) -> str:
         name = self.options().dataset_name

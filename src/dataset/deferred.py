@@ -87,9 +87,7 @@ with lazy_imports():
     from dataset.ops.zip import Zip
     from dataset.optimize.driver import Optimized, optimize
     from dataset.optimize.sharding.plan import shard_plan
-    from dataset.plan.drawing.dot import dot
     from dataset.plan.drawing.explain import explain_text
-    from dataset.plan.drawing.page import page
     from dataset.plan.drawing.svg import svg
     from dataset.plan.fingerprints.fingerprint import content_fingerprint
     from dataset.runtime.iteration.chunk_scan import ChunkScan

@@ -166,7 +166,7 @@ def test_a_plan_whose_specs_do_not_fit_is_shown_with_what_is_wrong():
             raise SpecError("broken(): the element is no dict")
 
     dataset = Dataset(Broken(Dataset.range(3).plan)).take(2)
-    for text in (dataset.explain(), dataset._repr_html_()):
+    for text in (dataset.explain(), dataset._repr_svg_()):
         assert "no spec: broken(): the element is no dict" in text
 
 
@@ -191,7 +191,7 @@ class Spy:
         return iter(range(3))
 
 
-@pytest.mark.parametrize("form", ["text", "svg", "html", "dot"])
+@pytest.mark.parametrize("form", ["text", "svg"])
 def test_explaining_runs_no_user_code(form):
     spy = Spy()
     dataset = Dataset.from_generator(spy).map(spy).filter(spy).flat_map(spy).shuffle(3).map(spy).batch(2).unbatch()
@@ -216,7 +216,7 @@ def repeated(step, dataset, times):
     return dataset
 
 
-@pytest.mark.parametrize("form", ["text", "svg", "html", "dot"])
+@pytest.mark.parametrize("form", ["text", "svg"])
 def test_large_plans_are_drawn_in_space_that_grows_with_them(form):
     def sizes(length):
         wide = Dataset.zip(tuple(Dataset.range(3).take(2) for _ in range(length)))

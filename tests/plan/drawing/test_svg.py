@@ -141,5 +141,8 @@ def test_the_picture_needs_nothing_else_and_suits_the_dark():
     text = zipped().explain("svg")
     assert "prefers-color-scheme: dark" in text
     assert not re.search(r"<script|href|url\(|@import|<image|<use|\bid=", text)
-    for rule in re.findall(r"\.([a-z-]+) \{", text):
+    style = re.search("<style>(.*?)</style>", text, re.DOTALL)[1]
+    for selector in re.findall(r"^([^@}{]+?) *\{", style, re.MULTILINE):
+        assert selector.startswith(".dataset-plan-"), "it would change the rest of a page"
+        rule = selector[1:]
         assert f'class="{rule}"' in text or rule in {"dataset-plan-special", "dataset-plan-made", "dataset-plan-rule"}

@@ -1,4 +1,4 @@
-"""Drawings of plans. graph_layout.py positions boxes and lines, svg.py draws them, page.py adds foldable lists below.
+"""Drawings of plans. explain.py formats them as text; svg.py draws a picture, whose boxes graph_layout.py positions.
 
-dot.py produces source for Graphviz. All are pure functions of a plan and of the rules that created its nodes.
+Both are pure functions of a plan and of the rules that created its nodes.
 """

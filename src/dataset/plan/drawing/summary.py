@@ -1,6 +1,6 @@
 """Summaries of plans as text, determined without running anything.
 
-explain.py formats them as text, drawing/ as pictures. Characters that are not printable, or would break a line, are
+explain.py formats them as text, svg.py as a picture. Characters that are not printable, or would break a line, are
 already escaped as in Python's ``repr``, so the formatters can handle any function names and labels.
 """
 

@@ -66,9 +66,8 @@ _DARK = """
 """
 
 
-def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> str:
+def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]]) -> str:
     """Return the picture of a plan, with the rules that created a node listed in its box."""
-    rules_of = rules_of or {}
     known = summaries(plan)
     texts = {node: list(_texts(summary, rules_of.get(node, ()))) for node, summary in known.items()}
     layout = lay_out({node: node.inputs for node in known}, {node: _size(lines) for node, lines in texts.items()})
