@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert
     from dataset.runtime.iteration.iterator import DatasetIterator
+    from dataset.runtime.state.replay_log import ReplayMarks
 
 __all__ = ["Dataset"]
 
@@ -2323,6 +2324,11 @@ def device_iterator(dataset: Dataset[Any], convert: Convert, count: int, kind: t
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
     return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))
+
+
+def replay_marks() -> ReplayMarks:
+    """Return the marks of an adapter whose framework reads elements ahead of those that it has used."""
+    return deferred.ReplayMarks()
 
 
 datasets_are_made_by(Dataset)

@@ -94,3 +94,4 @@ with lazy_imports():
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
     from dataset.runtime.iteration.iterator import DatasetIterator
     from dataset.runtime.iteration.random_access import element_at, first_elements
+    from dataset.runtime.state.replay_log import ReplayMarks

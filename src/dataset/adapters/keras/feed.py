@@ -91,7 +91,7 @@ class Feed:
                 _go_to(elements, place)
                 before = place.state["elements"] + place.behind
             if places is not None:
-                places.begin_pass(elements.state_dict)
+                places.leave(elements.state_dict())
             for element in elements:
                 if not count:
                     check_batches(self._dataset, spec_of(element), self._class_weight)
@@ -101,7 +101,7 @@ class Feed:
                     places.give(elements.state_dict, is_last=before + count == self.num_batches)
                 yield batch if self._class_weight is None else weighted(batch, self._class_weight, precision.floatx)
             if places is not None:
-                places.end_pass(elements.state_dict)
+                places.leave(elements.state_dict())
         return count
 
     def batch_spec(self) -> Any:
@@ -115,8 +115,7 @@ class Feed:
 
 def _go_to(elements: Any, place: Place) -> None:
     elements.load_state_dict(place.state)
-    for _ in range(place.behind):
-        next(elements, None)
+    elements.skip(place.behind)
 
 
 def without_last_nones(element: Any) -> Any:

@@ -29,38 +29,17 @@ _PASS_SECONDS = 1e-3  # time between two checks of the stop flag, if elements ta
 _MARKS_MAX = 16  # marks kept; if there are more, every second one is dropped
 
 
-class ReplayLog:
-    """The marks that one reader stores for its input. Elements are counted from the first mark.
+class ReplayMarks:
+    """Marks in a sequence of elements: states, each with the number of elements read before it.
 
-    One thread at a time may read; any thread may request the position meanwhile. An exception counts as an element.
-
-    Args:
-        source: the input.
+    One thread at a time may store marks; any thread may request one meanwhile.
     """
 
-    def __init__(self, source: Operator) -> None:
-        self._source = source
+    def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _marks
         self._marks: list[tuple[int, State]] = []
-        self._due = 0.0  # when the next mark is due, on the clock of time.perf_counter
         self.read = 0
         """Elements read since the first mark."""
-        self.given = 0
-        """How many of these had been given when the loaded state was saved."""
-
-    def step(self) -> bool:
-        """Store a mark if it is time for one, and return whether it was. Must be called before each read."""
-        now = time.perf_counter()
-        if now < self._due:
-            return False
-        left, rest = True, 0.0
-        try:
-            self.leave(self.read, self._source.save())
-        except Exception:  # noqa: BLE001  # it holds data that cannot be saved: only an error if a state is requested
-            left, rest = False, _RETRY_SECONDS
-        ended = time.perf_counter()
-        self._due = ended + max(rest, _SHARE * (ended - now))
-        return left
 
     def leave(self, count: int, state: State) -> None:
         """Store a mark after ``count`` elements, where the input is or was in this state."""
@@ -89,6 +68,37 @@ class ReplayLog:
         """Return the last mark that is not after ``count`` elements, with its count; None if there is none."""
         with self._lock:
             return next((mark for mark in reversed(self._marks) if mark[0] <= count), None)
+
+
+class ReplayLog(ReplayMarks):
+    """The marks that one reader stores for its input. Elements are counted from the first mark.
+
+    One thread at a time may read; any thread may request the position meanwhile. An exception counts as an element.
+
+    Args:
+        source: the input.
+    """
+
+    def __init__(self, source: Operator) -> None:
+        super().__init__()
+        self._source = source
+        self._due = 0.0  # when the next mark is due, on the clock of time.perf_counter
+        self.given = 0
+        """How many of these had been given when the loaded state was saved."""
+
+    def step(self) -> bool:
+        """Store a mark if it is time for one, and return whether it was. Must be called before each read."""
+        now = time.perf_counter()
+        if now < self._due:
+            return False
+        left, rest = True, 0.0
+        try:
+            self.leave(self.read, self._source.save())
+        except Exception:  # noqa: BLE001  # it holds data that cannot be saved: only an error if a state is requested
+            left, rest = False, _RETRY_SECONDS
+        ended = time.perf_counter()
+        self._due = ended + max(rest, _SHARE * (ended - now))
+        return left
 
     def place(self, given: int) -> State:
         """Return the state after ``given`` elements: a state of the input, and how many elements to skip from there."""
