@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dataset.errors import SpecError
 
-__all__ = ["OP", "TableColumns", "pixels"]
+__all__ = ["OP", "TableColumns", "in_order", "pixels"]
 
 OP = "from_huggingface"
 
@@ -71,6 +71,12 @@ class TableColumns:
     def schema(self, stored: Any) -> Any:
         """Return the schema to read, from the schema that is stored."""
         return pa.schema([field.with_type(_wanted(field.type)) for field in stored])
+
+
+def in_order(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return a row with its keys in the requested order; a field of a struct is under the name of the struct."""
+    keys = [name if name in found else name.partition(".")[0] for name in names]
+    return {key: found[key] for key in dict.fromkeys(keys)}
 
 
 def pixels(value: Any) -> Any:

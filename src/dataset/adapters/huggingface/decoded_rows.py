@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dataset.adapters.huggingface.decoded_columns import OP, pixels
+from dataset.adapters.huggingface.decoded_columns import OP, in_order, pixels
 
 __all__ = ["DecodedRows", "TransformedRows"]
 
@@ -57,9 +57,4 @@ class DecodedRows:
                     f"{OP}(): column {name!r} contains a null, which cannot be decoded; drop such rows with filter()"
                 )
             found[name] = pixels(value)
-        return {name: found[name] for name in self._order(found)}
-
-    def _order(self, found: dict[str, Any]) -> list[str]:
-        """Return the keys in the requested order; a field of a struct is under the name of the struct."""
-        keys = [name if name in found else name.partition(".")[0] for name in self.names]
-        return list(dict.fromkeys(keys))
+        return in_order(found, self.names)

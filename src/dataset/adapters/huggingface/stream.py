@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dataset.adapters.huggingface.decoded_columns import TableColumns, pixels
+from dataset.adapters.huggingface.decoded_columns import TableColumns, in_order, pixels
 
 __all__ = ["RowStream"]
 
@@ -45,8 +45,7 @@ class RowStream:
             stored = table.select(self.columns.decoded).to_pylist()[0]
             features = type(self.columns.features)({name: self.columns.features[name] for name in stored})
             found.update(pixels(features.decode_example(stored)))
-        keys = [name if name in found else name.partition(".")[0] for name in self.columns.names]
-        return {name: found[name] for name in dict.fromkeys(keys)}
+        return in_order(found, self.columns.names)
 
 
 def _only(batch: dict[str, list[Any]]) -> dict[str, Any]:

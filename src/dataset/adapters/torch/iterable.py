@@ -37,7 +37,33 @@ class Pass(NamedTuple):
     part: tuple[int, int]
 
 
-class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
+class HasTensors:
+    """Base of the datasets of tensors, which have the elements of a Dataset and are sent to workers with it."""
+
+    _dataset: Dataset[Any]
+    _target: Target
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def _tensors(self) -> TorchTensors:
+        return TorchTensors(self._target.make, self._inner)
+
+    def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
+        """Wrap a dataset that is part of an element."""
+        return TorchIterableDataset(dataset, self._target, is_inner=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_dataset": packed(self._dataset)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_dataset": unpacked(state["_dataset"])})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._dataset!r}>"
+
+
+class TorchIterableDataset(HasTensors, torch.utils.data.IterableDataset[Any]):
     """The elements of a Dataset, as tensors.
 
     Each worker of a DataLoader returns its own part of the elements; together they return each element once. If the
@@ -61,9 +87,6 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
     def __iter__(self) -> TorchIterator:
         self._target.require_no_worker()
         return CudaIterator(self, self._copies()) if self._target.is_cuda else TorchIterator(self, self._tensors(), 0)
-
-    def __len__(self) -> int:
-        return len(self._dataset)
 
     def set_epoch(self, epoch: int) -> None:
         """Use the random orders of this epoch for all passes that start from now on.
@@ -114,24 +137,11 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
             self._share = (which.seed, which.part), shared_among(part, workers)
         return self._share[1]
 
-    def _tensors(self) -> TorchTensors:
-        return TorchTensors(self._target.make, self._inner)
-
     def _copies(self) -> Copies:
         return Copies(Card(self._target.device), self._inner)
 
-    def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
-        """Wrap a dataset that is part of an element."""
-        return TorchIterableDataset(dataset, self._target, is_inner=True)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_dataset": packed(self._dataset), "_share": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_dataset": unpacked(state["_dataset"])})
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._dataset!r}>"
+        return {**super().__getstate__(), "_share": None}
 
 
 def _seed_of(dataset: Dataset[Any]) -> int:

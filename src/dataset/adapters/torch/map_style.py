@@ -10,15 +10,14 @@ import numpy as np
 import torch
 
 from dataset.adapters.torch.device import Target
-from dataset.adapters.torch.iterable import TorchIterableDataset
-from dataset.adapters.torch.pickling import packed, unpacked
+from dataset.adapters.torch.iterable import HasTensors
 from dataset.adapters.torch.to_tensors import TorchTensors
 from dataset.dataset import Dataset, columns_at
 from dataset.plan.cardinality import is_known
 from dataset.plan.node import Node, has_random_access, inputs_first
 
 
-class TorchMapDataset(torch.utils.data.Dataset[Any]):
+class TorchMapDataset(HasTensors, torch.utils.data.Dataset[Any]):
     """The elements of a Dataset with random access, as tensors.
 
     A DataLoader tells each worker which elements to compute, so they are not divided among the workers here.
@@ -33,9 +32,6 @@ class TorchMapDataset(torch.utils.data.Dataset[Any]):
         _require_random_access(dataset.plan)
         self._dataset = dataset
         self._target = target
-
-    def __len__(self) -> int:
-        return len(self._dataset)
 
     def __getitem__(self, index: Any) -> Any:
         self._target.require_no_worker()
@@ -55,21 +51,6 @@ class TorchMapDataset(torch.utils.data.Dataset[Any]):
             return [tensors(self._dataset[number]) for number in numbers]
         structure, columns = found
         return structure.rows([_rows(tensors, column) for column in columns], len(numbers))
-
-    def _tensors(self) -> TorchTensors:
-        return TorchTensors(self._target.make, self._inner)
-
-    def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
-        return TorchIterableDataset(dataset, self._target, is_inner=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_dataset": packed(self._dataset)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_dataset": unpacked(state["_dataset"])})
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._dataset!r}>"
 
 
 def _numbers(indices: Sequence[Any], count: int) -> list[int]:
