@@ -23,6 +23,7 @@ CASES = {
     "part of a pass": ("part", 3, [8]),
     "the end of a pass, by epochs": ("part", "epoch", [6]),
     "two steps at once": ("twofold", 4, [8]),
+    "two steps at once, an odd frequency": ("twofold", 3, [8]),
     "by batches, validated": ("known", 4, [17], True),
 }
 """The shape of the data, when it is saved, and the steps after which each training is interrupted."""
