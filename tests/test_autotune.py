@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.autotune.tuner import Tuner
+from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.resources.cores import usable_cores
 
@@ -37,7 +38,7 @@ def tuned(dataset, **values):
 
 def knobs(iterator):
     """Return the values by the name of the op."""
-    return {record.name: record.knob for record, _ in iterator._profile.top.walk() if record.knob is not None}
+    return {record.name: record.knob for record in iterator._profile.top.walk() if record.knob is not None}
 
 
 def values(iterator):
@@ -69,7 +70,7 @@ def script(monkeypatch):
 
     def look(self, now, tops):
         if todo:
-            todo.pop(0)(self, now, [part for top in tops for part in top])
+            todo.pop(0)(self, now, list(stages_of(tops)))
         return now
 
     monkeypatch.setattr(Tuner, "look", look)
@@ -77,11 +78,11 @@ def script(monkeypatch):
 
 
 def setting(name, value, action="keep"):
-    def do(tuner, now, parts):
-        for part in parts:
-            if part.name == name:
-                tuner._record(now, part, action, part.stage.knob.value, value, "the test says so")
-                part.stage.knob.value = value
+    def do(tuner, now, records):
+        for record in records:
+            if record.name == name:
+                tuner._record(now, record, action, record.knob.value, value, "the test says so")
+                record.knob.value = value
 
     return do
 
@@ -317,7 +318,7 @@ def turning(iterator, seed):
     chance = random.Random(seed)
     for element in iterator:
         yield int(element)
-        for record, _ in iterator._profile.top.walk():
+        for record in iterator._profile.top.walk():
             if record.knob is not None and chance.random() < 0.3:
                 record.knob.value = chance.randint(1, SEVERAL)
 
@@ -360,7 +361,7 @@ RUNNING = {
 @pytest.mark.parametrize("name", RUNNING)
 def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order, seed):
     with iter(RUNNING[name](order)) as iterator:
-        assert any(isinstance(record.stage, BackgroundOperator) for record, _ in iterator._profile.top.walk())
+        assert any(isinstance(record.stage, BackgroundOperator) for record in iterator._profile.top.walk())
         found = list(turning(iterator, seed))
     assert sorted(found) == list(range(1, 401))
     if order and name != "interleave":

@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -327,6 +327,23 @@ class SimulatedStage:
     def go_on(self) -> None:
         """Look again whether there is something to do."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRecord:
+    """Record of a simulated stage, as far as the tuner reads one (runtime/metrics/op_record.py)."""
+
+    name: str
+    stage: SimulatedStage
+    inputs: tuple[SimulatedRecord, ...] = ()
+
+    def stages(self) -> tuple[SimulatedRecord, ...]:
+        return self.inputs
+
+    def walk(self) -> Iterator[SimulatedRecord]:
+        yield self
+        for record in self.inputs:
+            yield from record.walk()
 
 
 class ParallelMap(SimulatedStage):

@@ -12,10 +12,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulation import ParallelMap, Prefetch, Simulation, Work
+from simulation import ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
 
 from dataset.autotune.tuner import Tuner
-from dataset.autotune.windows import StageNode
 from dataset.runtime.metrics.background import Tunable
 
 MS = 1e-3
@@ -44,11 +43,11 @@ class Driven:
         self.log = []  # (seconds, name, action, before, after, reason)
         self.tops = ()
         for stage in reversed(stages):
-            self.tops = (StageNode(stage.name, stage, self.tops),)
+            self.tops = (SimulatedRecord(stage.name, stage, self.tops),)
         self._due = 0.0 if is_tuned else math.inf
 
-    def _record(self, now, part, *decision):
-        self.log.append((now, part.name, *decision))
+    def _record(self, now, record, *decision):
+        self.log.append((now, record.name, *decision))
 
     def _tick(self, now):
         if now >= self._due:
@@ -461,11 +460,11 @@ def test_it_does_not_wait_for_a_buffer_above_to_be_full_for_the_first_time():
     stage = ParallelMap("fetch", Work(wait=0.01), Tunable("num_parallel_calls", 2, 1, 128))
     simulation = Simulation([stage], Work(), takes=5000)
     tuner = Tuner(2, lambda *decision: None)
-    part, due = StageNode("fetch", stage), [0.0]
+    record, due = SimulatedRecord("fetch", stage), [0.0]
 
     def look(now):
         if now >= due[0]:
-            due[0] = tuner.look(now, (part,))
+            due[0] = tuner.look(now, (record,))
 
     simulation.run(until=2.5, on_time=look)
     assert stage.knob.value >= 32

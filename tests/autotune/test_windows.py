@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from simulation import ParallelMap, Prefetch, Simulation, Work
+from simulation import ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
 
-from dataset.autotune.windows import CONSUMER, StageNode, Watch, section_name
+from dataset.autotune.windows import CONSUMER, PipelineSnapshot
 from dataset.runtime.metrics.background import Counters, Tunable
 
 MS = 1e-3
@@ -30,11 +30,11 @@ class Stage:
 
 
 def part(stage, *inputs, name="map"):
-    return StageNode(name, stage, inputs)
+    return SimulatedRecord(name, stage, inputs)
 
 
 def watched(*tops, now=10.0):
-    return Watch(tops, now)
+    return PipelineSnapshot(tops, now)
 
 
 def only(window):
@@ -195,7 +195,7 @@ def test_sections_have_the_costs_of_an_element_and_how_many_make_one():
     assert root.name == CONSUMER
     assert root.wall_seconds == pytest.approx(4.0 / 10)
     (first,) = root.inputs
-    assert first.name == section_name(top)
+    assert first.name is top
     assert (first.ratio, first.workers, first.buffer) == (1, 2, 3)
     assert first.wall_seconds == pytest.approx(0.1)
     assert first.serial_seconds == pytest.approx((0.5 - 0.2) / 10)
@@ -228,7 +228,7 @@ def test_contention_is_work_under_the_lock_and_its_wait_for_it_is_left_out():
     stage.gives(10)
 
     def section(shared):
-        return watch.window(20.0).sections({top.key: shared}, cores=8).inputs[0]
+        return watch.window(20.0).sections({top: shared}, cores=8).inputs[0]
 
     assert (section(0.0).lock_seconds, section(0.0).wall_seconds) == (0, pytest.approx(0.4))
     assert (section(0.5).lock_seconds, section(0.5).wall_seconds) == (pytest.approx(0.05), pytest.approx(0.25))
@@ -271,13 +271,6 @@ def test_of_several_tops_the_waits_add_up():
     assert [section.ratio for section in root.inputs] == [1, pytest.approx(3)]
 
 
-def test_two_stages_of_the_same_name_are_told_apart():
-    below = part(Stage())
-    above = part(Stage(), below)
-    assert section_name(above) != section_name(below)
-    assert list(above) == [above, below]
-
-
 def test_who_takes_from_a_stage_that_works_inline_waits_for_those_below_it():
     read, cheap = Stage(), Stage(inline=True)
     watch = watched(part(cheap, part(read, name="read"), name="cheap"))
@@ -299,7 +292,7 @@ def test_the_thread_of_a_relay_over_an_inline_stage_waits_as_well():
     stages.append(ParallelMap("read", Work(wait=20 * MS), 2))
     top = None
     for stage in reversed(stages):
-        top = StageNode(stage.name, stage, (top,) if top else ())
+        top = SimulatedRecord(stage.name, stage, (top,) if top else ())
     watch = watched(top, now=0.0)
     simulation = Simulation(stages, Work(wait=MS))
     simulation.run(elements=500)

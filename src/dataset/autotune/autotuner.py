@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from dataset.autotune.report import report
 from dataset.autotune.tuner import Tuner
-from dataset.autotune.windows import StageNode
+from dataset.autotune.windows import stages_of
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.metrics.background import BackgroundOperator
@@ -30,11 +30,11 @@ class Autotuner:
         self._profile = profile
         self._enabled = options.autotune.enabled is not False
         self._tuner: Tuner | None = None
-        self._contention: dict[int, float] = {}  # the tuner's last estimate
+        self._contention: Mapping[OpRecord, float] = {}  # the tuner's last estimate
         self._log = TuningLog()
-        self._inline: dict[int, bool] = {}  # by key of a stage, at the last look
-        self._begun: set[int] = set()  # ids of records whose knobs have been restored from the last iteration
-        self._tried: dict[int, int] = {}  # by id of a knob that is being tried: its previous value
+        self._inline: dict[OpRecord, bool] = {}  # at the last look
+        self._begun: set[OpRecord] = set()  # those whose knobs have been restored from the last iteration
+        self._tried: dict[OpRecord, int] = {}  # the previous values of the knobs that are being tried
 
     def begin(self, now: float) -> None:
         """Begin when the first element is requested, with the final values of the last iteration."""
@@ -44,24 +44,17 @@ class Autotuner:
         self._contention = self._tuner.contention
         self._remember(now)
 
-    def _stages(self) -> Iterator[tuple[OpRecord, BackgroundOperator]]:
-        """Yield the open stages; some operators are only opened after others have ended."""
-        for record, _ in self._profile.top.walk():
-            if record.stage is not None:
-                yield record, record.stage
-
     def _remember(self, now: float) -> None:
-        for record, stage in self._stages():
-            if id(record) in self._begun:
+        for record, stage in stages_of([self._profile.top]).items():  # some are only opened after others have ended
+            if record in self._begun:
                 continue
-            self._begun.add(id(record))
+            self._begun.add(record)
             if (settled := _settled.get(record.node)) is None:
                 continue
             value, learned = settled
             knob = stage.knob
             if value != knob.value and not knob.is_fixed:
-                part = StageNode(record.name, stage)
-                self._record(now, part, "keep", knob.value, value, "as in the previous iteration")
+                self._record(now, record, "keep", knob.value, value, "as in the previous iteration")
                 knob.value = value
             stage.warm_start(learned)
 
@@ -69,30 +62,25 @@ class Autotuner:
         """Check the pipeline, set knobs if necessary, and return when to look again."""
         if self._enabled:
             self._remember(now)
-        tops = tuple(_parts(self._profile.top))
+        tops = tuple(self._profile.top.stages())
         tuner = self._tuner
         if tuner is None or not tops:
             return now + _IDLE_SECONDS
-        for top in tops:
-            for part in top:
-                self._note_where_it_runs(now, part)
-        if not self._enabled:
-            return now + _IDLE_SECONDS
-        return tuner.look(now, tops)
+        for record, stage in stages_of(tops).items():
+            self._note_where_it_runs(now, record, stage)
+        return tuner.look(now, tops) if self._enabled else now + _IDLE_SECONDS
 
-    def _note_where_it_runs(self, now: float, part: StageNode) -> None:
-        inline, was = part.stage.inline, self._inline.get(part.key)
-        self._inline[part.key] = inline
-        if part.stage.relays:
-            if was and not inline:
-                reason = "producing elements and using them both take long enough to overlap"
-                self._record(now, part, "run in background", None, None, reason)
-        elif inline and not was:
-            reason = "the consumer gets elements faster by doing the work itself than by waiting for threads"
-            self._record(now, part, "run inline", None, None, reason)
-        elif was and not inline:
+    def _note_where_it_runs(self, now: float, record: OpRecord, stage: BackgroundOperator) -> None:
+        inline, was = stage.inline, self._inline.get(record)
+        self._inline[record] = inline
+        if was and not inline:
             reason = "elements have become more expensive, or it is time to check again whether threads help"
-            self._record(now, part, "run in background", None, None, reason)
+            if stage.relays:
+                reason = "producing elements and using them both take long enough to overlap"
+            self._record(now, record, "run in background", None, None, reason)
+        elif inline and not was and not stage.relays:
+            reason = "the consumer gets elements faster by doing the work itself than by waiting for threads"
+            self._record(now, record, "run inline", None, None, reason)
 
     def end(self) -> None:
         """End the iteration; the next one of the same dataset begins with its values.
@@ -101,8 +89,8 @@ class Autotuner:
         """
         if self._tuner is None:  # no element was requested
             return
-        for record, stage in self._stages():
-            _settled[record.node] = self._tried.get(id(stage.knob), stage.knob.value), stage.learned
+        for record, stage in stages_of([self._profile.top]).items():
+            _settled[record.node] = self._tried.get(record, stage.knob.value), stage.learned
         self._tuner = None  # breaks a reference cycle that also includes everything open
 
     def stats(self, elements: int) -> PipelineStatistics:
@@ -114,31 +102,21 @@ class Autotuner:
         return TuningLog(self._log)
 
     def _record(
-        self, now: float, part: StageNode, action: str, before: int | None, after: int | None, reason: str
+        self, now: float, record: OpRecord, action: str, before: int | None, after: int | None, reason: str
     ) -> None:
         if action == "try" and before is not None:
-            self._tried[id(part.stage.knob)] = before
+            self._tried[record] = before
         elif action in ("keep", "take back"):
-            self._tried.pop(id(part.stage.knob), None)
+            self._tried.pop(record, None)
         began = self._profile.began
         if len(self._log) >= LOG_MAX:
             del self._log[: LOG_MAX // 2]
-        knob = part.stage.knob.name if before is not None else ""
+        knob = "" if before is None or record.knob is None else record.knob.name
         seconds = 0.0 if began is None else now - began
-        self._log.append(Decision(seconds, part.name, action, knob, before, after, reason))
+        self._log.append(Decision(seconds, record.name, action, knob, before, after, reason))
 
 
 _settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()
 """The final knob values of the last iteration of a plan, and what its stages had learned, by node."""
 
 _IDLE_SECONDS = 0.25
-
-
-def _parts(record: OpRecord) -> Iterator[StageNode]:
-    """Yield the stages from which the thread running the op of ``record`` takes elements, with those below them."""
-    for below in record.below():
-        stage = below.stage
-        if stage is None:
-            yield from _parts(below)
-        else:
-            yield StageNode(below.name, stage, tuple(_parts(below)))

@@ -6,8 +6,9 @@ import math
 import sys
 from dataclasses import dataclass
 
-from dataset.autotune.windows import StageNode
+from dataset.autotune.windows import StageDelta
 from dataset.runtime.metrics.background import Tunable
+from dataset.runtime.metrics.op_record import OpRecord
 
 _APART = 1.2  # values that differ by a smaller factor count as the same
 _PATIENCE_SECONDS = 1.0  # until a change that was taken back may be tried again, doubled each time
@@ -18,15 +19,25 @@ _TELLING = 0.25  # a failed trial with at least this predicted gain counts as ev
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Setting of a knob: the new value and the reason."""
+    """Setting of a knob.
 
-    part: StageNode
+    Attributes:
+        delta: what the stage has counted before.
+        value: the new value.
+        reason: why it should be set.
+    """
+
+    delta: StageDelta
     value: int
     reason: str
 
     @property
+    def record(self) -> OpRecord:
+        return self.delta.record
+
+    @property
     def knob(self) -> Tunable:
-        return self.part.stage.knob
+        return self.delta.stage.knob
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +69,12 @@ class TrialHistory:
     """History of the trials of a pipeline's knobs.
 
     Attributes:
-        contention: by key of a stage: the share of its work that does not run concurrently.
+        contention: by stage: the share of its work that does not run concurrently.
     """
 
     def __init__(self) -> None:
-        self.contention: dict[int, float] = {}
-        self._lessons: dict[int, _Lesson] = {}
+        self.contention: dict[OpRecord, float] = {}
+        self._lessons: dict[OpRecord, _Lesson] = {}
 
     def __bool__(self) -> bool:
         """Return whether anything has failed."""
@@ -74,14 +85,14 @@ class TrialHistory:
         return all(self._may_set(setting, now, adds=change.adds) for setting in change.settings)
 
     def _may_set(self, setting: Setting, now: float, *, adds: bool) -> bool:
-        lesson = self._lessons.get(setting.part.key)
+        lesson = self._lessons.get(setting.record)
         if lesson is None or now >= lesson.retry_at:
             return True
         return setting.value * _APART <= lesson.ceiling if adds else setting.value > lesson.floor
 
-    def highest(self, part: StageNode, now: float) -> int:
+    def highest(self, record: OpRecord, now: float) -> int:
         """Return the highest value to try before the failed value may be tried again."""
-        lesson = self._lessons.get(part.key)
+        lesson = self._lessons.get(record)
         if lesson is None or now >= lesson.retry_at or lesson.ceiling == math.inf:
             return sys.maxsize
         return int(lesson.ceiling / _APART)
@@ -89,13 +100,13 @@ class TrialHistory:
     def kept(self, change: Change) -> None:
         """Record that a change was kept."""
         for setting in change.settings if change.adds else ():
-            self._lessons.pop(setting.part.key, None)
-            self.contention.pop(setting.part.key, None)
+            self._lessons.pop(setting.record, None)
+            self.contention.pop(setting.record, None)
 
     def failed(self, change: Change, gain: float, now: float) -> None:
         """Record that a change was taken back; its gain was at most ``gain``."""
         for setting in change.settings:
-            lesson = self._lessons.setdefault(setting.part.key, _Lesson())
+            lesson = self._lessons.setdefault(setting.record, _Lesson())
             lesson.retry_at = now + lesson.patience
             lesson.patience = min(_PATIENCE_SECONDS_MAX, 2 * lesson.patience)
             if change.adds and gain < 0:  # clearly worse: half of it would not help either, and trying it is expensive
@@ -105,10 +116,10 @@ class TrialHistory:
                 lesson.ceiling = setting.value
             else:
                 lesson.floor, lesson.ceiling = setting.value, math.inf
-                self.contention.pop(setting.part.key, None)  # calls do run concurrently: fewer calls were worse
-        first = change.settings[0].part
+                self.contention.pop(setting.record, None)  # calls do run concurrently: fewer calls were worse
+        first = change.settings[0].delta
         if change.adds and not first.stage.relays and len(change.settings) == 1 and change.gain >= _TELLING:
-            self.contention[first.key] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
+            self.contention[first.record] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
 
     def forget(self) -> None:
         """Forget everything, because the work has changed."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from dataset.autotune.changes import Change, Setting, TrialHistory
 from dataset.autotune.model import Section, gain, lower_bounds
 from dataset.autotune.queues import buffer_needed, parallelism_needed
-from dataset.autotune.windows import CountWindow, StageDelta, StageNode, section_name
+from dataset.autotune.windows import CountWindow, StageDelta
 
 WAITED = 0.03
 """The share of the time that the consumer may wait before anything is added."""
@@ -61,14 +61,14 @@ class Proposals:
 
     def holding_back(self, window: CountWindow) -> Setting | None:
         """Return a setting with fewer workers for the stage that computes most; None if the cores suffice."""
-        able = [a for a in window if a.cpu_seconds and a.part.stage.knob.value > _least(a.part)]
+        able = [a for a in window if a.cpu_seconds and a.stage.knob.value > _least(a)]
         if not able or not self.is_over_budget(window):
             return None
         largest = max(able, key=lambda activity: activity.cpu_seconds)
-        part, knob, used = largest.part, largest.part.stage.knob, largest.cpu_seconds / window.seconds
+        used = largest.cpu_seconds / window.seconds
         share = max(0.0, 1 - (window.cores_used - self.cores) / used)
-        value = max(_least(part), min(knob.value - 1, math.ceil(share * largest.busy)))
-        return Setting(part, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} allowed")
+        value = max(_least(largest), min(largest.stage.knob.value - 1, math.ceil(share * largest.busy)))
+        return Setting(largest, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} allowed")
 
     def is_over_budget(self, window: CountWindow) -> bool:
         """Return whether clearly more cores are busy than allowed."""
@@ -79,17 +79,17 @@ class Proposals:
         if root is None:
             return
         growing = [activity for activity in window if self._may_grow(activity)]
-        calls = self._more_calls([activity for activity in growing if not activity.part.stage.relays], root)
+        calls = self._more_calls([activity for activity in growing if not activity.stage.relays], root)
         if calls is not None:
             yield calls
         for activity in growing:
-            room = self._more_room(activity) if activity.part.stage.relays else None
+            room = self._more_room(activity) if activity.stage.relays else None
             if room is not None:
                 yield room
 
     @staticmethod
     def _may_grow(activity: StageDelta) -> bool:
-        stage = activity.part.stage
+        stage = activity.stage
         return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
 
     def _more_calls(self, activities: list[StageDelta], root: Section) -> Change | None:
@@ -114,12 +114,12 @@ class Proposals:
         """Return a change with more workers than are busy on average, so that slow elements delay others less."""
         settings = []
         for activity in activities:
-            knob = activity.part.stage.knob
+            knob = activity.stage.knob
             value = min(2 * knob.value, self._most(activity))
             varies = activity.variation > _VARIES and activity.computing < _HALF  # otherwise it lacks cores
             if activity.waited_for >= WAITED and varies and value > knob.value:
                 reason = f"its consumer waited {activity.waited_for:.0%} of the time, and its times vary"
-                settings.append(Setting(activity.part, value, reason))
+                settings.append(Setting(activity, value, reason))
         together = self._promising(root, settings) if settings else None
         if together is None or len(settings) == 1:
             return together
@@ -143,8 +143,8 @@ class Proposals:
         sections = {section.name: section for section in root}
         settings = []
         for activity in activities:
-            part, knob = activity.part, activity.part.stage.knob
-            section = sections.get(section_name(part))
+            knob = activity.stage.knob
+            section = sections.get(activity.record)
             if section is None:  # it is downstream of a stage that has not produced anything yet
                 continue
             wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
@@ -154,13 +154,13 @@ class Proposals:
                     f"{activity.busy:.1f} of its {knob.value} workers are busy and compute "
                     f"{activity.computing:.0%} of that time"
                 )
-                settings.append(Setting(part, value, reason))
+                settings.append(Setting(activity, value, reason))
         return settings
 
     def _most(self, activity: StageDelta) -> int:
         """Return the most workers that a stage may have and that can keep the cores busy."""
         useful = math.ceil(self.cores / activity.computing) if activity.computing > 0 else sys.maxsize
-        return min(activity.part.stage.knob.maximum, useful, self._experience.highest(activity.part, self._now))
+        return min(activity.stage.knob.maximum, useful, self._experience.highest(activity.record, self._now))
 
     def _bound(self, root: Section) -> float:
         """Return the lower bound of the seconds per element of the pipeline."""
@@ -171,7 +171,7 @@ class Proposals:
 
         The variation of the consumer's times is unknown; it is assumed to equal that of the elements' times.
         """
-        knob = activity.part.stage.knob
+        knob = activity.stage.knob
         if activity.waited_for < WAITED or activity.rest_seconds < _RESTED * activity.seconds:
             return None
         reason = (
@@ -183,50 +183,49 @@ class Proposals:
         takes = (activity.seconds - activity.wait_seconds) / max(1, activity.taken)
         needed = buffer_needed(takes, makes, activity.variation, activity.variation, GAIN_PREDICTED / 2)
         value = min(knob.maximum, max(2 * knob.value, min(needed, _FACTOR_MAX * knob.value)))
-        return Change((Setting(activity.part, value, reason),), promised, adds=True)
+        return Change((Setting(activity, value, reason),), promised, adds=True)
 
     def _savings(self, window: CountWindow) -> Iterator[Change]:
         for activity in window:
-            knob = activity.part.stage.knob
-            if knob.value <= knob.minimum or activity.part.stage.inline or not activity.elements:
+            knob = activity.stage.knob
+            if knob.value <= knob.minimum or activity.stage.inline or not activity.elements:
                 continue
-            setting = self._less_room(activity) if activity.part.stage.relays else self._fewer_calls(activity)
+            setting = self._less_room(activity) if activity.stage.relays else self._fewer_calls(activity)
             if setting is not None and setting.value < knob.value:
                 yield Change((setting,), 0.0, adds=False)
 
     def _fewer_calls(self, activity: StageDelta) -> Setting | None:
-        part, knob = activity.part, activity.part.stage.knob
+        knob = activity.stage.knob
         if knob.value < _WORTH_SAVING:
             return None  # an idle thread costs almost nothing
         reading = min(1.0, activity.input_seconds / activity.seconds)  # done by one worker at a time
         needed = max(1, math.ceil(_SPARE * (activity.busy + reading)))
         if needed <= knob.value / 2:
-            return Setting(part, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
-        if self._experience.contention.get(part.key, 0.0) >= _HALF:
-            return Setting(part, math.ceil(knob.value / 2), "more calls at once have gained nothing")
+            return Setting(activity, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
+        if self._experience.contention.get(activity.record, 0.0) >= _HALF:
+            return Setting(activity, math.ceil(knob.value / 2), "more calls at once have gained nothing")
         return None
 
     @staticmethod
     def _less_room(activity: StageDelta) -> Setting | None:
-        part, knob = activity.part, activity.part.stage.knob
-        unused = part.stage.counters.least_ready
+        knob, unused = activity.stage.knob, activity.stage.counters.least_ready
         if activity.seconds < _LONG_SECONDS or activity.taken < 16 * knob.value or unused <= knob.value / 2:
             return None
-        return Setting(part, max(2, knob.value - unused + 1), f"never fewer than {unused} elements were ready")
+        return Setting(activity, max(2, knob.value - unused + 1), f"never fewer than {unused} elements were ready")
 
 
-def _least(part: StageNode) -> int:
+def _least(activity: StageDelta) -> int:
     """Return the fewest workers that a stage may get; its current value if it has no workers."""
-    stage = part.stage
+    stage = activity.stage
     return stage.knob.value if stage.relays or stage.inline else max(1, stage.knob.minimum)
 
 
 def _with_workers(root: Section, settings: Sequence[Setting]) -> Section:
     """Return the pipeline with these numbers of workers."""
-    return _replaced(root, {section_name(setting.part): setting.value for setting in settings})
+    return _replaced(root, {setting.record: setting.value for setting in settings})
 
 
-def _replaced(root: Section, workers: dict[str, int]) -> Section:
+def _replaced(root: Section, workers: dict[Hashable, int]) -> Section:
     inputs = tuple(_replaced(section, workers) for section in root.inputs)
     value = workers.get(root.name, root.workers)
     return replace(root, workers=value, buffer=root.buffer + value - root.workers, inputs=inputs)

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dataset.autotune.changes import Change, Setting, TrialHistory
 from dataset.autotune.proposals import Proposals
-from dataset.autotune.windows import CountWindow, StageDelta, StageNode, Watch
+from dataset.autotune.windows import CountWindow, PipelineSnapshot, StageDelta, stages_of
+from dataset.runtime.metrics.background import BackgroundOperator
+from dataset.runtime.metrics.op_record import OpRecord
 
 WINDOW_SECONDS = 0.02
 """The shortest window. A window in which nothing changes is followed by one twice as long, up to the longest."""
@@ -46,7 +48,7 @@ _SETTLED_WINDOWS = 3
 class _Trial:
     change: Change
     before: tuple[int, ...]  # the values of the knobs
-    gauge: int  # the key of the stage whose rate is compared
+    gauge: OpRecord  # the stage whose rate is compared
     rate: float  # the previous rate of elements that were taken or produced
     by_made: bool  # whether the rate counts produced elements, because many are taken at once
     nothing_had_come: bool  # whether the consumer got no element in the window before
@@ -56,8 +58,8 @@ class _Trial:
     is_clear: bool = False  # whether the elements in progress before the change have passed
 
 
-Record = Callable[[float, StageNode, str, int | None, int | None, str], None]
-"""Callback for decisions: time, stage, action, value before, value after, reason."""
+Record = Callable[[float, OpRecord, str, int | None, int | None, str], None]
+"""Callback for decisions: time, record of the stage, action, value before, value after, reason."""
 
 
 class Tuner:
@@ -72,39 +74,37 @@ class Tuner:
         self._experience = TrialHistory()
         self._proposals = Proposals(cores, self._experience)
         self._record = record
-        self._now = 0.0
-        self._watch: Watch | None = None
-        self._watched: list[tuple[int, bool]] = []
+        self._snapshot: PipelineSnapshot | None = None
+        self._seen: list[tuple[OpRecord, bool]] = []  # the stages, and whether each ran inline
         self._due = 0.0
         self._lateness = 0.0  # usual delay of looks, in seconds
         self._trial: _Trial | None = None
         self._window_seconds = WINDOW_SECONDS
         self._rates: deque[float] = deque(maxlen=5)  # in windows without changes
-        self._usual: dict[tuple[int, str], float] = {}  # the last known character of the work
+        self._usual: dict[tuple[OpRecord | None, str], float] = {}  # the last known character of the work
         self._surprises = 0  # consecutive windows with a different character
         self._quiet = 0  # consecutive windows in which nothing was changed
         self._has_changed = False  # whether a knob has changed since the tuner last settled
 
     @property
-    def contention(self) -> dict[int, float]:
-        """By key of a stage: the share of its work that does not run concurrently, as far as is known."""
+    def contention(self) -> dict[OpRecord, float]:
+        """By stage: the share of its work that does not run concurrently, as far as is known."""
         return self._experience.contention
 
-    def look(self, now: float, tops: Sequence[StageNode]) -> float:
+    def look(self, now: float, tops: Sequence[OpRecord]) -> float:
         """Read the counters, set knobs if necessary, and return when to look again.
 
         Args:
             now: the time in seconds, on the clock of the counters.
-            tops: the stages from which the consumer's thread currently takes elements.
+            tops: the records of the stages from which the consumer's thread currently takes elements.
         """
         self._due = self._look(now, tops)
         return self._due
 
-    def _look(self, now: float, tops: Sequence[StageNode]) -> float:
-        self._now = now
-        if self._watch is None or not self._is_same(tops):
+    def _look(self, now: float, tops: Sequence[OpRecord]) -> float:
+        if self._snapshot is None or _seen(stages_of(tops)) != self._seen:
             return self._begin(now, tops)
-        window = self._watch.window(now)
+        window = self._snapshot.window(now)
         if self._was_a_pause(now, window):
             return self._begin(now, tops)
         trial = self._trial
@@ -130,18 +130,14 @@ class Tuner:
         self._lateness = max(lateness, 0.9 * self._lateness)
         return is_pause
 
-    def _is_same(self, tops: Sequence[StageNode]) -> bool:
-        assert self._watch is not None  # checked before
-        return self._watched == _identities(tops)
-
-    def _begin(self, now: float, tops: Sequence[StageNode]) -> float:
-        if self._trial is not None and not self._is_same(tops):
+    def _begin(self, now: float, tops: Sequence[OpRecord]) -> float:
+        snapshot = PipelineSnapshot(tops, now)
+        seen = _seen(snapshot.stages)
+        if self._trial is not None and seen != self._seen:
             self._give_up(now, self._trial)
-        self._watched = _identities(tops)
-        self._watch = Watch(tops, now) if tops else None
-        for top in tops:
-            for part in top:
-                part.stage.counters.reset_least_ready()
+        self._snapshot, self._seen = snapshot if tops else None, seen
+        for stage in snapshot.stages.values():
+            stage.counters.reset_least_ready()
         return now + self._window_seconds
 
     def _give_up(self, now: float, trial: _Trial) -> None:
@@ -151,7 +147,7 @@ class Tuner:
 
     def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
         for setting, before in zip(trial.change.settings, trial.before, strict=True):
-            self._record(now, setting.part, "take back", setting.value, before, reason)
+            self._record(now, setting.record, "take back", setting.value, before, reason)
             setting.knob.value = before
 
     # Whether a window is informative
@@ -162,20 +158,20 @@ class Tuner:
         if window.seconds < WINDOW_SECONDS / 2:
             return False
         return all(
-            self._has_passed_through(window.activities[setting.part.key], max(setting.value, before))
+            self._has_passed_through(window.deltas[setting.record], max(setting.value, before))
             for setting, before in zip(trial.change.settings, trial.before, strict=True)
         )
 
     @staticmethod
     def _has_passed_through(activity: StageDelta, value: int) -> bool:
-        under_way = value if activity.part.stage.relays else 2 * value
+        under_way = value if activity.stage.relays else 2 * value
         return activity.elements >= under_way and activity.waits >= 1
 
     def _is_enough(self, window: CountWindow, trial: _Trial | None) -> bool:
         shortest = self._window_seconds if trial is None else max(WINDOW_SECONDS, trial.seconds / 2)
         if window.seconds < max(shortest, _ROUNDS * window.longest_task):
             return False
-        activities = list(window) if trial is None else [window.activities[trial.gauge]]
+        activities = list(window) if trial is None else [window.deltas[trial.gauge]]
         is_clear = window.uncertainty <= _CERTAIN and not self._proposals.is_over_budget(window)
         if trial is None and not is_clear and window.seconds < _LONG_SECONDS:
             return False
@@ -195,9 +191,8 @@ class Tuner:
 
     def _propose(self, now: float, window: CountWindow) -> None:
         self._notice_other_work(now, window)
-        rate = window.activities[window.tops[0].key].rate
-        if rate > 0:
-            self._rates.append(rate)
+        if window.first.rate > 0:
+            self._rates.append(window.first.rate)
         less = self._proposals.holding_back(window)
         if less is not None:
             self._hold_back(now, less)
@@ -229,7 +224,7 @@ class Tuner:
 
     def _hold_back(self, now: float, setting: Setting) -> None:
         """Apply a setting without a trial, because the CPU budget must be respected."""
-        self._record(now, setting.part, "hold back", setting.knob.value, setting.value, setting.reason)
+        self._record(now, setting.record, "hold back", setting.knob.value, setting.value, setting.reason)
         setting.knob.value = setting.value
         self._has_changed = True
         self._usual = {}
@@ -239,24 +234,33 @@ class Tuner:
     # Trials
 
     def _try(self, now: float, window: CountWindow, change: Change) -> None:
-        first = window.activities[change.settings[0].part.key]
+        first = change.settings[0].delta
         is_gauge = change.adds and len(change.settings) == 1 and first.waited_for > _HALF
-        gauge = first.part.key if is_gauge else window.tops[0].key
+        gauge = first if is_gauge else window.first
         before = tuple(setting.knob.value for setting in change.settings)
         by_made = is_gauge and first.waits < _WAITS_MIN
-        rate = first.made_rate if by_made else window.activities[gauge].rate
+        rate = gauge.made_rate if by_made else gauge.rate
         seconds = min(window.seconds, WINDOW_SECONDS_MAX)
-        nothing = not any(window.activities[top.key].taken for top in window.tops)
-        self._trial = _Trial(change, before, gauge, rate, by_made, nothing, window.waited, window.uncertainty, seconds)
+        self._trial = _Trial(
+            change,
+            before,
+            gauge.record,
+            rate,
+            by_made,
+            not window.has_output,
+            window.waited,
+            window.uncertainty,
+            seconds,
+        )
         for setting in change.settings:
-            self._record(now, setting.part, "try", setting.knob.value, setting.value, setting.reason)
+            self._record(now, setting.record, "try", setting.knob.value, setting.value, setting.reason)
             setting.knob.value = setting.value
 
     def _judge(self, now: float, window: CountWindow, trial: _Trial) -> bool:
         """Keep a tried change or take it back; return False if it must be observed for longer."""
         change = trial.change
-        gauge = window.activities[trial.gauge]
-        begun = trial.nothing_had_come and any(window.activities[top.key].taken for top in window.tops)
+        gauge = window.deltas[trial.gauge]
+        begun = trial.nothing_had_come and window.has_output
         if begun or (trial.by_made and gauge.waits >= _WAITS_MIN):  # a downstream buffer has become full
             self._give_up(now, trial)
             return True
@@ -292,7 +296,7 @@ class Tuner:
         self._rates.clear()
         self._experience.kept(trial.change)
         for setting, before in zip(trial.change.settings, trial.before, strict=True):
-            self._record(now, setting.part, "keep", before, setting.value, measured)
+            self._record(now, setting.record, "keep", before, setting.value, measured)
 
     def _noise(self) -> float:
         """Return the relative standard deviation of the rates in windows without changes."""
@@ -330,23 +334,22 @@ _KNOWN = 0.1  # the largest standard error of times that are compared
 _SMALL = 0.2  # the smallest share of a time that is compared
 
 
-def _identities(tops: Sequence[StageNode]) -> list[tuple[int, bool]]:
-    """Return the keys of the stages, and whether each runs inline."""
-    return [(part.key, part.stage.inline) for top in tops for part in top]
+def _seen(stages: Mapping[OpRecord, BackgroundOperator]) -> list[tuple[OpRecord, bool]]:
+    """Return the stages, and whether each runs inline."""
+    return [(record, stage.inline) for record, stage in stages.items()]
 
 
-def _character(window: CountWindow) -> dict[tuple[int, str], float]:
+def _character(window: CountWindow) -> dict[tuple[OpRecord | None, str], float]:
     """Return the character of the work: the times per element of the stages and of the consumer.
 
     Times that are a small share of the whole are bounded below; otherwise small changes would look large.
     """
-    found = {}
+    found: dict[tuple[OpRecord | None, str], float] = {}
     for activity in window:
         if activity.elements and activity.work_seconds > 0 and activity.uncertainty <= _KNOWN:
             each = activity.work_seconds / activity.elements
-            found[activity.part.key, "wall"] = each
-            found[activity.part.key, "cpu"] = max(activity.cpu_seconds / activity.elements, _SMALL * each)
-    first = window.activities[window.tops[0].key]
-    if first.rate > 0 and window.uncertainty <= _KNOWN:
-        found[0, "consumer"] = max(1 - window.waited, _SMALL) / first.rate
+            found[activity.record, "wall"] = each
+            found[activity.record, "cpu"] = max(activity.cpu_seconds / activity.elements, _SMALL * each)
+    if window.first.rate > 0 and window.uncertainty <= _KNOWN:
+        found[None, "consumer"] = max(1 - window.waited, _SMALL) / window.first.rate
     return found

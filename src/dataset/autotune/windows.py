@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 
 from dataset.autotune.model import Section
 from dataset.runtime.metrics.background import BackgroundOperator, Counters
+from dataset.runtime.metrics.op_record import OpRecord
 
+CONSUMER = "the consumer"
+
+_COUNTERS = tuple(Counters.__slots__)
 _VARIATION_MAX = 16.0  # a single very slow element says little about the next ones
 _CROWDED = 0.8  # of the cores: above this load, workers sometimes wait for a core
 _COMPUTES = 0.3  # of its time: a stage that computes less waits for something else
@@ -17,99 +20,39 @@ _ALL = 0.95
 _RECENT = 0.5  # of the window: a wait this close to its beginning or end marks that boundary
 
 
-@dataclass(frozen=True, eq=False)
-class StageNode:
-    """Stage at its position in the pipeline.
+class StageDelta(Counters):
+    """Counts of a stage in a window: the changes of its counters, and what follows from them.
 
     Attributes:
-        name: the name of the op.
-        stage: the counters and the knob.
-        inputs: the stages from which it reads, through ops that run in its threads.
-    """
-
-    name: str
-    stage: BackgroundOperator
-    inputs: tuple[StageNode, ...] = ()
-
-    @property
-    def key(self) -> int:
-        """A key that is unique in the pipeline, unlike the name, and does not change when a stage is reopened."""
-        return id(self.stage.counters)
-
-    def __iter__(self) -> Iterator[StageNode]:
-        """Yield the stage and everything upstream of it."""
-        yield self
-        for part in self.inputs:
-            yield from part
-
-
-class PipelineSnapshot:
-    """Snapshot of the counters of a stage, including the current wait so far."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, counters: Counters, now: float) -> None:
-        self.values = {name: getattr(counters, name) for name in Counters.__slots__}
-        since = self.values["waiting_since"]
-        if since:
-            self.values["wait_seconds"] += max(0.0, now - since)
-
-
-@dataclass(frozen=True, eq=False)
-class StageDelta:
-    """Counts of a stage in a window.
-
-    Attributes:
-        part: the stage.
+        record: the record of the stage.
+        stage: the operator that was open at the beginning of the window.
         seconds: the length of the window.
         rate: the elements per second that were taken. If the consumer has waited, it is measured exactly, from one wait
             to another. If the consumer is waiting for many elements at once and has got none yet, the elements that
             were produced count instead.
-        taken, elements, tasks, waits, refusals: the changes of these counters.
-        work_seconds, cpu_seconds, input_seconds, wait_seconds, rest_seconds: the changes of these counters.
         variation: squared coefficient of variation of the work of an element.
     """
 
-    part: StageNode
-    seconds: float
-    rate: float
-    taken: int
-    elements: int
-    tasks: int
-    waits: int
-    refusals: int
-    work_seconds: float
-    cpu_seconds: float
-    input_seconds: float
-    wait_seconds: float
-    rest_seconds: float
-    variation: float
+    __slots__ = ("rate", "record", "seconds", "stage", "variation")
 
-    @classmethod
-    def between(cls, part: StageNode, since: PipelineSnapshot, began: float, now: float) -> StageDelta:
-        """Return what the stage has counted since the snapshot ``since``, taken at ``began``."""
-        before, counters = since.values, part.stage.counters
-        after = PipelineSnapshot(counters, now).values
-        change = {name: after[name] - before[name] for name in Counters.__slots__}
-        elements, work = change["elements"], change["work_seconds"]
-        seconds = max(now - began, 1e-9)
-        rate = change["taken"] / seconds
+    def __init__(
+        self, record: OpRecord, stage: BackgroundOperator, before: Mapping[str, float], began: float, now: float
+    ) -> None:
+        self.record, self.stage = record, stage
+        after = _counts(stage.counters, now)
+        for name in _COUNTERS:
+            setattr(self, name, after[name] - before[name])
+        seconds = self.seconds = max(now - began, 1e-9)
+        self.rate = self.taken / seconds
         begins_marked = before["waits"] and began - before["waited_until"] < _RECENT * seconds
-        ends_marked = change["waits"] and now - after["waited_until"] < _RECENT * seconds
-        if begins_marked and ends_marked and change["waited_until"] > 0:
-            rate = change["taken_before"] / change["waited_until"]
-        elif not change["waits"] and after["waiting_since"] and change["tasks"] >= _TASKS_MANY:
-            rate = elements / seconds
-        mean_square = (work / elements) ** 2 if elements else 0.0
-        return cls(
-            part=part,
-            seconds=seconds,
-            rate=rate,
-            variation=min(_VARIATION_MAX, max(0.0, change["squares"] / elements / mean_square - 1))
-            if mean_square
-            else 0.0,
-            **{name: change[name] for name in _COUNTED},
-        )
+        ends_marked = self.waits and now - after["waited_until"] < _RECENT * seconds
+        if begins_marked and ends_marked and self.waited_until > 0:
+            self.rate = self.taken_before / self.waited_until
+        elif not self.waits and after["waiting_since"] and self.tasks >= _TASKS_MANY:
+            self.rate = self.made_rate
+        mean_square = (self.work_seconds / self.elements) ** 2 if self.elements else 0.0
+        squared = self.squares / self.elements / mean_square - 1 if mean_square else 0.0
+        self.variation = min(_VARIATION_MAX, max(0.0, squared))
 
     @property
     def made_rate(self) -> float:
@@ -142,38 +85,83 @@ class StageDelta:
         return not self.waits and self.tasks >= _TASKS_MANY and self.waited_for > _ALL
 
 
-_COUNTED = (
-    "taken", "elements", "tasks", "waits", "refusals",
-    "work_seconds", "cpu_seconds", "input_seconds", "wait_seconds", "rest_seconds",
-)  # fmt: skip
+def _counts(counters: Counters, now: float) -> dict[str, float]:
+    """Return the values of the counters, including the current wait so far."""
+    values = {name: getattr(counters, name) for name in _COUNTERS}
+    if values["waiting_since"]:
+        values["wait_seconds"] += max(0.0, now - values["waiting_since"])
+    return values
 
 
-@dataclass(frozen=True, eq=False)
+class PipelineSnapshot:
+    """Snapshot of the counters of all stages at a time, by record, from which windows are computed.
+
+    Args:
+        tops: the records of the stages from which the consumer's thread takes elements.
+        now: the time on the clock of the counters.
+    """
+
+    def __init__(self, tops: Sequence[OpRecord], now: float) -> None:
+        self.began = now
+        self.tops = tuple(tops)
+        self.stages = stages_of(tops)
+        self._counts = {record: _counts(stage.counters, now) for record, stage in self.stages.items()}
+
+    def window(self, now: float) -> CountWindow:
+        """Return the window from the snapshot until now."""
+        return CountWindow(
+            self.tops,
+            max(now - self.began, 1e-9),
+            {
+                record: StageDelta(record, stage, self._counts[record], self.began, now)
+                for record, stage in self.stages.items()
+            },
+        )
+
+
+def stages_of(tops: Sequence[OpRecord]) -> dict[OpRecord, BackgroundOperator]:
+    """Return the open stages at and below ``tops`` by their records, starting at the consumer."""
+    return {record: stage for top in tops for record in top.walk() if (stage := record.stage) is not None}
+
+
 class CountWindow:
     """Counts of all stages in a window.
 
     Attributes:
-        tops: the stages from which the consumer's thread takes elements.
+        tops: the records of the stages from which the consumer's thread takes elements.
         seconds: the length of the window.
-        activities: by the keys of the stages, starting at the consumer.
+        deltas: by the records of the stages, starting at the consumer.
     """
 
-    tops: tuple[StageNode, ...]
-    seconds: float
-    activities: dict[int, StageDelta] = field(repr=False)
+    def __init__(self, tops: tuple[OpRecord, ...], seconds: float, deltas: Mapping[OpRecord, StageDelta]) -> None:
+        self.tops, self.seconds, self.deltas = tops, seconds, deltas
 
     def __iter__(self) -> Iterator[StageDelta]:
-        return iter(self.activities.values())
+        return iter(self.deltas.values())
+
+    @property
+    def first(self) -> StageDelta:
+        """The counts of the first of ``tops``."""
+        return self.deltas[self.tops[0]]
+
+    @property
+    def has_output(self) -> bool:
+        """Whether the consumer's thread has taken elements."""
+        return any(self.deltas[top].taken for top in self.tops)
 
     @property
     def waited(self) -> float:
         """The share of the time in which the consumer waited."""
-        return min(1.0, sum(self._wait_seconds(top) for top in self.tops) / self.seconds)
+        return min(1.0, sum(self._wait_seconds(self.deltas[top]) for top in self.tops) / self.seconds)
 
-    def _wait_seconds(self, part: StageNode) -> float:
+    def _inputs(self, delta: StageDelta) -> list[StageDelta]:
+        """Return the counts of the stages from which a stage takes elements; those opened meanwhile have none."""
+        return [self.deltas[record] for record in delta.record.stages() if record in self.deltas]
+
+    def _wait_seconds(self, delta: StageDelta) -> float:
         """Return how long the consumer of a stage waited for it; for an inline stage, also for its inputs."""
-        seconds = self.activities[part.key].wait_seconds
-        return seconds + (sum(map(self._wait_seconds, part.inputs)) if part.stage.inline else 0.0)
+        inputs = self._inputs(delta) if delta.stage.inline else ()
+        return delta.wait_seconds + sum(map(self._wait_seconds, inputs))
 
     @property
     def uncertainty(self) -> float:
@@ -181,91 +169,64 @@ class CountWindow:
 
         Relays with inputs are ignored: their times include waits for their inputs, which are counted there.
         """
-        known = (a.uncertainty for a in self if not (a.part.stage.relays and a.part.inputs))
-        return max(known, default=0.0)
+        return max((a.uncertainty for a in self if not (a.stage.relays and self._inputs(a))), default=0.0)
 
     @property
     def coarseness(self) -> float:
         """The relative error of a rate due to workers that finish together."""
-        return max(
-            (a.part.stage.knob.value / a.elements for a in self if a.elements and not a.part.stage.relays), default=0.0
-        )
+        return max((a.stage.knob.value / a.elements for a in self if a.elements and not a.stage.relays), default=0.0)
 
     @property
     def longest_task(self) -> float:
         """The mean time of a task, in seconds, of the stage with the longest tasks."""
-        return max((a.work_seconds / a.tasks for a in self if a.tasks and not a.part.stage.relays), default=0.0)
+        return max((a.work_seconds / a.tasks for a in self if a.tasks and not a.stage.relays), default=0.0)
 
     @property
     def cores_used(self) -> float:
         """The mean number of cores that the stages' work kept busy."""
-        return sum(a.cpu_seconds for a in self if not a.part.stage.relays) / self.seconds
+        return sum(a.cpu_seconds for a in self if not a.stage.relays) / self.seconds
 
-    def sections(self, contention: dict[int, float], cores: float) -> Section | None:
+    def sections(self, contention: Mapping[OpRecord, float], cores: float) -> Section | None:
         """Return the model of the pipeline, per element of the first top; None if nothing was taken.
 
         The model needs times without contention. It is unknown what stages have waited for: if all cores are busy, they
         are assumed to have waited for cores.
 
         Args:
-            contention: by the keys of the stages: the share of their work under a lock, as far as is known.
+            contention: by stage: the share of its work under a lock, as far as is known.
             cores: the number of cores.
         """
         is_crowded = self.cores_used >= _CROWDED * cores
-        first = self.activities[self.tops[0].key]
-        if first.rate <= 0:  # an op in between, such as a shuffle, reads many elements before it outputs any
-            first = next((activity for activity in self if activity.rate > 0), first)
-            if first.rate <= 0:
-                return None
-            below = self._section(first.part, first.rate, contention, is_crowded=is_crowded)
-            return Section(CONSUMER, inputs=(below,))
-        own = max(0.0, 1 - self.waited) / first.rate
-        inputs = tuple(self._section(top, first.rate, contention, is_crowded=is_crowded) for top in self.tops)
-        return Section(CONSUMER, wall_seconds=own, inputs=inputs)
+        first, own, tops = self.first, 0.0, [self.deltas[top] for top in self.tops]
+        if first.rate > 0:
+            own = max(0.0, 1 - self.waited) / first.rate
+        else:  # an op in between, such as a shuffle, reads many elements before it outputs any
+            first = next((delta for delta in self if delta.rate > 0), first)
+            tops = [first]
+        if first.rate <= 0:
+            return None
 
-    def _section(self, part: StageNode, unit: float, contention: dict[int, float], *, is_crowded: bool) -> Section:
-        activity, stage = self.activities[part.key], part.stage
-        elements = max(activity.elements, 1)
-        waited = sum(map(self._wait_seconds, part.inputs))
-        inputs = tuple(self._section(below, unit, contention, is_crowded=is_crowded) for below in part.inputs)
-        if stage.inline:  # its work is counted in its consumer
-            return Section(section_name(part), ratio=activity.rate / unit, inputs=inputs)
-        reading = max(0.0, activity.input_seconds - waited) / elements
-        work = activity.work_seconds - (waited if stage.relays else 0.0)
-        cpu = min(activity.cpu_seconds, max(work, 0.0)) / elements
-        shared = contention.get(part.key, 0.0)
-        wall = max(work, 0.0) / elements
-        return Section(
-            section_name(part),
-            ratio=activity.rate / unit,
-            wall_seconds=cpu + (wall - cpu) * (1 - shared) * (not is_crowded or activity.computing < _COMPUTES),
-            cpu_seconds=cpu,
-            lock_seconds=cpu * shared,
-            serial_seconds=reading,
-            workers=1 if stage.relays else stage.knob.value,
-            variation=activity.variation,
-            buffer=stage.capacity,
-            inputs=inputs,
-        )
+        def section(delta: StageDelta) -> Section:
+            stage, inputs = delta.stage, self._inputs(delta)
+            ratio, below = delta.rate / first.rate, tuple(map(section, inputs))
+            if stage.inline:  # its work is counted in its consumer
+                return Section(delta.record, ratio=ratio, inputs=below)
+            elements = max(delta.elements, 1)
+            waited = sum(map(self._wait_seconds, inputs))
+            work = max(0.0, delta.work_seconds - (waited if stage.relays else 0.0))
+            cpu, wall = min(delta.cpu_seconds, work) / elements, work / elements
+            shared = contention.get(delta.record, 0.0)
+            return Section(
+                delta.record,
+                ratio=ratio,
+                wall_seconds=cpu + (wall - cpu) * (1 - shared) * (not is_crowded or delta.computing < _COMPUTES),
+                cpu_seconds=cpu,
+                lock_seconds=cpu * shared,
+                serial_seconds=max(0.0, delta.input_seconds - waited) / elements,
+                workers=1 if stage.relays else stage.knob.value,
+                variation=delta.variation,
+                buffer=stage.capacity,
+                inputs=below,
+            )
 
-
-CONSUMER = "the consumer"
-
-
-def section_name(part: StageNode) -> str:
-    """Return the name of the stage in the model."""
-    return f"{part.name}#{part.key:x}"
-
-
-class Watch:
-    """Snapshot of all stages at a time, from which windows are computed."""
-
-    def __init__(self, tops: Sequence[StageNode], now: float) -> None:
-        self.began = now
-        self.tops = tuple(tops)
-        self._moments = [(part, PipelineSnapshot(part.stage.counters, now)) for top in tops for part in top]
-
-    def window(self, now: float) -> CountWindow:
-        """Return the window from the snapshot until now."""
-        activities = {part.key: StageDelta.between(part, moment, self.began, now) for part, moment in self._moments}
-        return CountWindow(self.tops, max(now - self.began, 1e-9), activities)
+        return Section(CONSUMER, wall_seconds=own, inputs=tuple(map(section, tops)))

@@ -74,7 +74,7 @@ class Run:
 
     @property
     def records(self):
-        return {record.name: record for record, _ in self.profile.top.walk()}
+        return {record.name: record for record in self.profile.top.walk()}
 
     @property
     def are_on(self):
@@ -317,7 +317,7 @@ def test_an_iterator_that_is_dropped_is_gone_at_once_with_all_that_it_held(make,
 def test_one_that_was_closed_holds_no_operators_and_still_has_its_figures(make):
     iterator = iter(make())
     list(itertools.islice(iterator, 7))
-    operators = [weakref.ref(record.operator) for record, _ in iterator._profile.top.walk()]
+    operators = [weakref.ref(record.operator) for record in iterator._profile.top.walk()]
     iterator.close()
     assert iterator.stats().elements == 7
     assert len(iterator.stats().operators) == len(operators)

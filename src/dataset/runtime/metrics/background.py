@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+NOTHING_SEEN = 1 << 62
+"""The value of ``least_ready`` before the first observation."""
 
+
+@dataclass(slots=True, eq=False)
 class Counters:
     """Counters of a stage since it was opened.
 
@@ -38,33 +43,23 @@ class Counters:
         refusals: how often no task was begun for lack of memory.
     """
 
-    __slots__ = (
-        "cpu_seconds",
-        "elements",
-        "input_seconds",
-        "inputs",
-        "least_ready",
-        "nbytes",
-        "refusals",
-        "rest_seconds",
-        "squares",
-        "taken",
-        "taken_before",
-        "tasks",
-        "wait_seconds",
-        "waited_until",
-        "waiting_since",
-        "waits",
-        "work_seconds",
-    )
-
-    def __init__(self) -> None:
-        self.inputs = self.elements = self.nbytes = self.tasks = self.taken = self.refusals = 0
-        self.waits = self.taken_before = 0
-        self.waited_until = self.waiting_since = 0.0
-        self.work_seconds = self.cpu_seconds = self.squares = 0.0
-        self.input_seconds = self.wait_seconds = self.rest_seconds = 0.0
-        self.least_ready = NOTHING_SEEN
+    inputs: int = 0
+    elements: int = 0
+    nbytes: int = 0
+    tasks: int = 0
+    work_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    squares: float = 0.0
+    input_seconds: float = 0.0
+    taken: int = 0
+    wait_seconds: float = 0.0
+    waits: int = 0
+    waited_until: float = 0.0
+    taken_before: int = 0
+    waiting_since: float = 0.0
+    rest_seconds: float = 0.0
+    least_ready: int = NOTHING_SEEN
+    refusals: int = 0
 
     def add_task(self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float) -> None:
         """Count a finished task."""
@@ -87,10 +82,6 @@ class Counters:
     def reset_least_ready(self) -> None:
         """Restart the minimum ``least_ready``."""
         self.least_ready = NOTHING_SEEN
-
-
-NOTHING_SEEN = 1 << 62
-"""The value of ``least_ready`` before the first observation."""
 
 
 class Tunable:
@@ -160,38 +151,18 @@ class BackgroundOperator(ABC):
 class EndedBackgroundOperator(BackgroundOperator):
     """The last figures of a stage that has ended. It holds no elements."""
 
+    inline = False
+    runs = ""
+    capacity = 0
+    learned: Any = None
+
     def __init__(self, stage: BackgroundOperator) -> None:
-        self.counters = stage.counters
-        self.knob = stage.knob
-        self._inline = stage.inline
-        self._runs = stage.runs
-        self._capacity = stage.capacity
-        self._learned = stage.learned
-        vars(self)["relays"] = stage.relays  # normally a class attribute
-
-    @property
-    def inline(self) -> bool:
-        """As when the stage ended."""
-        return self._inline
-
-    @property
-    def runs(self) -> str:
-        """As when the stage ended."""
-        return self._runs
-
-    @property
-    def capacity(self) -> int:
-        """As when the stage ended."""
-        return self._capacity
+        for name in ("relays", "counters", "knob", "inline", "runs", "capacity", "learned"):
+            setattr(self, name, getattr(stage, name))
 
     def buffered(self) -> tuple[int, int]:
         """Return zeros: nothing is held."""
         return 0, 0
-
-    @property
-    def learned(self) -> Any:
-        """As when the stage ended."""
-        return self._learned
 
 
 class Variation:

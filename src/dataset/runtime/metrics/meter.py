@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Protocol
 
@@ -43,6 +44,7 @@ class ThreadSegment:
         self.runs = self.is_first = False
 
 
+@dataclass(slots=True, eq=False)
 class PullStats:
     """Sums over measured pulls.
 
@@ -54,11 +56,11 @@ class PullStats:
         waited_seconds: the duration of pulls during which the op worked in the background and not in this thread.
     """
 
-    __slots__ = ("cpu_seconds", "elements", "pulls", "seconds", "waited_seconds")
-
-    def __init__(self) -> None:
-        self.pulls = self.elements = 0
-        self.seconds = self.cpu_seconds = self.waited_seconds = 0.0
+    pulls: float = 0
+    elements: float = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    waited_seconds: float = 0.0
 
     def add(self, count: int, seconds: float, cpu_seconds: float, *, waited: bool) -> None:
         """Add a finished pull."""
@@ -86,8 +88,13 @@ class PullProfiler:
         self.since = 0.0
         self._sized = self._sized_bytes = 0
 
+    def total(self, scale: float = 1) -> PullStats:
+        """Return the sums over all pulls, if each measured pull after the first ones represents ``scale`` pulls."""
+        names = [field.name for field in fields(PullStats)]
+        return PullStats(*(getattr(self.first, name) + getattr(self.rest, name) * scale for name in names))
+
     @property
-    def pulls(self) -> int:
+    def pulls(self) -> float:
         """The number of measured pulls."""
         return self.first.pulls + self.rest.pulls
 

@@ -56,7 +56,7 @@ class Metering:
         """Switch the profilers off."""
         self._root.switch_off()
 
-    def _measured(self) -> tuple[int, int]:
+    def _measured(self) -> tuple[int, float]:
         """Return the number of profilers, and the number of pulls they have measured."""
-        pulls = [record.meter.pulls for record, _ in self._root.walk()]
+        pulls = [record.meter.pulls for record in self._root.walk()]
         return len(pulls), sum(pulls)

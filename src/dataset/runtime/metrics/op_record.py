@@ -146,11 +146,19 @@ class OpRecord:
             else:
                 yield from record.below()
 
-    def walk(self) -> Iterator[tuple[OpRecord, OpRecord | None]]:
-        """Yield this record and all below it, each with the record of its reader, from the consumer's side down."""
-        first = [self] if self.has_operator else self.below()
-        waiting: list[tuple[OpRecord, OpRecord | None]] = [(record, None) for record in first]
+    def stages(self) -> Iterator[OpRecord]:
+        """Yield the records of the background operators from which the thread of this op takes elements."""
+        for record in tuple(self.inputs):
+            if record.stage is not None:
+                yield record
+            else:
+                yield from record.stages()
+
+    def walk(self) -> Iterator[OpRecord]:
+        """Yield this record and all below it that have an operator, from the consumer's side down."""
+        waiting = [self]
         while waiting:
-            record, reader = waiting.pop()
-            yield record, reader
-            waiting.extend((below, record) for below in reversed(tuple(record.below())))
+            record = waiting.pop()
+            if record.has_operator:
+                yield record
+            waiting.extend(reversed(tuple(record.inputs)))
