@@ -22,7 +22,7 @@ class Setting:
     """Setting of a knob.
 
     Attributes:
-        delta: what the stage has counted before.
+        delta: what the stage counted with the value before.
         value: the new value.
         reason: why it should be set.
     """

@@ -61,13 +61,13 @@ class Proposals:
 
     def holding_back(self, window: CountWindow) -> Setting | None:
         """Return a setting with fewer workers for the stage that computes most; None if the cores suffice."""
-        able = [a for a in window if a.cpu_seconds and a.stage.knob.value > _least(a)]
+        able = [a for a in window if a.cpu_seconds and a.value > _least(a)]
         if not able or not self.is_over_budget(window):
             return None
         largest = max(able, key=lambda activity: activity.cpu_seconds)
         used = largest.cpu_seconds / window.seconds
         share = max(0.0, 1 - (window.cores_used - self.cores) / used)
-        value = max(_least(largest), min(largest.stage.knob.value - 1, math.ceil(share * largest.busy)))
+        value = max(_least(largest), min(largest.value - 1, math.ceil(share * largest.busy)))
         return Setting(largest, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} allowed")
 
     def is_over_budget(self, window: CountWindow) -> bool:
@@ -90,7 +90,7 @@ class Proposals:
     @staticmethod
     def _may_grow(activity: StageDelta) -> bool:
         stage = activity.stage
-        return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
+        return activity.value < stage.knob.maximum and not activity.refusals and not stage.inline
 
     def _more_calls(self, activities: list[StageDelta], root: Section) -> Change | None:
         """Return a change with more workers, for a higher mean rate or against variation, whichever gains more."""
@@ -114,10 +114,9 @@ class Proposals:
         """Return a change with more workers than are busy on average, so that slow elements delay others less."""
         settings = []
         for activity in activities:
-            knob = activity.stage.knob
-            value = min(2 * knob.value, self._most(activity))
+            value = min(2 * activity.value, self._most(activity))
             varies = activity.variation > _VARIES and activity.computing < _HALF  # otherwise it lacks cores
-            if activity.waited_for >= WAITED and varies and value > knob.value:
+            if activity.waited_for >= WAITED and varies and value > activity.value:
                 reason = f"its consumer waited {activity.waited_for:.0%} of the time, and its times vary"
                 settings.append(Setting(activity, value, reason))
         together = self._promising(root, settings) if settings else None
@@ -143,15 +142,14 @@ class Proposals:
         sections = {section.name: section for section in root}
         settings = []
         for activity in activities:
-            knob = activity.stage.knob
             section = sections.get(activity.record)
             if section is None:  # it is downstream of a stage that has not produced anything yet
                 continue
             wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
             value = min(wanted, self._most(activity))
-            if value > knob.value:
+            if value > activity.value:
                 reason = (
-                    f"{activity.busy:.1f} of its {knob.value} workers are busy and compute "
+                    f"{activity.busy:.1f} of its {activity.value} workers are busy and compute "
                     f"{activity.computing:.0%} of that time"
                 )
                 settings.append(Setting(activity, value, reason))
@@ -171,7 +169,6 @@ class Proposals:
 
         The variation of the consumer's times is unknown; it is assumed to equal that of the elements' times.
         """
-        knob = activity.stage.knob
         if activity.waited_for < WAITED or activity.rest_seconds < _RESTED * activity.seconds:
             return None
         reason = (
@@ -182,42 +179,41 @@ class Proposals:
         makes = activity.work_seconds / max(1, activity.elements)
         takes = (activity.seconds - activity.wait_seconds) / max(1, activity.taken)
         needed = buffer_needed(takes, makes, activity.variation, activity.variation, GAIN_PREDICTED / 2)
-        value = min(knob.maximum, max(2 * knob.value, min(needed, _FACTOR_MAX * knob.value)))
+        value = min(activity.stage.knob.maximum, max(2 * activity.value, min(needed, _FACTOR_MAX * activity.value)))
         return Change((Setting(activity, value, reason),), promised, adds=True)
 
     def _savings(self, window: CountWindow) -> Iterator[Change]:
         for activity in window:
-            knob = activity.stage.knob
-            if knob.value <= knob.minimum or activity.stage.inline or not activity.elements:
+            stage, value = activity.stage, activity.value
+            if value <= stage.knob.minimum or stage.inline or not activity.elements:
                 continue
-            setting = self._less_room(activity) if activity.stage.relays else self._fewer_calls(activity)
-            if setting is not None and setting.value < knob.value:
+            setting = self._less_room(activity) if stage.relays else self._fewer_calls(activity)
+            if setting is not None and setting.value < value:
                 yield Change((setting,), 0.0, adds=False)
 
     def _fewer_calls(self, activity: StageDelta) -> Setting | None:
-        knob = activity.stage.knob
-        if knob.value < _WORTH_SAVING:
+        if activity.value < _WORTH_SAVING:
             return None  # an idle thread costs almost nothing
         reading = min(1.0, activity.input_seconds / activity.seconds)  # done by one worker at a time
         needed = max(1, math.ceil(_SPARE * (activity.busy + reading)))
-        if needed <= knob.value / 2:
-            return Setting(activity, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
+        if needed <= activity.value / 2:
+            return Setting(activity, needed, f"{activity.busy:.1f} of its {activity.value} workers are busy")
         if self._experience.contention.get(activity.record, 0.0) >= _HALF:
-            return Setting(activity, math.ceil(knob.value / 2), "more calls at once have gained nothing")
+            return Setting(activity, math.ceil(activity.value / 2), "more calls at once have gained nothing")
         return None
 
     @staticmethod
     def _less_room(activity: StageDelta) -> Setting | None:
-        knob, unused = activity.stage.knob, activity.stage.counters.least_ready
-        if activity.seconds < _LONG_SECONDS or activity.taken < 16 * knob.value or unused <= knob.value / 2:
+        value, unused = activity.value, activity.stage.counters.least_ready
+        if activity.seconds < _LONG_SECONDS or activity.taken < 16 * value or unused <= value / 2:
             return None
-        return Setting(activity, max(2, knob.value - unused + 1), f"never fewer than {unused} elements were ready")
+        return Setting(activity, max(2, value - unused + 1), f"never fewer than {unused} elements were ready")
 
 
 def _least(activity: StageDelta) -> int:
     """Return the fewest workers that a stage may get; its current value if it has no workers."""
     stage = activity.stage
-    return stage.knob.value if stage.relays or stage.inline else max(1, stage.knob.minimum)
+    return activity.value if stage.relays or stage.inline else max(1, stage.knob.minimum)
 
 
 def _with_workers(root: Section, settings: Sequence[Setting]) -> Section:

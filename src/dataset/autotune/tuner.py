@@ -47,15 +47,18 @@ _SETTLED_WINDOWS = 3
 @dataclass(eq=False)
 class _Trial:
     change: Change
-    before: tuple[int, ...]  # the values of the knobs
-    gauge: OpRecord  # the stage whose rate is compared
-    rate: float  # the previous rate of elements that were taken or produced
+    window: CountWindow  # before the change
+    gauge: StageDelta  # the stage whose rate is compared, in that window
     by_made: bool  # whether the rate counts produced elements, because many are taken at once
-    nothing_had_come: bool  # whether the consumer got no element in the window before
-    waited: float
-    uncertainty: float  # of the previous rate
-    seconds: float  # length of the window before, within limits
     is_clear: bool = False  # whether the elements in progress before the change have passed
+
+    @property
+    def seconds(self) -> float:
+        """The length of the window before, within limits."""
+        return min(self.window.seconds, WINDOW_SECONDS_MAX)
+
+    def rate_of(self, delta: StageDelta) -> float:
+        return delta.made_rate if self.by_made else delta.rate
 
 
 Record = Callable[[float, OpRecord, str, int | None, int | None, str], None]
@@ -146,9 +149,9 @@ class Tuner:
         self._trial = None
 
     def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
-        for setting, before in zip(trial.change.settings, trial.before, strict=True):
-            self._record(now, setting.record, "take back", setting.value, before, reason)
-            setting.knob.value = before
+        for setting in trial.change.settings:
+            self._record(now, setting.record, "take back", setting.value, setting.delta.value, reason)
+            setting.knob.value = setting.delta.value
 
     # Whether a window is informative
 
@@ -158,8 +161,8 @@ class Tuner:
         if window.seconds < WINDOW_SECONDS / 2:
             return False
         return all(
-            self._has_passed_through(window.deltas[setting.record], max(setting.value, before))
-            for setting, before in zip(trial.change.settings, trial.before, strict=True)
+            self._has_passed_through(window.deltas[setting.record], max(setting.value, setting.delta.value))
+            for setting in trial.change.settings
         )
 
     @staticmethod
@@ -171,7 +174,7 @@ class Tuner:
         shortest = self._window_seconds if trial is None else max(WINDOW_SECONDS, trial.seconds / 2)
         if window.seconds < max(shortest, _ROUNDS * window.longest_task):
             return False
-        activities = list(window) if trial is None else [window.deltas[trial.gauge]]
+        activities = list(window) if trial is None else [window.deltas[trial.gauge.record]]
         is_clear = window.uncertainty <= _CERTAIN and not self._proposals.is_over_budget(window)
         if trial is None and not is_clear and window.seconds < _LONG_SECONDS:
             return False
@@ -224,7 +227,7 @@ class Tuner:
 
     def _hold_back(self, now: float, setting: Setting) -> None:
         """Apply a setting without a trial, because the CPU budget must be respected."""
-        self._record(now, setting.record, "hold back", setting.knob.value, setting.value, setting.reason)
+        self._record(now, setting.record, "hold back", setting.delta.value, setting.value, setting.reason)
         setting.knob.value = setting.value
         self._has_changed = True
         self._usual = {}
@@ -236,38 +239,24 @@ class Tuner:
     def _try(self, now: float, window: CountWindow, change: Change) -> None:
         first = change.settings[0].delta
         is_gauge = change.adds and len(change.settings) == 1 and first.waited_for > _HALF
-        gauge = first if is_gauge else window.first
-        before = tuple(setting.knob.value for setting in change.settings)
         by_made = is_gauge and first.waits < _WAITS_MIN
-        rate = gauge.made_rate if by_made else gauge.rate
-        seconds = min(window.seconds, WINDOW_SECONDS_MAX)
-        self._trial = _Trial(
-            change,
-            before,
-            gauge.record,
-            rate,
-            by_made,
-            not window.has_output,
-            window.waited,
-            window.uncertainty,
-            seconds,
-        )
+        self._trial = _Trial(change, window, first if is_gauge else window.first, by_made)
         for setting in change.settings:
-            self._record(now, setting.record, "try", setting.knob.value, setting.value, setting.reason)
+            self._record(now, setting.record, "try", setting.delta.value, setting.value, setting.reason)
             setting.knob.value = setting.value
 
     def _judge(self, now: float, window: CountWindow, trial: _Trial) -> bool:
         """Keep a tried change or take it back; return False if it must be observed for longer."""
         change = trial.change
-        gauge = window.deltas[trial.gauge]
-        begun = trial.nothing_had_come and window.has_output
+        gauge = window.deltas[trial.gauge.record]
+        begun = window.has_output and not trial.window.has_output
         if begun or (trial.by_made and gauge.waits >= _WAITS_MIN):  # a downstream buffer has become full
             self._give_up(now, trial)
             return True
-        rate = gauge.made_rate if trial.by_made else gauge.rate
-        gain = rate / trial.rate - 1 if trial.rate > 0 else math.inf
+        before, rate = trial.rate_of(trial.gauge), trial.rate_of(gauge)
+        gain = rate / before - 1 if before > 0 else math.inf
         coarseness = 0.0 if change.adds else window.coarseness
-        error = math.hypot(trial.uncertainty, window.uncertainty, coarseness) * (1 + gain)
+        error = math.hypot(trial.window.uncertainty, window.uncertainty, coarseness) * (1 + gain)
         worth = max(_GAIN_KEPT, self._noise()) if change.adds else -_LOSS_KEPT
         if window.seconds < _TRIAL_SECONDS and abs(gain - worth) < _CLEAR * error:
             return False
@@ -279,8 +268,8 @@ class Tuner:
         elif change.adds and self._proposals.is_over_budget(window):
             budget = f", but {window.cores_used:.1f} cores were busy, of {self._proposals.cores:g} allowed"
             self._fail(now, trial, measured + budget, gain, error)
-        elif not change.adds and window.waited > trial.waited + _LOSS_KEPT:
-            waited = f"; the consumer waits {window.waited:.0%} of the time instead of {trial.waited:.0%}"
+        elif not change.adds and window.waited > trial.window.waited + _LOSS_KEPT:
+            waited = f"; the consumer waits {window.waited:.0%} of the time instead of {trial.window.waited:.0%}"
             self._fail(now, trial, measured + waited, gain, error)
         else:
             self._keep(now, trial, measured)
@@ -295,8 +284,8 @@ class Tuner:
         self._usual = {}  # times of work depend on what else is running
         self._rates.clear()
         self._experience.kept(trial.change)
-        for setting, before in zip(trial.change.settings, trial.before, strict=True):
-            self._record(now, setting.record, "keep", before, setting.value, measured)
+        for setting in trial.change.settings:
+            self._record(now, setting.record, "keep", setting.delta.value, setting.value, measured)
 
     def _noise(self) -> float:
         """Return the relative standard deviation of the rates in windows without changes."""

@@ -26,6 +26,7 @@ class StageDelta(Counters):
     Attributes:
         record: the record of the stage.
         stage: the operator that was open at the beginning of the window.
+        value: the value of its knob.
         seconds: the length of the window.
         rate: the elements per second that were taken. If the consumer has waited, it is measured exactly, from one wait
             to another. If the consumer is waiting for many elements at once and has got none yet, the elements that
@@ -33,12 +34,12 @@ class StageDelta(Counters):
         variation: squared coefficient of variation of the work of an element.
     """
 
-    __slots__ = ("rate", "record", "seconds", "stage", "variation")
+    __slots__ = ("rate", "record", "seconds", "stage", "value", "variation")
 
     def __init__(
         self, record: OpRecord, stage: BackgroundOperator, before: Mapping[str, float], began: float, now: float
     ) -> None:
-        self.record, self.stage = record, stage
+        self.record, self.stage, self.value = record, stage, stage.knob.value
         after = _counts(stage.counters, now)
         for name in _COUNTERS:
             setattr(self, name, after[name] - before[name])
@@ -174,7 +175,7 @@ class CountWindow:
     @property
     def coarseness(self) -> float:
         """The relative error of a rate due to workers that finish together."""
-        return max((a.stage.knob.value / a.elements for a in self if a.elements and not a.stage.relays), default=0.0)
+        return max((a.value / a.elements for a in self if a.elements and not a.stage.relays), default=0.0)
 
     @property
     def longest_task(self) -> float:
@@ -223,7 +224,7 @@ class CountWindow:
                 cpu_seconds=cpu,
                 lock_seconds=cpu * shared,
                 serial_seconds=max(0.0, delta.input_seconds - waited) / elements,
-                workers=1 if stage.relays else stage.knob.value,
+                workers=1 if stage.relays else delta.value,
                 variation=delta.variation,
                 buffer=stage.capacity,
                 inputs=below,
