@@ -1,13 +1,7 @@
-"""Tests that chains of stateful ops resume at the exact position: chains that once failed, and random ones.
-
-A failing random chain reports its number: ``RESUME_CHAIN=number pytest tests/test_resume_chains.py`` tries it first.
-``EXAMPLES=20`` tries 20 times as many.
-"""
+"""Tests that chains of stateful ops that once failed resume exactly. test_resume_search.py draws more chains."""
 
 from __future__ import annotations
 
-import os
-import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -19,27 +13,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.testing import outcomes
-from support.resume_chains import check
 from support.resuming import advanced, check_every_place, check_stops, loaded, to_json
-
-BLOCKS = 4
-CHAINS_OF_BLOCK = 8 * int(os.environ.get("EXAMPLES", "1"))
-
-
-@pytest.mark.parametrize("block", range(BLOCKS))
-def test_random_chains_go_on_from_where_they_were_interrupted(block: int, tmp_path: Path):
-    given = os.environ.get("RESUME_CHAIN")
-    first = secrets.randbelow(10**9) if given is None else int(given) + block * CHAINS_OF_BLOCK
-    tried = resumed = 0
-    for number in range(first, first + CHAINS_OF_BLOCK):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        found = check(number, folder)
-        tried += found.chains
-        resumed += found.resumes
-    assert tried >= CHAINS_OF_BLOCK // 2, f"most chains from {first} on were skipped"
-    assert resumed >= tried // 2, f"most chains from {first} on were refused"
-
 
 # One dataset that draws a new order in each use, in several places of a plan
 

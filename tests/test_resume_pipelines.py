@@ -1,6 +1,6 @@
-"""Tests that random and long pipelines, interrupted anywhere, continue after a resume as without the interruption.
+"""Tests that long pipelines, interrupted anywhere, continue after a resume as without the interruption.
 
-test_pipelines.py compares the elements with a model; this file compares a run with itself.
+Their buffers hold thousands of elements. test_resume_search.py draws random pipelines, with few elements.
 """
 
 from __future__ import annotations
@@ -10,46 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.model import Pipeline
 from dataset import Dataset
-from dataset.testing import assert_elements_equal, no_leaks, outcomes
-from support.libraries import Ours
 from support.resuming import check_every_place, check_stops, examples
-from support.strategies import resumable_pipelines
-from test_pipelines import in_parallel
-
-OURS = Ours()
-STOPS = st.lists(st.integers(0, 80), min_size=1, max_size=5)
-
-
-@examples(40)
-@given(resumable_pipelines(seeded=False))
-def test_a_pipeline_goes_on_from_every_place(pipeline: Pipeline):
-    check_every_place(lambda: pipeline.make(OURS), range(81))
-
-
-def shares_a_cache(pipeline: Pipeline) -> bool:
-    """Return whether concurrent readers fill one cache: the first one to finish wins, which is random in parallel."""
-    names = [step.name for step in pipeline.steps]
-    cached = next((index for index, name in enumerate(names) if name.startswith("cache")), len(names))
-    return any(name.startswith(("sample(itself", "rejection_resample")) for name in names[cached:])
-
-
-@examples(40)
-@given(resumable_pipelines(seeded=True), st.integers(1, 4), st.integers(1, 255), STOPS)
-def test_a_pipeline_in_parallel_goes_on_after_several_stops(pipeline: Pipeline, calls: int, where: int, stops):
-    assume(not shares_a_cache(pipeline))
-    build = lambda: in_parallel(pipeline.make(OURS), calls, where=where)
-    with no_leaks():
-        found = outcomes(iter(build()))
-        check_stops(build, stops, found)
-        assert_elements_equal(check_every_place(build, stops), found)
-
-
-# Long pipelines: buffers of thousands of elements, and arbitrary positions
 
 MANY = 50_000
 

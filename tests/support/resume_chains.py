@@ -1,24 +1,16 @@
-"""Random chains of ops for tests of resuming: pipelines of integers, each determined by one number.
+"""Random chains of ops for the search for states that resume inexactly, as Python expressions.
 
-``chain(number)`` is a source followed by two to six ops, at least two of them stateful. The elements between ops are
-always integers, so that every op may follow every other. ``check(number, folder)`` interrupts and resumes a run of the
-chain, up to three times, and compares the elements with those of a run without interruption.
-
-    PYTHONPATH=tests python -m support.resume_chains 5000          # 5000 chains, starting from a fresh number
-    PYTHONPATH=tests python -m support.resume_chains 5000 123456   # starting from this number
+``draw_chain(rng)`` returns a source followed by two to six ops, at least two of them with a state of their own. The
+text of a chain is an expression: ``build`` evaluates it with this module's names, so that another process, and the
+reader of a failure, build the same pipeline. The elements are integers, texts, rows of varying length, batches, tuples,
+dicts and nested datasets; the kind of the elements determines which ops may follow.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import random
-import secrets
-import shutil
-import sys
-import tempfile
-import traceback
-from collections import Counter
+import re
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +18,134 @@ from typing import Any
 
 import numpy as np
 
-from dataset import ClosedError, Dataset, Options, StateError, checkpoint
-from dataset.testing import assert_elements_equal
-from support.resuming import advanced, from_json, to_json
+import dataset
+from dataset import Dataset, Options, RaggedTensor, SparseTensor
+from support.resume_files import Files
 
-LENGTH_MAX = 300
-_REST = 10**6
+# What the expressions call
 
-Ints = Dataset[Any]
-Apply = Callable[[Ints, Path], Ints]
+
+def number(*element: Any) -> Any:
+    """Return a number that depends on all parts of an element of any kind."""
+    return np.int64(_total(element) % 10007)
+
+
+def _total(value: Any) -> int:
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, tuple | list):
+        return sum((place + 1) * _total(part) for place, part in enumerate(value))
+    if isinstance(value, bytes):
+        return zlib.crc32(value) % 10007
+    if isinstance(value, RaggedTensor):
+        return _total(value.flat_values)
+    if isinstance(value, SparseTensor):
+        return _total(value.values)
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return sum(map(_total, value.ravel()))
+    return int(np.sum(value))
+
+
+def text(*element: Any) -> Any:
+    return b"%d" % number(*element)
+
+
+def row(*element: Any) -> Any:
+    """Return a row of one to three numbers."""
+    return np.full(int(number(*element)) % 3 + 1, number(*element))
+
+
+def pair(*element: Any) -> Any:
+    return number(*element), text(*element)
+
+
+def record(*element: Any) -> Any:
+    return {"n": number(*element), "row": row(*element)}
+
+
+def unchanged(*element: Any) -> Any:
+    return element[0] if len(element) == 1 else element
+
+
+def every(divisor: int, rest: int) -> Callable[..., Any]:
+    """Return a predicate that is true for one of ``divisor`` elements."""
+    return lambda *element: number(*element) % divisor == rest
+
+
+def others(divisor: int, rest: int) -> Callable[..., Any]:
+    return lambda *element: number(*element) % divisor != rest
+
+
+def failing(divisor: int, rest: int) -> Callable[..., Any]:
+    """Return the identity, which fails for one of ``divisor`` elements."""
+
+    def check(*element: Any) -> Any:
+        if number(*element) % divisor == rest:
+            raise ValueError(f"bad {number(*element)}")
+        return unchanged(*element)
+
+    return check
+
+
+def noisy(draws: Any, *element: Any) -> Any:
+    return number(*element) * 10 + draws.integers(10)
+
+
+def running_total(total: Any, element: Any) -> Any:
+    total = (total + number(element)) % 1009
+    return total, total
+
+
+def numbers_in(values: list[Any]) -> Any:
+    """Return a dataset of numbers from a generator."""
+    return Dataset.from_generator(lambda: iter(np.array(values)), output_signature=Dataset.range(1).element_spec)
+
+
+def objects_in(values: list[Any]) -> Any:
+    """Return a dataset from a generator without a signature."""
+    return Dataset.from_generator(lambda: iter(values))
+
+
+def joined(*window: Any) -> Any:
+    """Return the dataset of a window's elements, whatever their structure."""
+    return window[0] if len(window) == 1 and isinstance(window[0], Dataset) else Dataset.zip(unchanged(*window))
+
+
+def options(**settings: Any) -> Options:
+    """Return options; names with a dot are written with two underscores."""
+    found = Options()
+    for name, value in settings.items():
+        group, _, field = name.rpartition("__")
+        setattr(getattr(found, group) if group else found, field, value)
+    return found
+
+
+NAMES = {**vars(dataset), "np": np, **{name: value for name, value in globals().items() if name.islower()}}
+
+
+def build(expression: str, files: Path, folder: Path) -> Any:
+    """Build the pipeline of an expression.
+
+    Args:
+        expression: the text of a chain.
+        files: the folder that ``write_files`` has filled.
+        folder: the folder in which the pipeline may write.
+    """
+    return eval(expression, {**NAMES, "files": Files(files, folder), "folder": str(folder)})  # noqa: S307  # it is ours
+
+
+# Chains
+
+
+@dataclass(frozen=True)
+class Window:
+    """The kind of an element that is a dataset."""
+
+    of: Any
+
+
+Kind = Any
+"""The kind of elements: "int", "text", "row", "texts", "rows" or "ragged"; a Window; or a tuple or dict of kinds."""
 
 
 @dataclass(frozen=True)
@@ -42,36 +153,35 @@ class Op:
     """One op of a chain.
 
     Attributes:
-        text: the call as source code.
-        apply: applies the op to a dataset; the path is a folder for the files of this op.
-        is_stateful: whether its operator has state other than the position of its input.
+        text: the call, as it follows the expression of its input; the expression itself, of a source.
+        kind: the kind of its elements.
+        is_stateful: whether its operator has a state besides the position of its input.
+        growth: about how many elements it returns for each element of its input.
         by_chance: whether the order of its elements is not deterministic.
         needs_order: whether its elements depend on the order of its input.
         keeps_order: whether the ops upstream of it keep a deterministic order because of it.
+        reads_twice: whether it reads its input in several places at the same time.
     """
 
     text: str
-    apply: Apply
+    kind: Kind
     is_stateful: bool = False
+    growth: float = 1
     by_chance: bool = False
     needs_order: bool = False
     keeps_order: bool = False
+    reads_twice: bool = False
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain: a source, and ops on it."""
+    """A pipeline: its ops, of which the first is the source, and the text of its options."""
 
     ops: tuple[Op, ...]
-    options: Options
+    options: str = ""
 
-    def build(self, folder: Path) -> Ints:
-        """Build the pipeline from new objects."""
-        dataset: Any = None
-        for number, op in enumerate(self.ops):
-            dataset = op.apply(dataset, folder / str(number))
-        result: Ints = dataset.with_options(self.options)
-        return result
+    def __str__(self) -> str:
+        return "".join(op.text for op in self.ops) + (f".with_options({self.options})" if self.options else "")
 
     @property
     def by_chance(self) -> bool:
@@ -83,444 +193,526 @@ class Chain:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether two runs return the same elements, in any order."""
+        """Whether two runs return the same elements, in any order.
+
+        They do not if threads read one cache that is being filled: the first pass to end is the one that is kept.
+        """
+        kept = next((index for index, op in enumerate(self.ops) if op.keeps_order), len(self.ops))
+        if any(op.reads_twice for op in self.ops[kept:]) and re.search("prefetch|parallel", str(self)):
+            return False
         found = False
         for op in self.ops:
             if found and op.needs_order:
                 return False
             found = (found or op.by_chance) and not op.keeps_order
-        return not any(op.by_chance and not op.keeps_order for op in self.ops) or found or not self.by_chance
+        return True
 
-    def __repr__(self) -> str:
-        return " -> ".join(op.text for op in self.ops)
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a pipeline that is built anew returns the same elements."""
+        return "seed=None" not in str(self) and not self.by_chance
+
+    @property
+    def stores_elements(self) -> bool:
+        return any(op.keeps_order for op in self.ops)
+
+    def smaller(self) -> list[Chain]:
+        """Return the chains with one op less, those with a simpler source, and the one without options."""
+        found = [Chain(self.ops[:index] + self.ops[index + 1 :], self.options) for index in range(1, len(self.ops))]
+        found += [Chain((source, *self.ops[1:]), self.options) for source in _SIMPLE if _is_simpler(source, self)]
+        if self.options:
+            found.append(Chain(self.ops))
+        return [chain for chain in found if chain.is_comparable]
 
 
-def chain(number: int) -> Chain:
-    """Return the chain for a number."""
-    rng = random.Random(number)
+_SIMPLE = [Op(f"Dataset.range({n})", "int") for n in (1, 2, 3, 5, 8)]
+
+
+def _is_simpler(source: Op, chain: Chain) -> bool:
+    mine = chain.ops[0]
+    return mine not in _SIMPLE or _SIMPLE.index(source) < _SIMPLE.index(mine)
+
+
+def with_other_parallelism(expression: str, rng: random.Random) -> str:
+    """Return the expression with another number of parallel calls in each op that has one: a state fits all of them."""
+    return re.sub(
+        r"num_parallel_calls=[^,)]+",
+        lambda _: f"num_parallel_calls={rng.choice(['None', '1', '2', '4', 'AUTOTUNE'])}",
+        expression,
+    )
+
+
+LENGTH = 60
+"""About the maximum number of elements of a chain."""
+
+
+def draw_chain(rng: random.Random) -> Chain:
     while True:
-        ops = [_source(rng), *(rng.choice(OPS)(rng) for _ in range(rng.randint(2, 6)))]
-        found = Chain(tuple(ops), _options(rng))
-        if sum(op.is_stateful for op in ops) >= 2 and found.is_comparable:
-            return found
+        ops = _draw_ops(rng, _source(rng), rng.randint(2, 6), stateful=2)
+        chain = Chain(tuple(ops), _options(rng))
+        if chain.is_comparable and sum(op.is_stateful for op in ops) >= 2:
+            return chain
 
 
-def _options(rng: random.Random) -> Options:
-    options = Options()
-    if rng.random() < 0.2:
-        options.optimization.enabled = False
-    return options
+def _draw_ops(rng: random.Random, source: Op, count: int, *, stateful: int, depth: int = 0) -> list[Op]:
+    ops = [source]
+    length = source.growth
+    chosen = set(rng.sample(range(count), min(stateful, count)))
+    for place in range(count):
+        table = STATEFUL if place in chosen else OPS
+        for _ in range(20):
+            op = rng.choice(table)(rng, ops[-1].kind, depth)
+            if op is not None and (length * op.growth <= LENGTH or op.growth <= 1):
+                ops.append(op)
+                length *= op.growth
+                break
+    return ops
 
 
-def _source(rng: random.Random) -> Op:
-    n = rng.choice([1, 2, 3, 5, 8, 12])
-    sources: list[tuple[str, Callable[[], Ints]]] = [
-        (f"range({n})", lambda: Dataset.range(n)),
-        (f"slices({n})", lambda: Dataset.from_tensor_slices(np.arange(n))),
-        (f"generator({n})", lambda: Dataset.from_generator(lambda: iter(np.arange(n)), output_signature=_SPEC)),
-        (f"stream({n})", lambda: Dataset.range(n).filter(lambda x: x >= 0)),
-    ]
-    text, make = rng.choice(sources)
-    return Op(text, lambda _, __: make())
+def _inner(rng: random.Random, source: str, depth: int, length: int = 4) -> tuple[str, Kind]:
+    """Draw the expression of a dataset that a function returns, and its kind."""
+    ops = _draw_ops(rng, Op(source, "int", growth=length), rng.randint(0, 2), stateful=1, depth=depth + 1)
+    chain = Chain(tuple(op for op in ops if not (op.by_chance or op.keeps_order)))
+    return str(chain), chain.ops[-1].kind
 
 
-_SPEC = Dataset.range(1).element_spec
-
-
-def _seed(rng: random.Random) -> int | None:
-    return rng.choice([None, 1, 2, 3])
-
-
-def _shuffle(rng: random.Random) -> Op:
-    size, seed, again = rng.choice([1, 2, 3, 5, 40, None]), _seed(rng), rng.random() < 0.7
-    return Op(
-        f"shuffle({size}, {seed}, {again})",
-        lambda dataset, _: dataset.shuffle(size, seed=seed, reshuffle_each_iteration=again),
-        is_stateful=True,
-    )
-
-
-def _repeat(rng: random.Random) -> Op:
-    count = rng.choice([1, 2, 2, 3])
-    return Op(f"repeat({count})", lambda dataset, _: dataset.repeat(count), is_stateful=True)
-
-
-def _repeat_and_take(rng: random.Random) -> Op:
-    count = rng.randint(1, 40)
-    return Op(
-        f"repeat().take({count})",
-        lambda dataset, _: dataset.repeat().take(count),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _take(rng: random.Random) -> Op:
-    count = rng.choice([1, 5, 20, 33])
-    return Op(f"take({count})", lambda dataset, _: dataset.take(count), needs_order=True)
-
-
-def _skip(rng: random.Random) -> Op:
-    count = rng.choice([1, 3])
-    return Op(f"skip({count})", lambda dataset, _: dataset.skip(count), needs_order=True)
-
-
-def _batch(rng: random.Random) -> Op:
-    size, calls = rng.choice([2, 3, 5]), rng.choice([None, 2])
-    return Op(
-        f"batch({size}, calls={calls}).unbatch()",
-        lambda dataset, _: dataset.batch(size, num_parallel_calls=calls).unbatch(),
-        is_stateful=True,
-        needs_order=True,  # an element that fails drops the elements of its batch
-    )
-
-
-def _window(rng: random.Random) -> Op:
-    size, shift = rng.choice([2, 3]), rng.choice([1, 2, 3])
-    return Op(
-        f"window({size}, {shift}).flat_map(itself)",
-        lambda dataset, _: dataset.window(size, shift).flat_map(lambda window: window),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _group(rng: random.Random) -> Op:
-    classes, size = rng.choice([2, 3]), rng.choice([2, 3])
-    return Op(
-        f"group_by_window(x % {classes}, {size})",
-        lambda dataset, _: dataset.group_by_window(
-            lambda x: x % classes, lambda _key, group: group.map(lambda x: x + 1), window_size=size
-        ),
-        is_stateful=True,
-    )
-
-
-def _interleave(rng: random.Random) -> Op:
-    cycle, block, seed = rng.choice([1, 2, 3]), rng.choice([1, 2]), _seed(rng)
-    calls, any_order = rng.choice([(None, False), (2, False), (2, True)])
-    return Op(
-        f"interleave(shuffled {seed}, {cycle}, {block}, calls={calls}, any_order={any_order})",
-        lambda dataset, _: dataset.interleave(
-            lambda x: Dataset.range(10 * (x % 97), 10 * (x % 97) + 3).shuffle(3, seed=seed),
-            cycle_length=cycle,
-            block_length=block,
-            num_parallel_calls=calls,
-            deterministic=not any_order,
-        ),
-        is_stateful=True,
-        by_chance=any_order,
-        needs_order=seed is None,
-    )
-
-
-def _flat_map_shared(rng: random.Random) -> Op:
-    seed, passes = _seed(rng), rng.choice([1, 2])
-
-    def apply(dataset: Ints, _: Path) -> Ints:
-        shared = Dataset.range(3).shuffle(3, seed=seed).repeat(passes)
-        return dataset.flat_map(lambda x: shared.map(lambda y: x + y))
-
-    return Op(f"flat_map(shared shuffle {seed}, repeat({passes}))", apply, is_stateful=True)
-
-
-def _concatenate(rng: random.Random) -> Op:  # like the others
-    return Op("concatenate(itself)", lambda dataset, _: dataset.concatenate(dataset), is_stateful=True)
-
-
-def _zip(rng: random.Random) -> Op:
-    passes = rng.choice([1, 2])
-    return Op(
-        f"zip(itself, itself.repeat({passes}))",
-        lambda dataset, _: Dataset.zip(dataset, dataset.repeat(passes)).map(lambda a, b: a * 1000 + b),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _sample(rng: random.Random) -> Op:
-    seed, again = _seed(rng), rng.random() < 0.5
-    return Op(
-        f"sample(itself, itself.map, {seed}, {again})",
-        lambda dataset, _: Dataset.sample_from_datasets(
-            [dataset, dataset.map(lambda x: x + 5000)], [0.6, 0.4], seed=seed, rerandomize_each_iteration=again
-        ),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _choose(rng: random.Random) -> Op:  # like the others
-    return Op(
-        "choose(itself, itself.shuffle)",
-        lambda dataset, _: Dataset.choose_from_datasets(
-            [dataset, dataset.shuffle(3, seed=4)],
-            Dataset.range(60).map(lambda x: x * x % 2),
-            stop_on_empty_dataset=False,
-        ),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _map(rng: random.Random) -> Op:
-    calls, any_order = rng.choice([(None, False), (2, False), (3, True)])
-    return Op(
-        f"map(calls={calls}, any_order={any_order})",
-        lambda dataset, _: dataset.map(lambda x: x * 3 % 10007, num_parallel_calls=calls, deterministic=not any_order),
-        is_stateful=calls is not None,
-        by_chance=any_order,
-    )
-
-
-def _random_map(rng: random.Random) -> Op:
-    seed, calls = _seed(rng), rng.choice([None, 2])
-    return Op(
-        f"random_map({seed}, calls={calls})",
-        lambda dataset, _: dataset.random_map(
-            lambda draws, x: x * 10 + draws.integers(10), seed=seed, num_parallel_calls=calls
-        ),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _failing(rng: random.Random) -> Op:
-    is_ignored = rng.random() < 0.6
-
-    def check(x: Any) -> Any:
-        if x % 5 == 3:
-            raise ValueError(f"bad {int(x)}")
-        return x
-
-    def apply(dataset: Ints, _: Path) -> Ints:
-        found = dataset.map(check)
-        return found.ignore_errors(log_warning=False) if is_ignored else found
-
-    return Op(f"map(fails){'.ignore_errors()' if is_ignored else ''}", apply)
-
-
-def _cache(rng: random.Random) -> Op:
-    in_files = rng.random() < 0.4
-    return Op(
-        f"cache({'file' if in_files else ''})",
-        lambda dataset, folder: dataset.cache(str(folder) if in_files else ""),
-        is_stateful=True,
-        keeps_order=True,
-    )
-
-
-def _snapshot(rng: random.Random) -> Op:
-    shards = rng.choice([1, 2])
-    return Op(
-        f"snapshot(shards={shards})",
-        lambda dataset, folder: dataset.snapshot(
-            str(folder), shard_func=None if shards == 1 else lambda x: np.int64(x % 2)
-        ),
-        is_stateful=True,
-        keeps_order=True,
-    )
-
-
-def _prefetch(rng: random.Random) -> Op:
-    size = rng.choice([1, 3])
-    return Op(f"prefetch({size})", lambda dataset, _: dataset.prefetch(size), is_stateful=True)
-
-
-def _unique(rng: random.Random) -> Op:  # like the others
-    return Op("unique()", lambda dataset, _: dataset.unique(), is_stateful=True)
-
-
-def _scan(rng: random.Random) -> Op:  # like the others
-    return Op(
-        "scan(sum)",
-        lambda dataset, _: dataset.scan(np.int64(0), lambda total, x: ((total + x) % 1009, (total + x) % 1009)),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-def _enumerate(rng: random.Random) -> Op:  # like the others
-    return Op(
-        "enumerate().map",
-        lambda dataset, _: dataset.enumerate().map(lambda i, x: i * 100 + x % 100),
-        needs_order=True,
-    )
-
-
-def _resample(rng: random.Random) -> Op:
-    initial, seed = rng.choice([[0.5, 0.5], None]), _seed(rng)
-    return Op(
-        f"rejection_resample({initial}, {seed})",
-        lambda dataset, _: dataset.rejection_resample(lambda x: x % 2, [0.3, 0.7], initial, seed=seed).map(
-            lambda _label, x: x
-        ),
-        is_stateful=True,
-        needs_order=True,
-    )
-
-
-OPS: list[Callable[[random.Random], Op]] = [
-    *itertools.repeat(_shuffle, 4),
-    *itertools.repeat(_repeat, 3),
-    _repeat_and_take,
-    _take,
-    _skip,
-    _batch,
-    _window,
-    _group,
-    _interleave,
-    _flat_map_shared,
-    _concatenate,
-    _zip,
-    _sample,
-    _choose,
-    _map,
-    _map,
-    _random_map,
-    _failing,
-    _cache,
-    _cache,
-    _snapshot,
-    _prefetch,
-    _unique,
-    _scan,
-    _enumerate,
-    _resample,
+_OPT_IN = [
+    "map_parallelization",
+    "filter_parallelization",
+    "parallel_batch",
+    "seq_interleave_prefetch",
+    "inject_prefetch",
+]
+_DEFAULT_RULES = [name for name in Options().optimization.names() if name not in {*_OPT_IN, "enabled"}]
+_LIMITS = [
+    "autotune__enabled=False",
+    "autotune__ram_budget=1",
+    "autotune__ram_budget=200",
+    "autotune__cpu_budget=1",
+    "threading__private_threadpool_size=1",
 ]
 
 
-@dataclass
-class Tried:
-    """The counts of a search."""
-
-    chains: int = 0
-    resumes: int = 0
-    refused: int = 0
-    skipped: int = 0
-
-    def add(self, other: Tried) -> None:
-        for field in dataclasses.fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
-
-def check(number: int, folder: Path) -> Tried:
-    """Interrupt and resume the chain with this number, and compare.
-
-    Raises:
-        AssertionError: if a resumed run differs; the message has the number.
-    """
-    made = chain(number)
-    try:
-        return _check(made, random.Random(number + 1), folder)
-    except BaseException as error:
-        error.add_note(f"chain {number}: {made!r}")
-        raise
+def _options(rng: random.Random) -> str:
+    found: list[str] = []
+    drawn = rng.random()
+    if drawn < 0.2:
+        found = ["optimization__enabled=False"]
+    elif drawn < 0.3:
+        found = [f"optimization__{name}=False" for name in rng.sample(_DEFAULT_RULES, rng.randint(1, 6))]
+    elif drawn < 0.4:
+        found = [f"optimization__{name}=True" for name in rng.sample(_OPT_IN, rng.randint(1, 3))]
+    if rng.random() < 0.15:
+        found.append(rng.choice(_LIMITS))
+    return f"options({', '.join(found)})" if found else ""
 
 
-def _check(made: Chain, rng: random.Random, folder: Path) -> Tried:
-    folders = (_made(folder / str(index)) for index in itertools.count())
-    first = next(folders)
-    dataset = made.build(first)
-    for _ in range(rng.choice([0, 0, 1, 2])):  # earlier epochs, complete or not
-        with iter(dataset) as earlier:
-            advanced(earlier, rng.choice([3, LENGTH_MAX]))
-    with iter(dataset) as iterator:
-        found = advanced(iterator, rng.randint(0, 12))
-        state = _state(iterator, rng, folder)
-        place = len(found)
-        if state is None:
-            return Tried(chains=1, refused=1)
-        found += advanced(iterator, LENGTH_MAX - place)
-        if len(found) >= LENGTH_MAX or any(isinstance(outcome, OSError) for outcome in found):
-            return Tried(skipped=1)  # too long, or two concurrent readers fill one file cache, which is an error
-    after = None if made.by_chance else _next_epoch(dataset)
-
-    got = found[:place]
-    tried = Tried(chains=1)
-    is_shared = rng.random() < 0.3
-    for count in reversed(range(rng.randint(1, 3))):
-        again = made.build(first if is_shared else next(folders))
-        with iter(again) as iterator:
-            for _ in range(rng.choice([0, 0, 1])):
-                advanced(iterator, 2)  # move it to another position
-            try:
-                _load(iterator, state)
-            except StateError:
-                return dataclasses.replace(tried, refused=1)
-            tried.resumes += 1
-            step = rng.randint(0, max(1, len(found) - len(got))) if count else _REST
-            got += advanced(iterator, step)
-            if count:
-                state = _state(iterator, rng, folder)
-                if state is None:
-                    return dataclasses.replace(tried, refused=1)
-        if not made.by_chance:
-            assert_elements_equal(got, found[: len(got)])
-    if made.by_chance:
-        mine, theirs = Counter(map(repr, got)), Counter(map(repr, found))
-        assert mine == theirs, f"lost {theirs - mine}, repeated {mine - theirs}, in {got}"
-        return tried
-    assert_elements_equal(got, found)
-    keeps = any(op.keeps_order for op in made.ops)  # a state of the end does not contain cached elements
-    if rng.random() < 0.3 and not is_shared and not keeps:
-        assert_elements_equal(_next_epoch(again), after)
-    return tried
+# Kinds
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
+def _mapped(kind: Kind, leaf: Callable[[Any], Any]) -> Kind:
+    if isinstance(kind, tuple):
+        return tuple(_mapped(part, leaf) for part in kind)
+    if isinstance(kind, dict):
+        return {key: _mapped(part, leaf) for key, part in kind.items()}
+    return leaf(kind)
 
 
-def _next_epoch(dataset: Ints) -> list[Any]:
-    with iter(dataset) as iterator:
-        return advanced(iterator, LENGTH_MAX)
+def _leaves(kind: Kind) -> list[Any]:
+    found: list[Any] = []
+    _mapped(kind, found.append)
+    return found
 
 
-def _state(iterator: Any, rng: random.Random, folder: Path) -> Any:
-    """Return a state in one of its serialized forms; None if saving it is refused.
-
-    An iterator that has failed has no state: two readers that fill one file cache concurrently are an error.
-    """
-    try:
-        if rng.random() < 0.3:
-            checkpoint.save(str(folder / "state"), iterator)
-            return folder / "state"
-        return to_json(iterator.state_dict())
-    except StateError:
-        return None
-    except ClosedError as error:
-        if "FileExistsError" not in str(error):
-            raise
-        return None
+_BATCHED = {"int": "row", "text": "texts", "row": "rows"}
+_UNBATCHED = {"row": "int", "texts": "text", "rows": "row", "ragged": "row"}
 
 
-def _load(iterator: Any, state: Any) -> None:
-    if isinstance(state, Path):
-        checkpoint.restore(str(state), iterator)
+def _is(kind: Kind, *leaves: str) -> bool:
+    """Return whether all components are of these kinds."""
+    return all(leaf in leaves for leaf in _leaves(kind))
+
+
+def _has_windows(kind: Kind) -> bool:
+    return any(isinstance(leaf, Window) for leaf in _leaves(kind))
+
+
+# Sources
+
+
+_QUERY = "SELECT number, word FROM numbers ORDER BY number"
+
+
+def _source(rng: random.Random) -> Op:
+    n = rng.choice([1, 2, 3, 4, 5, 6, 8])
+    kind: Kind
+    expression, kind, length = rng.choice(
+        [
+            (f"Dataset.range({n})", "int", n),
+            (f"Dataset.range({n})", "int", n),
+            (f"Dataset.range({n}).filter(others(7, 6))", "int", n),
+            (f"Dataset.from_tensor_slices(np.arange({n}))", "int", n),
+            (f"Dataset.from_tensor_slices(np.arange({n}))", "int", n),
+            (f"Dataset.from_tensor_slices((np.arange({n}), [b'%d' % i for i in range({n})]))", ("int", "text"), n),
+            (
+                f"Dataset.from_tensor_slices({{'n': np.arange({n}), 'row': np.arange({2 * n}).reshape({n}, 2)}})",
+                {"n": "int", "row": "row"},
+                n,
+            ),
+            (f"Dataset.from_tensor_slices(RaggedTensor.from_rows([[i] * (i % 3) for i in range({n})]))", "row", n),
+            (f"numbers_in(range({n}))", "int", n),
+            (f"objects_in([(np.int64(i), b'%d' % i) for i in range({n})])", ("int", "text"), n),
+            (f"Dataset.counter(3, 2).take({n})", "int", n),
+            (f"Dataset.from_tensors(np.arange({n})).unbatch()", "int", n),
+            (f"Dataset.random(seed=3).map(number).take({n})", "int", n),
+            ("Dataset.from_tensors(np.int64(7)).repeat(3)", "int", 3),
+            ("TFRecordDataset(files.parts('plain')[:2])", "text", 11),
+            ("TFRecordDataset(files.parts('gzip')[:2], 'GZIP')", "text", 11),
+            ("TFRecordDataset(files.parts('plain')[:2], index=True)", "text", 11),
+            ("TFRecordDataset(files.parts('plain')[:2], num_parallel_reads=2)", "text", 11),
+            ("TextLineDataset(files.parts('text')[:2])", "text", 11),
+            ("FixedLengthRecordDataset(files.parts('fixed')[:2], 4, 4)", "text", 11),
+            ("CsvDataset(files.parts('csv')[:2], [np.int64, bytes], select_cols=[0, 2])", ("int", "text"), 11),
+            ("Dataset.load(str(files.folder / 'saved'))", ("int", "text"), 14),
+            ("Dataset.list_files(str(files.folder / 'text-*'), seed=1).interleave(TextLineDataset, 2, 2)", "text", 18),
+            ("Dataset.from_parquet(files.parts('table')[:2])", {"x": "int", "name": "text"}, 11),
+            (
+                f"SqlDataset('sqlite', str(files.folder / 'numbers.sqlite'), {_QUERY!r}, (int, bytes))",
+                ("int", "text"),
+                12,
+            ),
+        ]
+    )
+    return Op(expression, kind, growth=length)
+
+
+# Ops. Each function returns an op for elements of a kind, or None if there is none.
+
+Draw = Callable[[random.Random, Kind, int], Op | None]
+
+
+def _seed(rng: random.Random) -> str:
+    return f"seed={rng.choice(['1', '1', '1', '2', '2', '3', '3', 'None'])}"
+
+
+def _calls(rng: random.Random, *, often: bool = False) -> tuple[str, bool]:
+    """Return the arguments of parallel calls, which may be none, and whether the order is left to chance."""
+    if not often and rng.random() < 0.6:
+        return "", False
+    by_chance = rng.random() < 0.12
+    calls = rng.choice(["1", "2", "3", "AUTOTUNE"])
+    return f", num_parallel_calls={calls}{', deterministic=False' if by_chance else ''}", by_chance
+
+
+def _shuffle(rng: random.Random, kind: Kind, depth: int) -> Op:
+    size = rng.choice(["1", "2", "2", "3", "3", "5", "40", "None"])
+    again = ", reshuffle_each_iteration=False" if rng.random() < 0.2 else ""
+    return Op(f".shuffle({size}, {_seed(rng)}{again})", kind, is_stateful=True)
+
+
+def _repeat(rng: random.Random, kind: Kind, depth: int) -> Op:
+    count = rng.choice([1, 2, 2, 2, 3])
+    return Op(f".repeat({count})", kind, is_stateful=True, growth=count)
+
+
+def _repeat_and_take(rng: random.Random, kind: Kind, depth: int) -> Op:
+    count = rng.randint(1, 30)
+    return Op(f".repeat().take({count})", kind, is_stateful=True, growth=3, needs_order=True)
+
+
+def _interleave(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    calls, by_chance = _calls(rng)
+    cycle, block = rng.choice([1, 2, 3]), rng.choice([1, 1, 2, 3])
+    if _has_windows(kind):
+        if not isinstance(kind, Window):
+            return None
+        function, returned, growth = "joined", kind.of, 3
+    elif depth:
+        function, returned, growth = "lambda *e: Dataset.range(number(*e) % 3)", "int", 2
     else:
-        iterator.load_state_dict(from_json(state))
+        inner, returned = _inner(rng, "Dataset.range(number(*e) % 5, number(*e) % 5 + 3)", depth)
+        function, growth = f"lambda *e: {inner}", 3
+    return Op(
+        f".interleave({function}, cycle_length={cycle}, block_length={block}{calls})",
+        returned,
+        is_stateful=True,
+        growth=growth,
+        by_chance=by_chance,
+        needs_order="seed=None" in function,
+    )
 
 
-def main(count: int, first: int) -> int:
-    """Try chains; return the number of chains whose elements differ."""
-    total, differing = Tried(), 0
-    for number in range(first, first + count):
-        folder = Path(tempfile.mkdtemp(prefix="chains"))
-        try:
-            total.add(check(number, folder))
-        except Exception:
-            differing += 1
-            traceback.print_exc()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        if (number - first) % 25 == 24:
-            sys.stdout.write(f"from {first}: {total}, {differing} differ\n")
-            sys.stdout.flush()
-    sys.stdout.write(f"from {first}: {total}, {differing} differ\n")
-    return differing
+def _flat_map(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if isinstance(kind, Window):
+        function = rng.choice(["joined", "joined", "lambda *w: joined(*w).shuffle(3, seed=1)"])
+        return Op(f".flat_map({function})", kind.of, is_stateful=True, growth=2)
+    if depth or _has_windows(kind):
+        return None
+    if rng.random() < 0.4:  # one dataset that the function returns several times
+        seed, passes = _seed(rng), rng.choice([1, 2])
+        shared = f"Dataset.range(3).shuffle(3, {seed}).repeat({passes})"
+        text = f".apply(lambda d, s={shared}: d.flat_map(lambda *e: s.map(lambda x: x + number(*e))))"
+        return Op(text, "int", is_stateful=True, growth=3 * passes, needs_order="seed=None" in seed)
+    inner, returned = _inner(rng, "Dataset.range(number(*e) % 4)", depth)
+    return Op(f".flat_map(lambda *e: {inner})", returned, is_stateful=True, growth=2, needs_order="seed=None" in inner)
 
 
-if __name__ == "__main__":
-    sys.exit(1 if main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(10**9)) else 0)
+def _cache(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if depth:
+        return None
+    passes = rng.choice(["", ".repeat(2)", ".repeat(2)", ".repeat(3)"])
+    folder = "" if rng.random() < 0.6 or _has_windows(kind) else f"folder + '/{rng.randrange(10**6)}'"
+    kept = f".snapshot({folder})" if folder and rng.random() < 0.4 else f".cache({folder})"
+    growth = int(passes[8]) if passes else 1
+    return Op(kept + passes, kind, is_stateful=True, keeps_order=True, growth=growth)
+
+
+def _window(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if isinstance(kind, Window) or (depth and _has_windows(kind)):
+        return None
+    size, shift, stride = rng.choice([1, 2, 3, 4]), rng.choice(["None", "1", "2", "3", "5"]), rng.choice([1, 1, 1, 2])
+    drop = rng.choice([", drop_remainder=True", ""])
+    after, returned = rng.choice(
+        [
+            ("", Window(kind)),
+            (".flat_map(joined)", kind),
+            (".flat_map(joined)", kind),
+            (".map(lambda *w: joined(*w).take(2))", Window(kind)),
+        ]
+    )
+    text = f".window({size}, {shift}, {stride}{drop}){after}"
+    return Op(text, returned, is_stateful=True, growth=size if shift == "1" else 1.5, needs_order=True)
+
+
+def _group_by_window(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    classes, size = rng.choice([1, 2, 3]), rng.choice(["2", "3", "5"])
+    size = rng.choice([f"window_size={size}", f"window_size={size}", "window_size_func=lambda key: key + 1"])
+    reduced, returned = rng.choice(
+        [
+            ("group", kind),
+            ("group.repeat(2)", kind),
+            (f"group.shuffle(3, {_seed(rng)})", kind),
+            ("group.map(lambda *e: (key, number(*e)))", ("int", "int")),
+            ("group.map(failing(4, 1))", kind),
+            ("group.map(row).padded_batch(2)", "rows"),
+        ]
+    )
+    text = f".group_by_window(lambda *e: number(*e) % {classes}, lambda key, group: {reduced}, {size})"
+    return Op(text, returned, is_stateful=True, growth=2 if "repeat" in reduced else 1, needs_order=True)
+
+
+def _sample(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    others = ["d", "d.take(2)", "d.skip(1)", "d.shuffle(3, seed=4)", "d.repeat(2)", "d.prefetch(1)"]
+    if kind == "int":
+        others.append("Dataset.range(4).shuffle(4, seed=1)")
+    seed, weights = _seed(rng), rng.choice(["None", "[0.7, 0.3]", "[0.2, 0.8]"])
+    more = rng.choice(["", "", ", rerandomize_each_iteration=True", ", stop_on_empty_dataset=True"])
+    text = (
+        f".apply(lambda d: Dataset.sample_from_datasets([d, {rng.choice(others)}], {weights}, {seed}{more}))"
+        if rng.random() < 0.8
+        else f".apply(lambda d: Dataset.sample_from_datasets([d, {rng.choice(others)}], [0.7, 0.3], exact=True))"
+    )
+    return Op(text, kind, is_stateful=True, growth=2, needs_order=True, reads_twice=True)
+
+
+def _choose(rng: random.Random, kind: Kind, depth: int) -> Op:
+    stop = rng.choice(["True", "False"])
+    other = rng.choice(["d", "d.take(2)", "d.shuffle(3, seed=4)"])
+    choices = rng.choice(
+        ["Dataset.range(40).map(lambda x: x * x % 2)", "Dataset.range(2).shuffle(2, seed=1).repeat(20)"]
+    )
+    text = f".apply(lambda d: Dataset.choose_from_datasets([d, {other}], {choices}, stop_on_empty_dataset={stop}))"
+    return Op(text, kind, is_stateful=True, growth=2, needs_order=True, reads_twice=True)
+
+
+def _prefetch(rng: random.Random, kind: Kind, depth: int) -> Op:
+    return Op(f".prefetch({rng.choice(['1', '2', '3', '8', 'AUTOTUNE'])})", kind, is_stateful=True)
+
+
+def _map(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    function, returned = rng.choice(
+        [
+            ("number", "int"),
+            ("text", "text"),
+            ("row", "row"),
+            ("pair", ("int", "text")),
+            ("record", {"n": "int", "row": "row"}),
+            ("unchanged", kind),
+            *[("lambda x: x * 3 + 1", "int"), ("lambda x: (x, -x)", ("int", "int"))] * (kind == "int"),
+        ]
+    )
+    calls, by_chance = _calls(rng)
+    return Op(f".map({function}{calls})", returned, is_stateful=bool(calls), by_chance=by_chance)
+
+
+def _parallel_map(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    function, returned = rng.choice([("number", "int"), ("row", "row"), ("unchanged", kind), ("failing(5, 3)", kind)])
+    calls, by_chance = _calls(rng, often=True)
+    return Op(f".map({function}{calls})", returned, is_stateful=True, by_chance=by_chance)
+
+
+def _failing(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    calls, _ = _calls(rng)
+    calls = calls.removesuffix(", deterministic=False")
+    ignored = rng.choice(["", "", ".ignore_errors()"])
+    divisor = rng.choice([2, 3, 5])
+    text = f".map(failing({divisor}, {rng.randrange(divisor)}){calls}){ignored}"
+    return Op(text, kind, is_stateful=bool(calls))
+
+
+def _filter(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    function = "lambda x: x % 3 != 0" if kind == "int" and rng.random() < 0.5 else f"others(3, {rng.randrange(3)})"
+    return Op(f".filter({function})", kind)
+
+
+def _random_map(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    calls, by_chance = _calls(rng)
+    text = f".random_map(noisy, {_seed(rng)}{calls})"
+    return Op(text, "int", is_stateful=True, by_chance=by_chance, needs_order=True)
+
+
+def _take(rng: random.Random, kind: Kind, depth: int) -> Op:
+    return Op(f".take({rng.choice([0, 1, 2, 3, 5, 9, 33])})", kind, needs_order=True)
+
+
+def _skip(rng: random.Random, kind: Kind, depth: int) -> Op:
+    return Op(f".skip({rng.choice([1, 1, 2, 4])})", kind, needs_order=True)
+
+
+def _slice(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    return Op(rng.choice([".shard(2, 1)", ".shard(2, 0)", ".take_while(others(9, 8))"]), kind, needs_order=True)
+
+
+def _batch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    size, drop = rng.choice([1, 2, 3, 5]), rng.choice(["", "", ", drop_remainder=True"])
+    calls, by_chance = _calls(rng)
+    batches = []
+    if _is(kind, "int", "text"):
+        batches.append((f".batch({size}{drop}{calls})", _BATCHED))
+    if _is(kind, *_BATCHED):
+        batches.append((f".padded_batch({size}{drop})", _BATCHED))
+    if _is(kind, "row"):
+        batches.append((f".ragged_batch({size}{drop})", {"row": "ragged"}))
+    if kind == "row":
+        batches.append((".bucket_by_sequence_length(len, [2, 3], [2, 3, 2])", _BATCHED))
+    if not batches:
+        return None
+    text, kinds = rng.choice(batches)
+    by_chance = by_chance and calls in text
+    after = ".unbatch()" if rng.random() < 0.4 else ""
+    returned = kind if after else _mapped(kind, lambda leaf: kinds[leaf])
+    return Op(text + after, returned, is_stateful=True, growth=1, by_chance=by_chance, needs_order=True)
+
+
+def _unbatch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if not _is(kind, *_UNBATCHED):
+        return None
+    if _is(kind, "row", "texts") and rng.random() < 0.5:
+        return Op(f".rebatch({rng.choice(['2', '3', '[2, 0, 1]'])})", kind, is_stateful=True, needs_order=True)
+    return Op(".unbatch()", _mapped(kind, lambda leaf: _UNBATCHED[leaf]), is_stateful=True, growth=2)
+
+
+def _concatenate(rng: random.Random, kind: Kind, depth: int) -> Op:
+    other = rng.choice(["d", "d.take(2)", "d.skip(1)", "d.shuffle(2, seed=1)", "d.repeat(2)"])
+    other = "Dataset.range(3)" if kind == "int" and rng.random() < 0.3 else other
+    return Op(f".apply(lambda d: d.concatenate({other}))", kind, is_stateful=True, growth=2, needs_order="(" in other)
+
+
+def _zip(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    other = rng.choice(["d", "d.skip(1)", "d.repeat(2)", "d.shuffle(2, seed=1)", "Dataset.range(9)", "d.prefetch(2)"])
+    return Op(
+        f".apply(lambda d: Dataset.zip(d, {other})).map(number)",
+        "int",
+        is_stateful=True,
+        needs_order=True,
+        reads_twice=True,
+    )
+
+
+def _unique(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    return Op(".unique()", kind, is_stateful=True) if kind in ("int", "text") else None
+
+
+def _scan(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    return Op(".scan(np.int64(0), running_total)", "int", is_stateful=True, needs_order=True)
+
+
+def _enumerate(rng: random.Random, kind: Kind, depth: int) -> Op:
+    select = "" if kind == "int" else ".map(number)"
+    if _has_windows(kind):
+        return Op(".enumerate().select(1)", kind, needs_order=True)
+    return Op(f".enumerate(){select}", "int" if select else ("int", "int"), needs_order=True)
+
+
+def _select(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if isinstance(kind, tuple) and not _has_windows(kind):
+        place = rng.randrange(len(kind))
+        return Op(f".select({place})", kind[place])
+    if isinstance(kind, dict):
+        key = rng.choice(list(kind))
+        return Op(f".select({key!r})", kind[key])
+    return None
+
+
+def _resample(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if _has_windows(kind):
+        return None
+    initial = rng.choice(["[0.5, 0.5]", "None"])
+    text = f".rejection_resample(lambda *e: number(*e) % 2, [0.3, 0.7], {initial}, {_seed(rng)}).select(1)"
+    return Op(text, kind, is_stateful=True, needs_order=True)
+
+
+STATEFUL: list[Draw] = [
+    *[_shuffle] * 4,
+    *[_repeat] * 2,
+    _repeat_and_take,
+    _interleave,
+    _flat_map,
+    *[_cache] * 2,
+    _window,
+    _group_by_window,
+    _sample,
+    _prefetch,
+    *[_parallel_map] * 2,
+]
+OPS: list[Draw] = [
+    *STATEFUL,
+    _map,
+    _map,
+    _failing,
+    _failing,
+    _filter,
+    _random_map,
+    _take,
+    _take,
+    _skip,
+    _slice,
+    *[_batch] * 3,
+    *[_unbatch] * 2,
+    _concatenate,
+    _zip,
+    _choose,
+    _unique,
+    _scan,
+    _enumerate,
+    _select,
+    _resample,
+]

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chains import chances, changes, files, inner, sequences, sources, steps
+from chains import changes, inner, sequences, sources, steps
 from chains.kinds import INT, ROW, TEXT, Leaf, can_be_batched, can_be_unbatched, is_dense, leaves
 from chains.model import EndlessError, Failure, Pipeline, Step, plain
 from chains.steps import Drawn
@@ -24,7 +24,6 @@ __all__ = [
     "Step",
     "pipelines",
     "plain",
-    "resumable_pipelines",
     "rewritable_pipelines",
     "shuffled_pipelines",
     "shuffles",
@@ -147,19 +146,13 @@ class Scope:
     endless: bool
     depth: int
     steps: tuple[tuple[Fits, Draws], ...] = (*PLAIN, *SEQUENCES)
-    files: bool = False
 
     def within(self) -> Scope:
-        """For datasets that functions create: an unseeded one has a different order each time it is created."""
-        ops = tuple(step for step in self.steps if step[1] is not chances.unseeded_shuffle)
-        return dataclasses.replace(self, caches=False, endless=False, depth=self.depth - 1, steps=ops)
+        """For datasets that functions create."""
+        return dataclasses.replace(self, caches=False, endless=False, depth=self.depth - 1)
 
     def sources(self) -> list[sources.SourceStrategy]:
-        found = (
-            [*sources.FINITE, sequences.COUNTER, *files.SOURCES * 3]
-            if self.files
-            else [*sources.FINITE, sequences.COUNTER]
-        )
+        found = [*sources.FINITE, sequences.COUNTER]
         return [*found, *sources.INFINITE] if self.endless else found
 
     def table(self) -> list[tuple[Fits, Draws]]:
@@ -274,34 +267,6 @@ def shuffled_pipelines(draw: st.DrawFn, length_max: int = 6) -> Pipeline:
     ops = (*PLAIN, *SEQUENCES) if draw(st.booleans()) else COMMON
     scope = Scope(caches=False, endless=False, depth=1, steps=(*ops, *[(_any, _draw_shuffle)] * (len(ops) // 2)))
     return _draw_pipeline(draw, scope, length_max)
-
-
-CHANCES: list[tuple[Fits, Draws]] = [
-    (_is_int, chances.random_map),
-    (_any, chances.sample_from_datasets),
-    (_any, chances.rejection_resample),
-]
-
-
-@st.composite
-def resumable_pipelines(draw: st.DrawFn, *, seeded: bool, length_max: int = 6) -> Pipeline:
-    """Draw a random finite pipeline with files, caches, shuffles and random steps. Its model only bounds it.
-
-    Args:
-        draw: Hypothesis' draw function.
-        seeded: whether it must return the same elements each time.
-        length_max: the maximum number of steps after the source.
-    """
-    mixed = [(_any, _draw_shuffle)] if seeded else [(_any, _draw_shuffle), (_any, chances.unseeded_shuffle)]
-    ops = (*PLAIN, *SEQUENCES, *CHANCES, *mixed * 4)
-    scope = Scope(caches=True, endless=False, depth=2, steps=ops, files=True)
-    pipeline = _draw_pipeline(draw, scope, length_max)
-    keeper = draw(st.sampled_from([None, None, None, files.cache_in_files, files.snapshot]))
-    if keeper is None:
-        return pipeline
-    # Near the end, where no step reads it twice concurrently.
-    step, kind = keeper(draw, pipeline.kind)
-    return Pipeline((*pipeline.steps, step, steps.take_of(OUTCOMES_MAX), steps.prefetch(draw, kind)[0]), kind)
 
 
 def _draw_shuffle(draw: st.DrawFn, kind: Any) -> Drawn:

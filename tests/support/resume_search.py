@@ -1,0 +1,641 @@
+"""Random search for states that resume inexactly.
+
+    python tests/support/resume_search.py --count 1000                 1000 cases from a fresh seed
+    python tests/support/resume_search.py --first 0 --count 100000     the cases 0 to 99,999
+    python tests/support/resume_search.py --first 123 --count 1        one case again
+
+A case is a chain of ops (resume_chains.py), and up to three places at which its iteration is interrupted. Each time,
+the state is serialized, and a pipeline built anew continues from it, in one of ten cases in another process. All
+outcomes together must equal those of a run without interruption: elements, dtypes, failures and the end. A failing case
+is printed as a Python expression, and again with as few ops as still fail.
+
+The cases run in a worker process. If one crashes, or does not end, the tracebacks of its threads are printed, it counts
+as a failure, and the search continues in a new worker.
+"""
+
+# ruff: noqa: T201  # a program that prints what it finds
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import faulthandler
+import gc
+import itertools
+import json
+import logging
+import os
+import pickle
+import random
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path[:0] = [str(Path(__file__).parents[1])]  # for the worker, which is this file run as a program
+
+import numpy as np  # noqa: E402
+
+import dataset  # noqa: E402
+from dataset import ClosedError, Dataset, RaggedTensor, SparseTensor, StateError, checkpoint  # noqa: E402
+from support.resume_chains import Chain, build, draw_chain, with_other_parallelism  # noqa: E402
+from support.resume_files import write_files  # noqa: E402
+
+LENGTH_MAX = 250
+_REST = 10**6
+_SECONDS_MAX = 60  # of a case
+_SHRINK_SECONDS = 30
+_TWO_WRITERS = "two iterators that fill one file cache at the same time are an error"
+
+# Cases
+
+
+class Stop(NamedTuple):
+    """An interruption.
+
+    Attributes:
+        where: "start", "middle", "error" for a place right after a failure, "epoch" for a place that may be the end of
+            one, "end" before StopIteration, "over" after it; "at" for the outcome number ``at``.
+        at: selects among such places, in [0, 1); or the number of outcomes.
+        in_file: whether the state is saved to a file instead of as JSON.
+        in_process: whether another process resumes.
+        is_saved_again: whether the resumed iterator saves the state that is used at once.
+        is_moved: whether the iterator is at another position before the state is loaded.
+        shares: whether the pipeline finds the files that the first run has written.
+        seed: selects the parallelism of the resumed pipeline; 0 for that of the first run.
+    """
+
+    where: str
+    at: float = 0
+    in_file: bool = False
+    in_process: bool = False
+    is_saved_again: bool = False
+    is_moved: bool = False
+    shares: bool = False
+    seed: int = 0
+
+    def __str__(self) -> str:
+        words = [f"{self.where} {self.at:.4g}"]
+        words += [name for name, value in self._asdict().items() if value is True]
+        return ", ".join([*words, *[f"other parallelism {self.seed}"] * (self.seed > 0)])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A chain, where it is interrupted, and how much of earlier epochs runs before, in outcomes."""
+
+    chain: Chain
+    stops: tuple[Stop, ...]
+    earlier: tuple[int, ...] = ()
+    checks_next_epoch: bool = False
+
+    def __str__(self) -> str:
+        lines = [str(self.chain), *(f"    resumed at {stop}" for stop in self.stops)]
+        if self.earlier:
+            lines.append(f"    after earlier iterations of {self.earlier} outcomes")
+        return "\n".join(lines)
+
+
+_WHERE = ["start", *["middle"] * 4, *["error"] * 2, *["epoch"] * 2, "end", "over"]
+
+
+def case(seed: int) -> Case:
+    """Return the case with this number."""
+    rng = random.Random(seed)
+    chain = draw_chain(rng)
+    stops = [
+        Stop(
+            rng.choice(_WHERE),
+            rng.random(),
+            in_file=rng.random() < 0.1,
+            is_saved_again=rng.random() < 0.15,
+            is_moved=rng.random() < 0.15,
+            shares=rng.random() < 0.2,
+            seed=rng.choice([0, 0, 0, 0, 0, rng.randrange(1, 10**6)]),
+        )
+        for _ in range(rng.choice([1, 1, 2, 3]))
+    ]
+    if rng.random() < 0.1:
+        place = rng.randrange(len(stops))
+        stops[place] = stops[place]._replace(in_process=True, is_moved=False, shares=False)
+    earlier = tuple(rng.choice([3, LENGTH_MAX]) for _ in range(rng.choice([0, 0, 0, 0, 1, 2])))
+    return Case(chain, tuple(stops), earlier, rng.random() < 0.15)
+
+
+class MismatchError(AssertionError):
+    """A resumed run that differs."""
+
+
+class Unsuitable(Exception):  # noqa: N818  # not an error
+    """A case that shows nothing: it is too long, or its pipeline cannot be built."""
+
+
+class Refused(Exception):  # noqa: N818  # not an error
+    """A case in which a state was refused, with the error's first words."""
+
+
+class Run:
+    """The runs of one case: in this process, and in another one."""
+
+    def __init__(self, case: Case, files: Path, other: Worker | None):
+        self.case = case
+        self._files = files
+        self._other = other
+        self._numbers = itertools.count()
+        self._folder: Path | None = None
+        self._first: Path | None = None
+
+    def check(self) -> list[str]:
+        """Check the case. Return the kinds of places at which it was resumed.
+
+        Raises:
+            MismatchError: if a resumed run differs.
+            Unsuitable: if the case shows nothing.
+            Refused: if a state was refused.
+        """
+        try:
+            return self._check()
+        finally:
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _check(self) -> list[str]:
+        case = self.case
+        probe = self._probe()
+        stops = sorted(((self._place(stop, probe), stop) for stop in case.stops), key=lambda found: found[0])
+        self._first = self._new_folder()
+        whole = self._build(self._first)
+        for count in case.earlier:
+            with iter(whole) as iterator:
+                advanced(iterator, count)
+        with iter(whole) as iterator:
+            found = advanced(iterator, stops[0][0])
+            state = self._saved(iterator, stops[0][1])
+            found += advanced(iterator, LENGTH_MAX - len(found))
+        _require_short(found)
+        if case.chain.is_repeatable and not case.earlier:
+            self._compare(found, probe, "the first run, from which a state was taken,")
+        got = found[: stops[0][0]]
+        for (place, stop), (following, next_stop) in itertools.pairwise([*stops, (_REST, None)]):
+            more, state = self._resumed(stop, state, following - len(got), next_stop)
+            got += more
+            expected = found[: len(got)] if next_stop else found
+            self._compare(got, expected, f"resumed at {place},", is_whole=next_stop is None)
+        if case.checks_next_epoch and self._resumed_dataset is not None and not case.chain.by_chance:
+            self._check_next_epoch(whole)
+        return [stop.where for stop in case.stops]
+
+    def _probe(self) -> list[str]:
+        """Return the outcomes of an undisturbed run."""
+        with iter(self._build(self._new_folder())) as iterator:
+            found = advanced(iterator, LENGTH_MAX)
+        _require_short(found)
+        return found
+
+    def _place(self, stop: Stop, probe: list[str]) -> int:
+        """Return the number of outcomes before a stop; one more than there are means that the end was seen."""
+        length = len(probe)
+        failures = [place + 1 for place, outcome in enumerate(probe) if outcome.startswith("!")]
+        if stop.where == "at":
+            return int(stop.at)
+        if stop.where == "epoch":
+            return round(length * random.Random(stop.at).choice([1 / 3, 1 / 2, 2 / 3]))
+        if stop.where == "error" and failures:
+            return failures[int(stop.at * len(failures))]
+        return {"start": 0, "end": length, "over": length + 1}.get(stop.where, int(stop.at * (length + 1)))
+
+    def _resumed(self, stop: Stop, state: Any, count: int, next_stop: Stop | None) -> tuple[list[str], Any]:
+        """Return the next outcomes after a state, and the state after them if there is another stop."""
+        self._resumed_dataset = None
+        expression = str(self.case.chain)
+        if stop.seed and not self.case.chain.by_chance:
+            expression = with_other_parallelism(expression, random.Random(stop.seed))
+        if stop.in_process and self._other is not None:
+            answer = self._other.ask("resume", self.case, expression, stop, state, count, next_stop, self._new_folder())
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        keeps = stop.shares and self._first is not None
+        again = self._build(self._first if keeps else self._new_folder(), expression)
+        if not (keeps or stop.is_saved_again or self.case.chain.stores_elements):  # each iterator counts as an epoch
+            self._resumed_dataset = again
+        return resume(again, stop, state, count, next_stop, self._new_folder)
+
+    _resumed_dataset: Any = None
+
+    def _saved(self, iterator: Any, stop: Stop) -> Any:
+        return saved(iterator, stop, self._new_folder)
+
+    def _check_next_epoch(self, whole: Any) -> None:
+        epochs = []
+        for pipeline in (self._resumed_dataset, whole):
+            with iter(pipeline) as iterator:
+                epochs.append(advanced(iterator, LENGTH_MAX))
+        self._compare(*epochs, "the next iteration of the resumed dataset")
+
+    def _compare(self, got: list[str], expected: list[str], what: str, *, is_whole: bool = True) -> None:
+        if self.case.chain.by_chance:
+            mine, theirs = Counter(got), Counter(expected)
+            if is_whole and mine != theirs:
+                raise MismatchError(f"{what} lost {dict(theirs - mine)}, repeated {dict(mine - theirs)}")
+            return
+        if got != expected:
+            place = next((i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b), "the end")
+            raise MismatchError(f"{what} differs at {place}:\n    expected {expected}\n    got      {got}")
+
+    def _build(self, folder: Path, expression: str = "") -> Any:
+        try:
+            return build(expression or str(self.case.chain), self._files, folder)
+        except (TypeError, ValueError, SyntaxError, NameError) as error:
+            raise Unsuitable(f"cannot be built: {error!r:.200}") from error
+
+    def _new_folder(self) -> Path:
+        """Return a new folder; if the chain writes nothing, a path only."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="resume"))
+        folder = self._folder / str(next(self._numbers))
+        folder.mkdir()
+        return folder
+
+
+def _require_short(found: list[str]) -> None:
+    if len(found) >= LENGTH_MAX:
+        raise Unsuitable("too long")
+
+
+def saved(iterator: Any, stop: Stop, new_folder: Any) -> Any:
+    """Return the iterator's state in a serialized form.
+
+    Raises:
+        Refused: if there is no state.
+    """
+    try:
+        if stop.in_file:
+            path = new_folder() / "state"
+            checkpoint.save(path, iterator)
+            return path.read_bytes()
+        return json.dumps(checkpoint.to_json(iterator.state_dict()))
+    except ClosedError as error:
+        if "FileExistsError" in str(error):
+            raise Unsuitable(_TWO_WRITERS) from error
+        raise
+    except StateError as error:
+        raise Refused(f"{error!s:.80}") from error
+
+
+def loaded(pipeline: Any, stop: Stop, state: Any, new_folder: Any) -> Any:
+    iterator = iter(pipeline)
+    try:
+        if stop.is_moved:
+            advanced(iterator, 2)
+        if isinstance(state, bytes):
+            path = new_folder() / "state"
+            path.write_bytes(state)
+            checkpoint.restore(path, iterator)
+        else:
+            iterator.load_state_dict(json.loads(state))
+    except StateError as error:
+        iterator.close()
+        raise Refused(f"{error!s:.80}") from error
+    except BaseException:
+        iterator.close()
+        raise
+    return iterator
+
+
+def resume(
+    pipeline: Any, stop: Stop, state: Any, count: int, next_stop: Stop | None, new_folder: Any
+) -> tuple[list[str], Any]:
+    """Continue from a state. Return the next ``count`` outcomes, and the state after them if there is another stop."""
+    if stop.is_saved_again:
+        with loaded(pipeline, stop, state, new_folder) as iterator:
+            state = saved(iterator, stop, new_folder)
+    with loaded(pipeline, stop, state, new_folder) as iterator:
+        found = advanced(iterator, min(count, 2 * LENGTH_MAX))
+        return found, saved(iterator, next_stop, new_folder) if next_stop else None
+
+
+# Outcomes, as texts that another process can return
+
+
+def advanced(iterator: Any, count: int) -> list[str]:
+    """Return the next ``count`` outcomes, or fewer if there are no more. Failures begin with an exclamation mark."""
+    found: list[str] = []
+    for _ in range(count):
+        try:
+            found.append(shown(next(iterator)))
+        except StopIteration:
+            break
+        except ClosedError as error:
+            if "FileExistsError" in str(error):
+                raise Unsuitable(_TWO_WRITERS) from error
+            raise
+        except FileExistsError as error:
+            raise Unsuitable(_TWO_WRITERS) from error
+        except Exception as error:
+            found.append(f"!{type(error).__name__}: {error}")
+    return found
+
+
+def shown(value: Any) -> str:
+    """Return a text that is equal only for equal values of equal types."""
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{value.dtype}{list(value.shape) if value.shape else ''} {value.tolist()}"
+    if isinstance(value, tuple):
+        return f"{type(value).__name__}({', '.join(map(shown, value))})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {shown(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, Dataset):
+        with iter(value) as iterator:
+            return f"dataset of {advanced(iterator, LENGTH_MAX)}"
+    if isinstance(value, RaggedTensor):
+        return f"ragged {shown(value.flat_values)} {[shown(splits) for splits in value.nested_row_splits]}"
+    if isinstance(value, SparseTensor):
+        return f"sparse {shown(value.indices)} {shown(value.values)} {value.dense_shape}"
+    return f"{type(value).__name__} {value!r}"
+
+
+# Smaller cases
+
+
+def shrunk(case: Case, files: Path, seconds: float) -> tuple[Case, str]:
+    """Return a smaller case that fails, and how. It is resumed once, at every place, if that is enough."""
+    end = time.monotonic() + seconds
+    message = _failure(case, files) or "does not fail every time"
+    while time.monotonic() < end:
+        for smaller in _smaller(case):
+            if time.monotonic() > end:
+                break
+            found = _failure(smaller, files)
+            if found:
+                case, message = smaller, found
+                break
+        else:
+            break
+    return case, message
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    plain = dataclasses.replace(case, earlier=(), checks_next_epoch=False)
+    chains = case.chain.smaller()
+    if len(case.stops) > 1 or case.stops[0].where != "at":
+        for place in range(40):
+            yield dataclasses.replace(plain, stops=(Stop("at", place),))
+        for index in range(len(case.stops) if len(case.stops) > 1 else 0):
+            yield dataclasses.replace(case, stops=case.stops[:index] + case.stops[index + 1 :])
+    if case.earlier or case.checks_next_epoch:
+        yield plain
+    for chain in chains:
+        yield dataclasses.replace(case, chain=chain)
+    if len(case.stops) == 1:
+        for chain in chains:
+            for place in range(20):
+                yield dataclasses.replace(case, chain=chain, stops=(case.stops[0]._replace(where="at", at=place),))
+
+
+def _failure(case: Case, files: Path) -> str:
+    """Return how a case fails, or an empty text."""
+    try:
+        Run(case, files, None).check()
+    except (Unsuitable, Refused):
+        return ""
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+# Worker processes
+
+_SERVE = "import sys; from support.resume_search import serve; serve(sys.argv[1])"
+
+
+class DiedError(Exception):
+    """The worker has ended: it crashed, or did not end its work in time."""
+
+
+class Worker:
+    """A process that runs cases, one after another."""
+
+    def __init__(self, files: Path):
+        paths = [str(Path(dataset.__file__).parents[1]), str(Path(__file__).parents[1])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE, str(files)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+
+    def ask(self, *request: Any) -> Any:
+        """Return what the worker answers to a request.
+
+        Raises:
+            DiedError: if it has died of it.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            return pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
+            self.close()
+            raise DiedError(f"the process has crashed, or hung for {_SECONDS_MAX} s") from error
+
+    def close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def serve(folder: str) -> None:
+    """Answer requests from standard input until it ends.
+
+    Args:
+        folder: contains the files that the pipelines read.
+    """
+    files = Path(folder)
+    logging.disable(logging.WARNING)
+    gc.freeze()  # the modules
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    other: Worker | None = None
+    while True:
+        try:
+            kind, *given = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            break
+        if kind == "run" and other is None:
+            other = Worker(files)
+        faulthandler.dump_traceback_later(_SECONDS_MAX * (3 if kind == "shrink" else 1), exit=True)
+        try:
+            answer = _answer(kind, given, files, other)
+        except DiedError:
+            raise
+        except Exception as error:
+            error.__cause__ = error.__context__ = None
+            answer = error
+        faulthandler.cancel_dump_traceback_later()
+        pickle.dump(answer, answers)
+        answers.flush()
+    if other is not None:
+        other.close()
+
+
+def _answer(kind: str, given: list[Any], files: Path, other: Worker | None) -> Any:
+    if kind == "run":
+        return _outcome(case(given[0]), files, other)
+    if kind == "shrink":
+        found, message = shrunk(case(given[0]), files, _SHRINK_SECONDS)
+        return f"{found}\n    {message}"
+    whole, expression, stop, state, count, next_stop, folder = given
+    numbers = itertools.count()
+
+    def new_folder() -> Path:
+        path: Path = folder / f"other{next(numbers)}"
+        path.mkdir()
+        return path
+
+    pipeline = Run(whole, files, None)._build(folder, expression)
+    return resume(pipeline, stop, state, count, next_stop, new_folder)
+
+
+@dataclass
+class Outcome:
+    """What came of a case: the kinds of places at which it was resumed, or why it was not, or how it failed."""
+
+    places: list[str] = field(default_factory=list)
+    skipped: str = ""
+    refused: str = ""
+    failure: str = ""
+    in_process: bool = False
+
+
+def _outcome(whole: Case, files: Path, other: Worker | None) -> Outcome:
+    in_process = any(stop.in_process for stop in whole.stops)
+    try:
+        return Outcome(Run(whole, files, other).check(), in_process=in_process)
+    except Unsuitable as error:
+        return Outcome(skipped=str(error))
+    except Refused as error:
+        return Outcome(refused=str(error))
+    except DiedError:
+        raise
+    except Exception as error:
+        return Outcome(failure=f"{type(error).__name__}: {error}")
+
+
+# The search
+
+
+@dataclass
+class Totals:
+    """The counts of a search."""
+
+    cases: int = 0
+    resumes: int = 0
+    in_process: int = 0
+    places: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: dict[int, str] = field(default_factory=dict)
+
+    def add(self, seed: int, found: Outcome) -> None:
+        self.cases += 1
+        self.resumes += len(found.places)
+        self.in_process += found.in_process
+        self.places.update(found.places)
+        self.skipped.update([found.skipped] * bool(found.skipped))
+        self.refused.update([found.refused] * bool(found.refused))
+        if found.failure:
+            self.failures[seed] = found.failure
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cases} cases, {self.resumes} resumes, {self.in_process} cases in two processes, "
+            f"{self.skipped.total()} skipped, {self.refused.total()} refused, {len(self.failures)} failed"
+        )
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[Path]:
+    """Write the files that the pipelines read."""
+    with tempfile.TemporaryDirectory(prefix="resume-files") as folder:
+        write_files(Path(folder))
+        yield Path(folder)
+
+
+def search(seeds: Iterator[int], files: Path, totals: Totals, *, shrinks: bool = True) -> None:
+    """Try cases in a worker process, and print those that fail."""
+    worker: Worker | None = None
+    for seed in seeds:
+        worker = worker or Worker(files)
+        try:
+            found = worker.ask("run", seed)
+        except DiedError as error:
+            worker, found = None, Outcome(failure=str(error))
+        if isinstance(found, Exception):
+            found = Outcome(failure=repr(found))
+        totals.add(seed, found)
+        if found.failure:
+            print(f"\nseed {seed} fails: {case(seed)}\n    {found.failure}", flush=True)
+            if shrinks and worker is not None:
+                try:
+                    print(f"smallest that fails: {worker.ask('shrink', seed)}", flush=True)
+                except DiedError:
+                    worker = None
+    if worker is not None:
+        worker.close()
+
+
+def main() -> int:
+    """Search. Return 1 if a case failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, help="the first seed (default: a fresh one)")
+    parser.add_argument("--count", type=int, default=1000, help="how many cases to try")
+    parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time")
+    parser.add_argument("--no-shrink", action="store_true", help="print failing cases as they are")
+    parser.add_argument("--stop", type=int, default=100, metavar="N", help="stop after N failures")
+    given = parser.parse_args()
+    first = secrets.randbelow(10**12) if given.first is None else given.first
+    totals = Totals()
+    started = reported = time.monotonic()
+
+    def seeds() -> Iterator[int]:
+        nonlocal reported
+        while (seed := next(numbers, None)) is not None and len(totals.failures) < given.stop:
+            if time.monotonic() > reported + 60:
+                reported = time.monotonic()
+                print(f"{reported - started:.0f} s: {totals}", flush=True)
+            yield seed
+
+    numbers = iter(range(first, first + given.count))
+    print(f"seeds {first} to {first + given.count - 1}", flush=True)
+    with prepared() as files, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        for done in [
+            pool.submit(search, seeds(), files, totals, shrinks=not given.no_shrink) for _ in range(given.jobs)
+        ]:
+            done.result()
+    print(f"seeds {first} to {first + given.count - 1} in {time.monotonic() - started:.0f} s: {totals}")
+    for counts in (totals.places, totals.skipped, totals.refused):
+        print("   ", dict(counts.most_common(12)))
+    if totals.failures:
+        print("failing seeds:", *sorted(totals.failures))
+    return int(bool(totals.failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Random search for states that resume inexactly, with new cases in each run: see support/resume_search.py.
+
+A failure prints the seed of the case, its pipeline, and the command that runs it again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from support.resume_search import Totals, case, prepared, search
+
+CASES = 2000
+BLOCKS = 20
+CASES_OF_BLOCK = CASES // BLOCKS
+
+
+@pytest.fixture(scope="module")
+def files() -> Path:
+    with prepared() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def first(request) -> int:
+    """Return the seed of the first case. It belongs to the seed of the tests, which is fresh unless it is given."""
+    seed = request.config.getoption("randomly_seed", None)
+    return CASES * (secrets.randbelow(10**9) if seed is None else int(seed))
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_no_case_resumes_inexactly(block: int, first: int, files: Path):
+    first += block * CASES_OF_BLOCK
+    print(f"seeds {first} to {first + CASES_OF_BLOCK - 1}")  # noqa: T201  # shown with a failure
+    totals = Totals()
+    search(iter(range(first, first + CASES_OF_BLOCK)), files, totals)
+    assert not totals.failures
+    assert totals.resumes >= CASES_OF_BLOCK, f"most cases were skipped or refused: {totals}"
+
+
+def test_a_case_depends_only_on_its_seed():
+    assert [str(case(seed)) for seed in range(100)] == [str(case(seed)) for seed in range(100)]
+    assert len({str(case(seed)) for seed in range(100)}) == 100
