@@ -99,6 +99,15 @@ def test_a_pass_that_ended_before_the_state_was_taken_is_the_one_that_later_pass
         assert_from(place, outcomes(loaded(make(), state)), found)
 
 
+@pytest.mark.parametrize("ahead", [lambda d: d.shuffle(3, seed=1), lambda d: d.batch(20), lambda d: d.prefetch(2)])
+def test_a_cache_whose_repetition_has_ended_keeps_its_pass_when_it_is_repeated_again(ahead):
+    """The state is taken between the last pass of the inner repeat and the first pass of the next outer one."""
+    make = lambda: ahead(Dataset.range(3).shuffle(3, seed=1).cache().repeat(2)).repeat(3)
+    found, states = interrupted(make(), range(19))
+    for place, state in states.items():
+        assert_from(place, outcomes(loaded(make(), state)), found)
+
+
 def test_of_a_pass_with_failures_a_full_cache_gives_the_rest_with_them():
     whole = Dataset.range(7).map(fail_at(0, 3, 6)).cache().repeat(2)
     found, states = interrupted(whole, range(1, 8))

@@ -91,6 +91,8 @@ class RepeatOperator(Operator):
     """Operator that holds the open input of the current pass.
 
     It remembers how recent passes began and how long they were; ``advance`` needs both to cross the end of a pass.
+    The input of the last pass stays open after its end: its state says which pass a cache upstream has kept, and that
+    pass is still needed if another operator repeats this one.
     """
 
     def __init__(self, context: ExecutionContext, source: Node, times: int) -> None:
@@ -100,13 +102,13 @@ class RepeatOperator(Operator):
         self.finished = 0  # passes
         self.pass_is_empty = True  # so far
         self.position = 0  # in the pass; a failed element counts
+        self.over = not times
         self.source: Operator | None = context(source) if times else None
-        self._teller = self.source  # computes states, also after it is closed
         self._lengths: dict[int, int] = {}  # of finished passes
         self._beginnings: dict[int, State] = {}  # state of the input at the beginning of a pass
 
     def pull(self, n: int) -> Chunk | None:
-        while self.source is not None:
+        while self.source is not None and not self.over:
             try:
                 chunk = self.source.pull(n)
             except Exception:
@@ -121,17 +123,16 @@ class RepeatOperator(Operator):
 
     def _next_pass(self) -> None:
         assert self.source is not None
-        self.source.close()
         self._lengths[self.finished] = self.position
         self._lengths.pop(self.finished - _REMEMBERED, None)
         self._beginnings.pop(self.finished - _REMEMBERED, None)
         self.finished += 1
         # An endless repetition of an empty input would never return.
-        over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
-        self.source = None if over else self.context(self.node, self.finished)
+        self.over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
         self.pass_is_empty, self.position = True, 0
-        if self.source is not None:
-            self._teller = self.source
+        if not self.over:
+            self.source.close()
+            self.source = self.context(self.node, self.finished)
             with contextlib.suppress(StateError):  # only ``advance`` needs it
                 self._beginnings[self.finished] = self.source.save()
 
@@ -141,22 +142,23 @@ class RepeatOperator(Operator):
             "finished": self.finished,
             "pass_is_empty": self.pass_is_empty,
             "position": self.position,
+            "over": self.over,
             "source": None if self.source is None else self.source.save(),
         }
 
     def advance(self, state: State, count: int) -> State | None:
         """Return a state in the same pass or one that has begun; how a later pass begins is unknown until then."""
         finished, beginning, position = int(state["finished"]), state["source"], int(state["position"])
-        if self._teller is None or beginning is None:
+        if self.source is None or state["over"]:
             return None
-        below = self._teller.advance(beginning, count)
+        below = self.source.advance(beginning, count)
         passed = position + count
         while below is None and passed > (length := self._length_of(finished, passed)):
             passes = max(1, (passed - 1) // length) if self._passes_are_alike else 1
             passed -= passes * length
             finished += passes
             beginning = self._fresh if self._passes_are_alike else self._beginnings.get(finished)
-            below = None if beginning is None else self._teller.advance(beginning, passed)
+            below = None if beginning is None else self.source.advance(beginning, passed)
         if below is None or 0 <= self.times <= finished or not self._gives_elements(finished, state):
             return None
         return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
@@ -191,12 +193,12 @@ class RepeatOperator(Operator):
     def load(self, state: State) -> None:
         self.finished = int(state["finished"])
         self.pass_is_empty, self.position = bool(state["pass_is_empty"]), int(state["position"])
-        if state["source"] is None:
-            self.close()
-        elif self.source is not None:
-            if self.finished and openings(self.node):  # random operators upstream need the number of the pass
+        self.over = bool(state["over"])
+        if self.source is not None:
+            number = self.finished - self.over
+            if number and openings(self.node):  # random operators upstream need the number of the pass
                 self.source.close()
-                self.source = self._teller = self.context(self.node, self.finished)
+                self.source = self.context(self.node, number)
             self.source.load(state["source"])
 
     def close(self) -> None:
