@@ -195,10 +195,13 @@ class Chain:
     def is_comparable(self) -> bool:
         """Whether two runs return the same elements, in any order.
 
-        They do not if threads read one cache that is being filled: the first pass to end is the one that is kept.
+        They may not if a cache is read in two places at the same time: the first pass to end is the one that is kept.
+        Threads decide at random which one that is. Two caches in a row are filled in another order by a resumed run,
+        which first repeats one pass and then the other.
         """
-        kept = next((index for index, op in enumerate(self.ops) if op.keeps_order), len(self.ops))
-        if any(op.reads_twice for op in self.ops[kept:]) and re.search("prefetch|parallel", str(self)):
+        kept = [index for index, op in enumerate(self.ops) if op.keeps_order]
+        is_filled_twice = kept and any(op.reads_twice for op in self.ops[kept[0] :])
+        if is_filled_twice and (len(kept) > 1 or re.search("prefetch|parallel", str(self))):
             return False
         found = False
         for op in self.ops:
@@ -242,26 +245,43 @@ def with_other_parallelism(expression: str, rng: random.Random) -> str:
     )
 
 
+Draw = Callable[[random.Random, Kind, int], Op | None]
+
 LENGTH = 60
 """About the maximum number of elements of a chain."""
 
 
 def draw_chain(rng: random.Random) -> Chain:
+    """Draw a chain. One of two has only a few different ops, so that each meets itself and the others often."""
     while True:
-        ops = _draw_ops(rng, _source(rng), rng.randint(2, 6), stateful=2)
+        tables = STATEFUL, OPS
+        if rng.random() < 0.5:
+            stateful = rng.sample(STATEFUL, 2)
+            tables = stateful, [*stateful, *rng.sample(OPS, 2)]
+        ops = _draw_ops(rng, _source(rng), rng.choice([2, 3, 4, 4, 5, 5, 6, 6]), tables)
         chain = Chain(tuple(ops), _options(rng))
         if chain.is_comparable and sum(op.is_stateful for op in ops) >= 2:
             return chain
 
 
-def _draw_ops(rng: random.Random, source: Op, count: int, *, stateful: int, depth: int = 0) -> list[Op]:
+def _draw_ops(
+    rng: random.Random, source: Op, count: int, tables: tuple[list[Draw], list[Draw]], depth: int = 0
+) -> list[Op]:
+    """Draw ops on a source: two from the first table, the others from the second.
+
+    Often the first one is random, so that passes differ, and the last one repeats all others.
+    """
     ops = [source]
     length = source.growth
-    chosen = set(rng.sample(range(count), min(stateful, count)))
-    for place in range(count):
-        table = STATEFUL if place in chosen else OPS
+    stateful = rng.sample(range(count), min(2, count))
+    choices = [tables[place not in stateful] for place in range(count)]
+    if count and rng.random() < 0.3:
+        choices[0] = [_shuffle, _shuffle, _random_map, _failing]
+    if count > 1 and rng.random() < 0.4:
+        choices[-1] = [_repeat, _repeat, _repeat_and_take]
+    for choice in choices:
         for _ in range(20):
-            op = rng.choice(table)(rng, ops[-1].kind, depth)
+            op = rng.choice(choice)(rng, ops[-1].kind, depth)
             if op is not None and (length * op.growth <= LENGTH or op.growth <= 1):
                 ops.append(op)
                 length *= op.growth
@@ -271,7 +291,7 @@ def _draw_ops(rng: random.Random, source: Op, count: int, *, stateful: int, dept
 
 def _inner(rng: random.Random, source: str, depth: int, length: int = 4) -> tuple[str, Kind]:
     """Draw the expression of a dataset that a function returns, and its kind."""
-    ops = _draw_ops(rng, Op(source, "int", growth=length), rng.randint(0, 2), stateful=1, depth=depth + 1)
+    ops = _draw_ops(rng, Op(source, "int", growth=length), rng.randint(0, 2), (STATEFUL, OPS), depth + 1)
     chain = Chain(tuple(op for op in ops if not (op.by_chance or op.keeps_order)))
     return str(chain), chain.ops[-1].kind
 
@@ -388,8 +408,6 @@ def _source(rng: random.Random) -> Op:
 
 # Ops. Each function returns an op for elements of a kind, or None if there is none.
 
-Draw = Callable[[random.Random, Kind, int], Op | None]
-
 
 def _seed(rng: random.Random) -> str:
     return f"seed={rng.choice(['1', '1', '1', '2', '2', '3', '3', 'None'])}"
@@ -461,7 +479,7 @@ def _cache(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if depth:
         return None
     passes = rng.choice(["", ".repeat(2)", ".repeat(2)", ".repeat(3)"])
-    folder = "" if rng.random() < 0.6 or _has_windows(kind) else f"folder + '/{rng.randrange(10**6)}'"
+    folder = "" if rng.random() < 0.75 or _has_windows(kind) else f"folder + '/{rng.randrange(10**6)}'"
     kept = f".snapshot({folder})" if folder and rng.random() < 0.4 else f".cache({folder})"
     growth = int(passes[8]) if passes else 1
     return Op(kept + passes, kind, is_stateful=True, keeps_order=True, growth=growth)
@@ -677,12 +695,12 @@ def _resample(rng: random.Random, kind: Kind, depth: int) -> Op | None:
         return None
     initial = rng.choice(["[0.5, 0.5]", "None"])
     text = f".rejection_resample(lambda *e: number(*e) % 2, [0.3, 0.7], {initial}, {_seed(rng)}).select(1)"
-    return Op(text, kind, is_stateful=True, needs_order=True)
+    return Op(text, kind, is_stateful=True, needs_order=True, reads_twice=True)
 
 
 STATEFUL: list[Draw] = [
     *[_shuffle] * 4,
-    *[_repeat] * 2,
+    *[_repeat] * 3,
     _repeat_and_take,
     _interleave,
     _flat_map,

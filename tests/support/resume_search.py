@@ -6,8 +6,9 @@
 
 A case is a chain of ops (resume_chains.py), and up to three places at which its iteration is interrupted. Each time,
 the state is serialized, and a pipeline built anew continues from it, in one of ten cases in another process. All
-outcomes together must equal those of a run without interruption: elements, dtypes, failures and the end. A failing case
-is printed as a Python expression, and again with as few ops as still fail.
+outcomes together must equal those of a run without interruption: elements, dtypes, failures and the end. Half of the
+cases resume once instead, but at one place of each stage, where the state has another structure. A failing case is
+printed as a Python expression, and again with as few ops as still fail.
 
 The cases run in a worker process. If one crashes, or does not end, the tracebacks of its threads are printed, it counts
 as a failure, and the search continues in a new worker.
@@ -35,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,7 @@ LENGTH_MAX = 250
 _REST = 10**6
 _SECONDS_MAX = 60  # of a case
 _SHRINK_SECONDS = 30
+_STAGES_MAX = 8  # places that a case tries
 _TWO_WRITERS = "two iterators that fill one file cache at the same time are an error"
 
 # Cases
@@ -63,14 +65,16 @@ class Stop(NamedTuple):
     """An interruption.
 
     Attributes:
-        where: "start", "middle", "error" for a place right after a failure, "epoch" for a place that may be the end of
-            one, "end" before StopIteration, "over" after it; "at" for the outcome number ``at``.
+        where: "start"; "middle"; "stage" for a place whose state has another structure than others, as at the ends of
+            epochs; "error" for a place right after a failure; "end" before StopIteration; "over" after it; "at" for the
+            outcome number ``at``.
         at: selects among such places, in [0, 1); or the number of outcomes.
         in_file: whether the state is saved to a file instead of as JSON.
         in_process: whether another process resumes.
         is_saved_again: whether the resumed iterator saves the state that is used at once.
-        is_moved: whether the iterator is at another position before the state is loaded.
-        shares: whether the pipeline finds the files that the first run has written.
+        is_moved: whether the iterator is at another position before the state is loaded; if it has filled a cache, this
+            is an error.
+        shares: whether the pipeline finds the files that the first run has written. Failures are not among them.
         seed: selects the parallelism of the resumed pipeline; 0 for that of the first run.
     """
 
@@ -91,21 +95,33 @@ class Stop(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """A chain, where it is interrupted, and how much of earlier epochs runs before, in outcomes."""
+    """A chain, and where it is interrupted.
+
+    Attributes:
+        chain: the pipeline.
+        stops: the interruptions of one run.
+        at_each_stage: whether there is only one stop, and instead several runs that each resume once, at one place of
+            each stage.
+        earlier: how much of earlier epochs runs before, in outcomes.
+        checks_next_epoch: whether the iteration after the resumed one is compared, too.
+    """
 
     chain: Chain
     stops: tuple[Stop, ...]
+    at_each_stage: bool = False
     earlier: tuple[int, ...] = ()
     checks_next_epoch: bool = False
 
     def __str__(self) -> str:
         lines = [str(self.chain), *(f"    resumed at {stop}" for stop in self.stops)]
+        if self.at_each_stage:
+            lines[1] += ", and at one place of each other stage"
         if self.earlier:
             lines.append(f"    after earlier iterations of {self.earlier} outcomes")
         return "\n".join(lines)
 
 
-_WHERE = ["start", *["middle"] * 4, *["error"] * 2, *["epoch"] * 2, "end", "over"]
+_WHERE = ["start", *["middle"] * 3, *["stage"] * 4, *["error"] * 2, "end", "over"]
 
 
 def case(seed: int) -> Case:
@@ -118,17 +134,20 @@ def case(seed: int) -> Case:
             rng.random(),
             in_file=rng.random() < 0.1,
             is_saved_again=rng.random() < 0.15,
-            is_moved=rng.random() < 0.15,
-            shares=rng.random() < 0.2,
+            is_moved=rng.random() < 0.15 and not chain.stores_elements,
+            shares=rng.random() < 0.2 and "failing" not in str(chain),
             seed=rng.choice([0, 0, 0, 0, 0, rng.randrange(1, 10**6)]),
         )
-        for _ in range(rng.choice([1, 1, 2, 3]))
+        for _ in range(rng.choice([1, 1, 2, 2, 3, 3]))
     ]
+    at_each_stage = rng.random() < 0.5
+    if at_each_stage:
+        stops[1:] = []
     if rng.random() < 0.1:
         place = rng.randrange(len(stops))
         stops[place] = stops[place]._replace(in_process=True, is_moved=False, shares=False)
     earlier = tuple(rng.choice([3, LENGTH_MAX]) for _ in range(rng.choice([0, 0, 0, 0, 1, 2])))
-    return Case(chain, tuple(stops), earlier, rng.random() < 0.15)
+    return Case(chain, tuple(stops), at_each_stage, earlier, rng.random() < 0.15)
 
 
 class MismatchError(AssertionError):
@@ -153,6 +172,7 @@ class Run:
         self._numbers = itertools.count()
         self._folder: Path | None = None
         self._first: Path | None = None
+        self._stages: defaultdict[str, list[int]] = defaultdict(list)  # places by the structure of their states
 
     def check(self) -> list[str]:
         """Check the case. Return the kinds of places at which it was resumed.
@@ -171,33 +191,54 @@ class Run:
     def _check(self) -> list[str]:
         case = self.case
         probe = self._probe()
-        stops = sorted(((self._place(stop, probe), stop) for stop in case.stops), key=lambda found: found[0])
+        routes = [sorted([(self._place(stop, probe), stop) for stop in case.stops], key=lambda found: found[0])]
+        if case.at_each_stage:
+            rng = random.Random(len(probe))
+            places = [rng.choice(places) for places in self._stages.values()]
+            routes += [[(place, case.stops[0])] for place in rng.sample(places, min(len(places), _STAGES_MAX))]
         self._first = self._new_folder()
         whole = self._build(self._first)
         for count in case.earlier:
             with iter(whole) as iterator:
                 advanced(iterator, count)
+        found: list[str] = []
+        states = {}
         with iter(whole) as iterator:
-            found = advanced(iterator, stops[0][0])
-            state = self._saved(iterator, stops[0][1])
+            for place, stop in sorted((route[0] for route in routes), key=lambda found: found[0]):
+                found += advanced(iterator, place - len(found))
+                states[place] = self._saved(iterator, stop)
             found += advanced(iterator, LENGTH_MAX - len(found))
         _require_short(found)
         if case.chain.is_repeatable and not case.earlier:
             self._compare(found, probe, "the first run, from which a state was taken,")
-        got = found[: stops[0][0]]
-        for (place, stop), (following, next_stop) in itertools.pairwise([*stops, (_REST, None)]):
+        for route in routes:
+            self._follow(route, states[route[0][0]], found)
+        if case.checks_next_epoch and self._resumed_dataset is not None and not case.chain.by_chance:
+            self._check_next_epoch(whole)
+        return [stop.where for route in routes for _, stop in route]
+
+    def _follow(self, route: list[tuple[int, Stop]], state: Any, found: list[str]) -> None:
+        """Resume from a state of the first run, save again at the next place, and so on."""
+        got = found[: route[0][0]]
+        for (place, stop), (following, next_stop) in itertools.pairwise([*route, (_REST, None)]):
             more, state = self._resumed(stop, state, following - len(got), next_stop)
             got += more
             expected = found[: len(got)] if next_stop else found
             self._compare(got, expected, f"resumed at {place},", is_whole=next_stop is None)
-        if case.checks_next_epoch and self._resumed_dataset is not None and not case.chain.by_chance:
-            self._check_next_epoch(whole)
-        return [stop.where for stop in case.stops]
 
     def _probe(self) -> list[str]:
-        """Return the outcomes of an undisturbed run."""
+        """Return the outcomes of a whole run, and note its stages if there are stops at some."""
+        found: list[str] = []
         with iter(self._build(self._new_folder())) as iterator:
-            found = advanced(iterator, LENGTH_MAX)
+            has_stages = self.case.at_each_stage or any(stop.where == "stage" for stop in self.case.stops)
+            while has_stages and len(found) < LENGTH_MAX:
+                with contextlib.suppress(StateError):
+                    self._stages[_structure(iterator.state_dict()["operator"])].append(len(found))
+                more = advanced(iterator, 1)
+                if not more:
+                    break
+                found += more
+            found += advanced(iterator, LENGTH_MAX - len(found))
         _require_short(found)
         return found
 
@@ -207,8 +248,9 @@ class Run:
         failures = [place + 1 for place, outcome in enumerate(probe) if outcome.startswith("!")]
         if stop.where == "at":
             return int(stop.at)
-        if stop.where == "epoch":
-            return round(length * random.Random(stop.at).choice([1 / 3, 1 / 2, 2 / 3]))
+        if stop.where == "stage":
+            rng = random.Random(stop.at)
+            return rng.choice(self._stages[rng.choice(list(self._stages))])
         if stop.where == "error" and failures:
             return failures[int(stop.at * len(failures))]
         return {"start": 0, "end": length, "over": length + 1}.get(stop.where, int(stop.at * (length + 1)))
@@ -265,6 +307,17 @@ class Run:
         folder = self._folder / str(next(self._numbers))
         folder.mkdir()
         return folder
+
+
+def _structure(state: Any) -> str:
+    """Return what a state has besides the values of its numbers."""
+    if isinstance(state, dict):
+        return "{" + ",".join(f"{key}:{_structure(value)}" for key, value in state.items()) + "}"
+    if isinstance(state, list):
+        return f"[{','.join(map(_structure, state[:3]))}]"
+    if isinstance(state, int):
+        return str(min(state, 1))
+    return str(state) if isinstance(state, str | None) else type(state).__name__
 
 
 def _require_short(found: list[str]) -> None:
@@ -385,14 +438,14 @@ def shrunk(case: Case, files: Path, seconds: float) -> tuple[Case, str]:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    plain = dataclasses.replace(case, earlier=(), checks_next_epoch=False)
+    plain = dataclasses.replace(case, at_each_stage=False, earlier=(), checks_next_epoch=False)
     chains = case.chain.smaller()
     if len(case.stops) > 1 or case.stops[0].where != "at":
         for place in range(40):
             yield dataclasses.replace(plain, stops=(Stop("at", place),))
         for index in range(len(case.stops) if len(case.stops) > 1 else 0):
             yield dataclasses.replace(case, stops=case.stops[:index] + case.stops[index + 1 :])
-    if case.earlier or case.checks_next_epoch:
+    if case.earlier or case.checks_next_epoch or case.at_each_stage:
         yield plain
     for chain in chains:
         yield dataclasses.replace(case, chain=chain)
@@ -607,6 +660,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, help="the first seed (default: a fresh one)")
     parser.add_argument("--count", type=int, default=1000, help="how many cases to try")
     parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time")
+    parser.add_argument("--only", default="", help="try only pipelines with this text in them")
     parser.add_argument("--no-shrink", action="store_true", help="print failing cases as they are")
     parser.add_argument("--stop", type=int, default=100, metavar="N", help="stop after N failures")
     given = parser.parse_args()
@@ -620,7 +674,8 @@ def main() -> int:
             if time.monotonic() > reported + 60:
                 reported = time.monotonic()
                 print(f"{reported - started:.0f} s: {totals}", flush=True)
-            yield seed
+            if given.only in str(case(seed)):
+                yield seed
 
     numbers = iter(range(first, first + given.count))
     print(f"seeds {first} to {first + given.count - 1}", flush=True)
