@@ -30,6 +30,7 @@ def first(request) -> int:
     return CASES * (secrets.randbelow(10**9) if seed is None else int(seed))
 
 
+@pytest.mark.timeout(600)  # a case that hangs is stopped and reported after a minute
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_no_case_resumes_inexactly(block: int, first: int, files: Path):
     first += block * CASES_OF_BLOCK

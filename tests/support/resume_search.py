@@ -159,7 +159,7 @@ class Unsuitable(Exception):  # noqa: N818  # not an error
 
 
 class Refused(Exception):  # noqa: N818  # not an error
-    """A case in which a state was refused, with the error's first words."""
+    """A case in which a state was refused for a reason that the documentation names."""
 
 
 class Run:
@@ -342,7 +342,12 @@ def saved(iterator: Any, stop: Stop, new_folder: Any) -> Any:
             raise Unsuitable(_TWO_WRITERS) from error
         raise
     except StateError as error:
-        raise Refused(f"{error!s:.80}") from error
+        raise _refusal(error) from error
+
+
+def _refusal(error: StateError) -> Exception:
+    is_documented = "another pass was cached since the state was saved" in str(error)
+    return Refused("another pass was cached") if is_documented else MismatchError(f"a state is refused: {error}")
 
 
 def loaded(pipeline: Any, stop: Stop, state: Any, new_folder: Any) -> Any:
@@ -356,11 +361,10 @@ def loaded(pipeline: Any, stop: Stop, state: Any, new_folder: Any) -> Any:
             checkpoint.restore(path, iterator)
         else:
             iterator.load_state_dict(json.loads(state))
-    except StateError as error:
+    except BaseException as error:
         iterator.close()
-        raise Refused(f"{error!s:.80}") from error
-    except BaseException:
-        iterator.close()
+        if isinstance(error, StateError):
+            raise _refusal(error) from error
         raise
     return iterator
 
