@@ -108,6 +108,18 @@ def test_a_cache_whose_repetition_has_ended_keeps_its_pass_when_it_is_repeated_a
         assert_from(place, outcomes(loaded(make(), state)), found)
 
 
+def test_of_two_passes_at_a_time_the_one_that_was_kept_is_kept_again():
+    """The state is taken when one reader has filled the cache, and another is about to end a pass of its own."""
+
+    def make() -> Dataset[Any]:
+        kept = Dataset.range(4).random_map(lambda draws, x: x * 10 + draws.integers(10), seed=1).cache().repeat(2)
+        return Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1)
+
+    found, states = interrupted(make(), range(25))
+    for place, state in states.items():
+        assert_from(place, outcomes(loaded(make(), state)), found)
+
+
 def test_of_a_pass_with_failures_a_full_cache_gives_the_rest_with_them():
     whole = Dataset.range(7).map(fail_at(0, 3, 6)).cache().repeat(2)
     found, states = interrupted(whole, range(1, 8))
