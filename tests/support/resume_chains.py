@@ -247,7 +247,7 @@ def with_other_parallelism(expression: str, rng: random.Random) -> str:
 
 Draw = Callable[[random.Random, Kind, int], Op | None]
 
-LENGTH = 60
+LENGTH = 40
 """About the maximum number of elements of a chain."""
 
 
@@ -517,7 +517,8 @@ def _group_by_window(rng: random.Random, kind: Kind, depth: int) -> Op | None:
             ("group.map(row).padded_batch(2)", "rows"),
         ]
     )
-    text = f".group_by_window(lambda *e: number(*e) % {classes}, lambda key, group: {reduced}, {size})"
+    key = f"lambda x: x % {classes}" if kind == "int" and rng.random() < 0.6 else f"lambda *e: number(*e) % {classes}"
+    text = f".group_by_window({key}, lambda key, group: {reduced}, {size})"
     return Op(text, returned, is_stateful=True, growth=2 if "repeat" in reduced else 1, needs_order=True)
 
 
@@ -612,7 +613,8 @@ def _skip(rng: random.Random, kind: Kind, depth: int) -> Op:
 def _slice(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if _has_windows(kind):
         return None
-    return Op(rng.choice([".shard(2, 1)", ".shard(2, 0)", ".take_while(others(9, 8))"]), kind, needs_order=True)
+    while_ = "lambda x: x < 6" if kind == "int" else "others(9, 8)"
+    return Op(rng.choice([".shard(2, 1)", ".shard(2, 0)", f".take_while({while_})"]), kind, needs_order=True)
 
 
 def _batch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
@@ -620,7 +622,7 @@ def _batch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     calls, by_chance = _calls(rng)
     batches = []
     if _is(kind, "int", "text"):
-        batches.append((f".batch({size}{drop}{calls})", _BATCHED))
+        batches += [(f".batch({size}{drop}{calls})", _BATCHED)] * 3
     if _is(kind, *_BATCHED):
         batches.append((f".padded_batch({size}{drop})", _BATCHED))
     if _is(kind, "row"):
@@ -639,9 +641,13 @@ def _batch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
 def _unbatch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if not _is(kind, *_UNBATCHED):
         return None
-    if _is(kind, "row", "texts") and rng.random() < 0.5:
-        return Op(f".rebatch({rng.choice(['2', '3', '[2, 0, 1]'])})", kind, is_stateful=True, needs_order=True)
     return Op(".unbatch()", _mapped(kind, lambda leaf: _UNBATCHED[leaf]), is_stateful=True, growth=2)
+
+
+def _rebatch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if not _is(kind, "row", "texts"):
+        return None
+    return Op(f".rebatch({rng.choice(['2', '3', '[2, 0, 1]'])})", kind, is_stateful=True, needs_order=True)
 
 
 def _concatenate(rng: random.Random, kind: Kind, depth: int) -> Op:
@@ -717,14 +723,15 @@ OPS: list[Draw] = [
     _map,
     _failing,
     _failing,
-    _filter,
+    *[_filter] * 2,
     _random_map,
     _take,
     _take,
     _skip,
     _slice,
-    *[_batch] * 3,
+    *[_batch] * 5,
     *[_unbatch] * 2,
+    *[_rebatch] * 2,
     _concatenate,
     _zip,
     _choose,

@@ -55,7 +55,7 @@ LENGTH_MAX = 250
 _REST = 10**6
 _SECONDS_MAX = 60  # of a case
 _SHRINK_SECONDS = 30
-_STAGES_MAX = 8  # places that a case tries
+_STAGES_MAX = 6  # places that a case tries
 _TWO_WRITERS = "two iterators that fill one file cache at the same time are an error"
 
 # Cases
