@@ -198,6 +198,7 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         self._is_over = False  # whether the input is known to have ended, without pulling
         self._total = 0  # elements of all stages, after the input has ended
         self._step = 1  # minimum elements to shuffle at once
+        self._request = 1  # the largest number of elements that was requested
         self._account = context.iteration.limits.ledger.account()  # only counts memory; never refused
         self._nbytes = 0  # accounted for the buffer
         self._unmeasured = 0  # elements exchanged since the buffer was measured
@@ -211,10 +212,12 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         chunk = None
         if self._rest is None and self._buffer is None:
             self._begin()
+        # A whole number of requests is left in the outbox, so that no batch is joined from two chunks.
+        self._request = max(n, self._request)
         if self._buffer is not None:
-            chunk = self._exchange(max(n, self._step - self._step % n))  # whole batches: none is joined from two chunks
+            chunk = self._exchange(n + max(0, self._step - n) // self._request * self._request)
         if self._rest is not None and chunk is None and not self.outbox.items:
-            chunk = self._rest.give(n)
+            chunk = self._rest.give(n, self._request)
             if not self._rest.left:
                 self._account.release_all()
         if chunk is not None:
@@ -493,11 +496,16 @@ class _Rest:
         """The number of elements that were not taken yet."""
         return 0 if self._order is None else len(self._order) - self._taken
 
-    def give(self, n: int) -> Chunk | None:
-        """Return the next elements, ``n`` or more if taking them together costs less; None if none is left."""
+    def give(self, n: int, more: int) -> Chunk | None:
+        """Return the next elements; None if none is left.
+
+        Args:
+            n: how many elements.
+            more: how many more may be returned, or a multiple of it, if taking them together costs less.
+        """
         if not self.left or self._order is None or self._take is None:
             return None
-        stop = self._taken + min(self.left, max(n, self._step - self._step % n))
+        stop = self._taken + min(self.left, n + max(0, self._step - n) // more * more)
         chunk = self._take(self._order.run(self._taken, stop))
         self._taken += chunk.length
         self._step = min(_FILL_STEP, _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes))
