@@ -6,9 +6,9 @@
 
 A case is a chain of ops (resume_chains.py), and up to three places at which its iteration is interrupted. Each time,
 the state is serialized, and a pipeline built anew continues from it, in one of ten cases in another process. All
-outcomes together must equal those of a run without interruption: elements, dtypes, failures and the end. Half of the
-cases resume once instead, but at one place of each stage, where the state has another structure. A failing case is
-printed as a Python expression, and again with as few ops as still fail.
+outcomes together must equal those of a run without interruption: elements, dtypes, failures, the positions that they
+name, and the end. Half of the cases resume once instead, but at one place of each stage, where the state has another
+structure. A failing case is printed as a Python expression, and again with as few ops as still fail.
 
 The cases run in a worker process. If one crashes, or does not end, the tracebacks of its threads are printed, it counts
 as a failure, and the search continues in a new worker.
@@ -30,6 +30,7 @@ import logging
 import os
 import pickle
 import random
+import re
 import secrets
 import shutil
 import subprocess
@@ -286,7 +287,7 @@ class Run:
 
     def _compare(self, got: list[str], expected: list[str], what: str, *, is_whole: bool = True) -> None:
         if self.case.chain.by_chance:
-            mine, theirs = Counter(got), Counter(expected)
+            mine, theirs = (Counter(outcome.partition(_NOTES)[0] for outcome in found) for found in (got, expected))
             if is_whole and mine != theirs:
                 raise MismatchError(f"{what} lost {dict(theirs - mine)}, repeated {dict(mine - theirs)}")
             return
@@ -303,7 +304,7 @@ class Run:
     def _new_folder(self) -> Path:
         """Return a new folder; if the chain writes nothing, a path only."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="resume"))
+            self._folder = Path(tempfile.mkdtemp(prefix="resuming-"))
         folder = self._folder / str(next(self._numbers))
         folder.mkdir()
         return folder
@@ -383,6 +384,9 @@ def resume(
 
 # Outcomes, as texts that another process can return
 
+_NOTES = "; "  # between a message and where it was raised
+_FOLDER = re.compile(r"[^' ]*/resuming-[^/]*/\w+")
+
 
 def advanced(iterator: Any, count: int) -> list[str]:
     """Return the next ``count`` outcomes, or fewer if there are no more. Failures begin with an exclamation mark."""
@@ -399,7 +403,8 @@ def advanced(iterator: Any, count: int) -> list[str]:
         except FileExistsError as error:
             raise Unsuitable(_TWO_WRITERS) from error
         except Exception as error:
-            found.append(f"!{type(error).__name__}: {error}")
+            notes = " ".join(getattr(error, "__notes__", ()))
+            found.append(f"!{type(error).__name__}: {error}{_NOTES}{_FOLDER.sub('folder', notes)}")
     return found
 
 
