@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chains.model import Pipeline, plain
@@ -19,8 +19,8 @@ from dataset.options import OptimizationOptions
 from dataset.plan.node import Node, inputs_first, walk
 from dataset.testing import assert_elements_equal, outcomes
 from support.libraries import Ours
+from support.pipelines import unoptimized
 from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
-from test_pipelines import found, has_cached_failures, resumed_at, unoptimized
 
 OURS = Ours()
 THOROUGH = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
@@ -145,13 +145,3 @@ def test_each_function_has_been_called_for_the_same_after_so_many_elements(pipel
             assert Counter(map(repr, wanted)) <= Counter(map(repr, calls[number]))
     else:
         assert calls == expected
-
-
-@THOROUGH
-@given(ANY, SOME_RULES, st.data())
-def test_an_iteration_resumes_anywhere(pipeline: Pipeline, options: Options, data: st.DataObject):
-    assume(not has_cached_failures(pipeline))
-    dataset = pipeline.make(OURS).with_options(options)
-    expected = found(unoptimized(pipeline.make(OURS)))
-    position = data.draw(st.integers(0, len(expected)), label="position")
-    assert resumed_at(dataset, pipeline.make(OURS).with_options(options), position) == expected[position:]
