@@ -85,7 +85,7 @@ ops/map.py: optimize/fusion/test_map_fusion.py
 ops/batch/batch.py: ops/batch/test_batch.py
     batch error position: error, position + error.index => error, error.index
     batch position after an error: 1 + sum(chunk.length for chunk in self._waiting) => 1
-    batch state: "waiting": waiting} => "waiting": None}
+    batch state: "waiting": waiting, => "waiting": None,
     batch advance: after_inputs(state, count * self.node.batch_size) => after_inputs(state, count)
     batch cardinality: -(-n // size) => n // size
 ops/batch/padded_batch.py: ops/batch/test_padded_batch.py
@@ -108,7 +108,7 @@ ops/shuffle/shuffle.py: ops/shuffle/test_shuffle.py
     shuffle reshuffles: draws = Draws(draws.key, 0, 0) => pass
 ops/shuffle/shuffle.py: ops/shuffle/test_shuffle_states.py
     shuffle state: "drawn": self.stream.position => "drawn": 0
-    shuffle counts what waits: return made - waiting => return made
+    shuffle counts what waits: return made - len(self.outbox) => return made
 ops/shuffle/shuffle_places.py: ops/shuffle/test_shuffle_places.py
     shuffle places: written = given - 1 => written = given
 ops/shuffle/shuffle.py: test_ram_budget.py
