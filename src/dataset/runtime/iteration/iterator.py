@@ -12,6 +12,8 @@ from operator import length_hint
 from types import FrameType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+import numpy as np
+
 from dataset.closing import Closing
 from dataset.errors import ClosedError, SpecError, StateError
 from dataset.options import Options
@@ -138,6 +140,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._pulled: Chunk | None = None  # after an interrupt: pulled, but not in ``_ahead`` yet
         self._unread: Outcome | None = None  # if the log does not count it: the content of ``_ahead``
         self._structure: Structure | None = None  # of the last element
+        self._has_arrays = False  # whether that element has components other than scalars and bytes
         self._own(opened)
 
     def _own(self, opened: _Opened) -> None:
@@ -179,8 +182,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                         if chunk is None:
                             self._end(1)
                             raise StopIteration  # noqa: TRY301  # handled below like every other exception
-                        self._structure = chunk.structure
                         element = chunk.only()
+                        if chunk.structure is not self._structure:
+                            self._structure = chunk.structure
+                            self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
         except BaseException as error:
             self._leave_with(error, sys._getframe(1))  # noqa: SLF001  # the documented way to the caller
             raise
@@ -263,8 +268,12 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if not self._context.input_is_replayable:
             return False
         nodes = inputs_first(self._plan, without=self._context.iteration.read)
-        may = all(node.traits.pure and not node.traits.reads_files for node in nodes)
-        return may and _calls_no_constructor(self._structure)
+        if not all(node.traits.pure and not node.traits.reads_files for node in nodes):
+            return False
+        # Ops that join elements return views or copies, depending on how many are requested: only copies are writable.
+        if self._has_arrays and any(node.inputs and not node.traits.aligned for node in nodes):
+            return False
+        return _calls_no_constructor(self._structure)
 
     def _not_handed_out(self) -> int:
         return length_hint(self._ahead) + (0 if self._pulled is None else self._pulled.length)
@@ -638,6 +647,10 @@ def _require_no_element(unread: list[Outcome]) -> None:
 
 def _do_nothing() -> None:
     """Do nothing: no plan was open."""
+
+
+def _is_mutable(component: Any) -> bool:
+    return not isinstance(component, np.generic | bytes)
 
 
 def _calls_no_constructor(structure: Structure) -> bool:
