@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset
+from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 
@@ -61,3 +62,12 @@ def test_repeats_of_repeats_and_batches_across_passes():
     check_operator(lambda: Dataset.range(2).repeat().repeat(2).take(5), ints(0, 1, 0, 1, 0))
     check_operator(lambda: Dataset.range(2).repeat().repeat(0), [])
     check_operator(lambda: Dataset.range(3).repeat(2).batch(4), [np.array([0, 1, 2, 0]), np.array([1, 2])])
+
+
+def test_a_state_can_be_computed_after_the_operator_was_closed():
+    """Another thread may do so at the same time, as interleave does for a dataset that has ended."""
+    coordinator, operator = open_plan(Dataset.range(5).repeat(2).plan)
+    operator.pull(3)
+    state = operator.save()
+    coordinator.shut_down(operator.close, wait=True)
+    assert operator.advance(state, 1)["position"] == 4

@@ -202,6 +202,5 @@ class RepeatOperator(Operator):
             self.source.load(state["source"])
 
     def close(self) -> None:
-        if self.source is not None:
+        if self.source is not None:  # it stays: another thread may compute a state with it meanwhile
             self.source.close()
-            self.source = None
