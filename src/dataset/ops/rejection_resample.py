@@ -27,8 +27,8 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
 from dataset.runtime.random.streams import RandomPass, random_state
 
 Distribution: TypeAlias = npt.NDArray[np.float64]
@@ -121,12 +121,11 @@ class _Estimate:
         return shares
 
 
-class AcceptOperator(BufferedOperator, UnaryOperator):
+class AcceptOperator(BufferedUnaryOperator):
     """Operator that decides on element ``i`` with random number ``i``, not counting failures."""
 
     def __init__(self, source: Operator, node: Accept, random: RandomPass) -> None:
-        BufferedOperator.__init__(self, node)
-        UnaryOperator.__init__(self, source)
+        super().__init__(source, node)
         self.random = random
         self.target = np.array(node.target)
         self._estimate = _Estimate(source, len(node.target)) if node.initial is None else None
@@ -171,12 +170,11 @@ class AcceptOperator(BufferedOperator, UnaryOperator):
             self._estimate.counts = state["counts"].copy()
 
 
-class MixWeightsOperator(BufferedOperator, UnaryOperator):
+class MixWeightsOperator(BufferedUnaryOperator):
     """Operator that computes one estimate per block."""
 
     def __init__(self, source: Operator, node: MixWeights) -> None:
-        BufferedOperator.__init__(self, node)
-        UnaryOperator.__init__(self, source)
+        super().__init__(source, node)
         self.target = np.array(node.target)
         self._estimate = _Estimate(source, len(node.target))
 

@@ -69,7 +69,7 @@ class Iteration:
         """The ops that have cached a whole pass in this iteration."""
         self.background = not epochs.probing
         """Whether background work is allowed. Probing a single element must not compute elements ahead."""
-        self.read: set[Node] = set()
+        self.read_from_store: set[Node] = set()
         """The ops that read the elements they have cached, without running their inputs."""
 
 

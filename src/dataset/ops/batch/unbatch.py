@@ -14,8 +14,8 @@ from dataset.plan.spec import map_spec
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.slicing import number_of_rows, rows_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.contract import Operator
+from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,10 @@ class Unbatch(UnaryNode, separable=True):
         return UnbatchOperator(context(self.source), self)
 
 
-class UnbatchOperator(BufferedOperator, UnaryOperator):
+class UnbatchOperator(BufferedUnaryOperator):
     """Operator that holds the rest of the current element, whose arrays are the columns of the chunks."""
 
-    def __init__(self, source: Operator, node: Unbatch) -> None:
-        BufferedOperator.__init__(self, node)
-        UnaryOperator.__init__(self, source)
+    node: Unbatch
 
     def produce(self, n: int) -> Chunk | None:
         while not self.outbox:

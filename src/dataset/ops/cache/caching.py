@@ -175,7 +175,7 @@ class CacheOperator(Operator):
 
     def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
         self._start, self._identity, self._given = finished.start, finished.identity, given
-        self.context.iteration.read.add(self.node)
+        self.context.iteration.read_from_store.add(self.node)
         self.reader = self.context(finished.plan)
         if state is not None:
             self.reader.load(state)

@@ -31,8 +31,8 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, seek
-from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.contract import Operator, State, seek
+from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
 from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Draws, Stream, random_state
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -153,7 +153,7 @@ def _without_shuffles(node: Node) -> Node:
     return node.with_inputs(inputs) if changed else node
 
 
-class ShuffleOperator(BufferedOperator, UnaryOperator):
+class ShuffleOperator(BufferedUnaryOperator):
     """Operator with a buffer of columns; after the first returned element, one slot of it is empty.
 
     There are three stages: fill the buffer; return and refill slots; and, after the input has ended, return the rest in
@@ -178,8 +178,7 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         by_position: bool,
         is_exact: bool,
     ) -> None:
-        BufferedOperator.__init__(self, node)
-        UnaryOperator.__init__(self, source)
+        super().__init__(source, node)
         self.context = context
         self.elements = elements
         self._gather = gather
@@ -202,11 +201,6 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         self._account = context.iteration.limits.ledger.account()  # only counts memory; never refused
         self._nbytes = 0  # accounted for the buffer
         self._unmeasured = 0  # elements exchanged since the buffer was measured
-
-    @property
-    def input_ended(self) -> bool:
-        """Whether all remaining elements are held."""
-        return self._rest is not None
 
     def produce(self, n: int) -> Chunk | None:
         chunk = None

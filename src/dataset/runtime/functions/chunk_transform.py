@@ -7,20 +7,19 @@ from typing import ClassVar
 
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
 from dataset.runtime.resources.exceptions import with_location
 
 
-class ChunkTransformOperator(BufferedOperator, UnaryOperator):
+class ChunkTransformOperator(BufferedUnaryOperator):
     """Operator that converts chunks. If that fails, each element is converted alone, so that only the bad one fails."""
 
     one_to_one: ClassVar[bool] = False
     """Whether each input yields one element or one exception."""
 
     def __init__(self, source: Operator, node: Node) -> None:
-        BufferedOperator.__init__(self, node)
-        UnaryOperator.__init__(self, source)
+        super().__init__(source, node)
         self.position = 0  # elements taken from the input, including failed ones
 
     @abstractmethod

@@ -267,7 +267,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             return False
         if not self._context.input_is_replayable:
             return False
-        nodes = inputs_first(self._plan, without=self._context.iteration.read)
+        nodes = inputs_first(self._plan, without=self._context.iteration.read_from_store)
         if not all(node.traits.pure and not node.traits.reads_files for node in nodes):
             return False
         # Ops that join elements return views or copies, depending on how many are requested: only copies are writable.
@@ -314,9 +314,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             raise StopIteration
         self._require_no_fault()
         self._left = self._profile.look(self._left)
-        if self._log.is_behind:
-            self._log.go_on()
-        stores = len(self._context.iteration.read)
+        self._log.go_on()
+        stores = len(self._context.iteration.read_from_store)
         if self._step == 1 and stores != self._stores_read and self._structure is not None:
             self._stores_read = stores
             if self._may_read_ahead():
@@ -371,8 +370,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             begun = self._skipped
             self._skip_ahead(count)
-            if self._log.is_behind:
-                self._log.go_on()
+            self._log.go_on()
             while (left := count - (self._skipped - begun)) and not self._exhausted:
                 check()
                 jumped = self._jump(left)

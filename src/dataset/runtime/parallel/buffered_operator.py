@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 
 
@@ -46,3 +46,11 @@ class BufferedOperator(Operator):
     def close(self) -> None:
         self.outbox.clear()  # an exception in it would keep its frames alive
         super().close()
+
+
+class BufferedUnaryOperator(BufferedOperator, UnaryOperator):
+    """An operator with an outbox and one input."""
+
+    def __init__(self, source: Operator, node: Node) -> None:
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)

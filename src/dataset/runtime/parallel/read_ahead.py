@@ -69,8 +69,7 @@ class ReadAheadOperator(UnaryOperator):
         if count > 1 and self._context.input_is_replayable:
             log.forget(log.position)
             log.step()
-        if log.is_behind:
-            log.go_on()
+        log.go_on()
         chunk = log.pull(count)
         if chunk is not None:
             self._step = self._next_step(n, count, chunk)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, TypeAlias
 from dataset.errors import StateError
 from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.blocks import Block
-from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 
@@ -73,7 +73,7 @@ number of outcomes of later inputs that were given in addition.
 """
 
 
-class Divisible(BufferedOperator, UnaryOperator):
+class Divisible(BufferedUnaryOperator):
     """An operator whose work can be divided into tasks.
 
     Attributes:
@@ -91,10 +91,6 @@ class Divisible(BufferedOperator, UnaryOperator):
     window_per_call: ClassVar[int] = 32
     task_size_max: ClassVar[int | None] = None
     write_into_batch: bool = False
-
-    def __init__(self, source: Operator, node: UnaryNode) -> None:
-        BufferedOperator.__init__(self, node)
-        UnaryOperator.__init__(self, source)
 
     @abstractmethod
     def next_task(self, n: int) -> Task | None:
