@@ -36,6 +36,9 @@ PIPELINES = {
     "interleave of generated, shuffled": lambda names: (
         generated(names).shuffle(2, seed=3).interleave(TextLineDataset, cycle_length=2)
     ),
+    "interleave of shuffled batches of generated": lambda names: (
+        generated(names).shuffle(3, seed=3).batch(2).repeat(2).interleave(TextLineDataset, cycle_length=2)
+    ),
     "parallel interleave": lambda names: (
         slices(names).repeat(2).interleave(TextLineDataset, cycle_length=2, num_parallel_calls=2)
     ),
@@ -218,6 +221,25 @@ def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
     with pytest.raises(StateError, match="which the input does not contain"):
         rest(dataset, forged(state, "/a/x", "/secret/x"))
     assert [file.name for file in (tmp_path / "secret").iterdir()] == ["x"]
+
+
+def test_rows_of_other_batches_are_taken_whole(tmp_path):
+    """A batch in a state has rows of several batches of the input, but no row of its own."""
+    rows = [(os.fsencode(name), i) for i, name in enumerate(write(tmp_path))]
+    pairs = Dataset.from_generator(lambda: iter(rows), output_signature=(TensorSpec((), bytes), TensorSpec((), int)))
+
+    def make():
+        batches = pairs.shuffle(3, seed=3).batch(2).repeat(4)
+        return batches.interleave(lambda names, first: TextLineDataset(names).enumerate(first[0]), cycle_length=2)
+
+    whole = list(make())
+    states = [state_behind(make(), count) for count in range(len(whole))]
+    assert [rest(make(), state) for state in states] == [whole[count:] for count in range(len(whole))]
+    state = states[20]
+    (numbers,) = state["operator"]["slots"][1]["argument"]["columns"][1]["values"]
+    numbers["array"] = numbers["array"][::-1].copy()
+    with pytest.raises(StateError, match="which the input does not contain"):
+        rest(make(), resealed(state))
 
 
 @pytest.mark.parametrize("make", [TextLineDataset, lambda names: names.interleave(TextLineDataset, cycle_length=2)])

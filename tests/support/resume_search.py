@@ -346,15 +346,11 @@ def saved(iterator: Any, stop: Stop, new_folder: Any) -> Any:
         raise _refusal(error) from error
 
 
-_REFUSALS = (
-    "another pass was cached since the state was saved",  # documented: load the state before it is
-    "which the input does not contain",  # a defect: batches of names in a random order are looked up in another order
-)
+_REFUSAL = "another pass was cached since the state was saved"  # documented: load the state before it is
 
 
 def _refusal(error: StateError) -> Exception:
-    known = next((reason for reason in _REFUSALS if reason in str(error)), None)
-    return MismatchError(f"a state is refused: {error}") if known is None else Refused(known)
+    return Refused(_REFUSAL) if _REFUSAL in str(error) else MismatchError(f"a state is refused: {error}")
 
 
 def loaded(pipeline: Any, stop: Stop, state: Any, new_folder: Any) -> Any:

@@ -468,7 +468,11 @@ class Inputs:
         context, node = self.datasets.context, self.datasets.node
         if self._own is None:
             self._own = OwnElements(context, node.source, key_of)
-        found = self._own.get(key_of(argument)) or self._own.get(saved_key(names, context))
+        found = (
+            self._own.get(key_of(argument))
+            or self._own.get(saved_key(names, context))
+            or self._own.assembled(argument, lambda names: saved_key(names, context))
+        )
         if found is None:
             raise StateError(
                 f"{node.location()}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}"

@@ -19,7 +19,7 @@ import numpy as np
 from dataset.errors import StateError
 from dataset.plan.node import Node
 from dataset.redaction import redacted
-from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext, Moved, open_plan, unmoved
 from dataset.runtime.state.saved_chunks import digest, save_value
 
@@ -110,6 +110,27 @@ class OwnElements:
                     return self._found[key]
         return None
 
+    def assembled(self, argument: Chunk, key: Callable[[list[Any]], str]) -> Chunk | None:
+        """Return a batch like ``argument`` from rows of the elements; None if one of its rows is in no element.
+
+        Args:
+            argument: a batch, given as a chunk of one.
+            key: returns the key of a row for what ``names_in`` would return for it.
+        """
+        found: dict[str, list[Any]] = {}
+        for element in self._found.values():
+            for row in _rows([column[0] for column in element.columns()]):
+                found.setdefault(digest(_plain_values(row)), row)
+        batches = [column[0] for column in argument.columns()]
+        rows = [found.get(key(_plain_values(row))) for row in _rows(batches)]
+        if not rows or not all(rows):
+            return None
+        columns: list[Column] = []
+        for batch, parts in zip(batches, zip(*filter(None, rows), strict=True), strict=True):
+            flat = np.concatenate([np.asarray(part, batch.dtype).ravel() for part in parts])
+            columns.append([flat.reshape(batch.shape)])
+        return Chunk(argument.structure, 1, columns)
+
     def close(self) -> None:
         """Close the input, which is reopened by the next look-up."""
         rest, self._rest = self._rest, None
@@ -151,7 +172,18 @@ def holds_text(argument: Chunk) -> bool:
 
 def names_in(argument: Chunk) -> list[Any] | None:
     """Return the plain data of an element with text, without the secrets in URLs; None for elements without text."""
-    return [_plain(column[0]) for column in argument.columns()] if holds_text(argument) else None
+    return _plain_values([column[0] for column in argument.columns()]) if holds_text(argument) else None
+
+
+def _plain_values(values: list[Any]) -> list[Any]:
+    return [_plain(value) for value in values]
+
+
+def _rows(values: list[Any]) -> list[list[Any]]:
+    """Return the rows of batches, in order, down to the level at which a value is not a batch of the same length."""
+    if not all(isinstance(value, np.ndarray) and value.ndim for value in values) or len({*map(len, values)}) > 1:
+        return [values]
+    return [row for parts in zip(*values, strict=True) for row in _rows(list(parts))]
 
 
 def _plain(value: Any) -> Any:
