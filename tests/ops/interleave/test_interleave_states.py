@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.errors import DataLossError
+from dataset.ops.interleave.subdatasets import Inputs
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, check_every_place, check_stops
 
@@ -401,3 +402,28 @@ def test_a_state_in_any_order_names_no_elements_by_their_number_even_without_wor
     iterator = iter(ranges.prefetch(8))
     advanced(iterator, 13)
     assert iterator.state_dict()["operator"]["behind"] == 0
+
+
+def test_readers_may_finish_while_the_source_is_saved(monkeypatch):
+    """The source may wait for its workers, which may need the thread of a reader that is about to finish."""
+    source = Dataset.range(20).map(int, num_parallel_calls=2, deterministic=False)
+    dataset = source.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=2, num_parallel_calls=2)
+    was_free = []
+    with iter(dataset) as iterator:
+        advanced(iterator, 3)
+        lock = iterator._root.readers.lock
+
+        def save(inputs, *arguments, original=Inputs.save, **keywords):
+            def finish():
+                was_free.append(lock.acquire(timeout=5))
+                if was_free[-1]:
+                    lock.release()
+
+            reader = threading.Thread(target=finish)
+            reader.start()
+            reader.join()
+            return original(inputs, *arguments, **keywords)
+
+        monkeypatch.setattr(Inputs, "save", save)
+        iterator.state_dict()
+    assert was_free == [True]

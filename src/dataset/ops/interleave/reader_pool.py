@@ -361,14 +361,17 @@ class ReaderPool:
         """Save the position of the source, and the datasets that were opened ahead.
 
         Args:
-            by_place: whether to use the source's replay log. If not, no thread may be reading from the source.
+            by_place: whether to use the source's replay log. If not, no thread may be reading from the source, whose
+                workers may need the threads that wait for the lock.
         """
         with self.lock:
             arrived = [
                 self._datasets.save_by_place(item.inner) if isinstance(item, ReaderSlot) else save_error(item)
                 for item in self._opened
             ]
-            return self._inputs.save(arrived, by_place=by_place)
+            if by_place:
+                return self._inputs.save(arrived, by_place=True)
+        return self._inputs.save(arrived, by_place=False)
 
     # The two queues
 
