@@ -162,30 +162,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     @protected
     def __next__(self) -> T_co:
-        if self._coordinator.forked:
-            self._coordinator.check_usable()
         element: T_co
         chunk: Chunk | None = None
+        ahead = _NOTHING if self._coordinator.forked else self._ahead
         try:
-            with self._lock:
-                ahead = self._ahead
-                for element in ahead:  # noqa: B007  # it is handed out below
-                    break
-                else:
-                    if self._left <= 0:
-                        self._look()
-                    if self._step > 1:
-                        ahead = self._read_ahead()
-                        element = next(ahead)
-                    else:
-                        chunk = self._pull_one()
-                        if chunk is None:
-                            self._end(1)
-                            raise StopIteration  # noqa: TRY301  # handled below like every other exception
-                        element = chunk.only()
-                        if chunk.structure is not self._structure:
-                            self._structure = chunk.structure
-                            self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
+            for element in ahead:  # noqa: B007  # it is handed out below
+                break
+            else:
+                element, ahead, chunk = self._next_pulled()
         except BaseException as error:
             self._leave_with(error, sys._getframe(1))  # noqa: SLF001  # the documented way to the caller
             raise
@@ -193,6 +177,28 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if HELD and may_deliver(sys._getframe(1)):  # noqa: SLF001
             element = self._interrupted_before(element, ahead, chunk, sys._getframe(1))  # noqa: SLF001
         return element
+
+    def _next_pulled(self) -> tuple[T_co, Iterator[Any], Chunk | None]:
+        """Pull elements; return the first, those after it, and its chunk if it was pulled alone."""
+        if self._coordinator.forked:
+            self._coordinator.check_usable()
+        with self._lock:
+            for element in self._ahead:  # another thread has pulled them
+                return element, self._ahead, None
+            if self._left <= 0:
+                self._look()
+            if self._step > 1:
+                ahead = self._read_ahead()
+                return next(ahead), ahead, None
+            chunk = self._pull_one()
+            if chunk is None:
+                self._end(1)
+                raise StopIteration
+            element = chunk.only()
+            if chunk.structure is not self._structure:
+                self._structure = chunk.structure
+                self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
+            return element, self._ahead, chunk
 
     def _pull_one(self) -> Chunk | None:
         self._left -= 1
@@ -511,13 +517,18 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             if self._coordinator.failed:
                 self._coordinator.check_usable()
-            place, ahead = self._place(), self._not_handed_out()
+            ahead = self._not_handed_out()
+            place = self._place(ahead)
             elements = self._before + self._skipped + self._profile.elements_until(self._left) - ahead
         return self._envelope.seal(place, elements, self._epochs)
 
-    def _place(self) -> State | None:
-        """Return the position after the last element handed out; None after the end."""
-        ahead, held = self._not_handed_out(), list[Outcome]()
+    def _place(self, ahead: int) -> State | None:
+        """Return the position after the last element handed out; None after the end.
+
+        Args:
+            ahead: how many elements were pulled, but not handed out.
+        """
+        held: list[Outcome] = []
         if ahead and self._unread is not None and self._step == 1:
             held = [self._unread]
         if held and self._reader is not None:
