@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensorSpec, SpecError, TensorSpec
 from dataset.io.arrow import numbered_rows
+from dataset.plan.node import is_exact
 from dataset.testing import check_operator
 from dataset.testing.elements import assert_elements_equal, outcomes
 
@@ -333,7 +334,7 @@ def test_a_file_is_not_read_into_memory_and_a_plan_contains_its_name(tmp_path):
     before = pa.total_allocated_bytes()
     dataset = Dataset.from_huggingface(mapped)
     iterator = iter(dataset.batch(32))
-    _ = next(iterator), dataset[19_000], dataset.element_spec, len(dataset), dataset.plan.is_exact
+    _ = next(iterator), dataset[19_000], dataset.element_spec, len(dataset), is_exact(dataset.plan)
     assert pa.total_allocated_bytes() - before < 1 << 20
     sent = pickle.dumps(dataset.plan)
     assert len(sent) < 20_000

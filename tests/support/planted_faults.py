@@ -216,7 +216,7 @@ ops/shard/shard.py: optimize/test_noop_elimination.py
 optimize/pushdown/slice_pushdown.py: optimize/pushdown/test_slice_pushdown.py
     rule slices: slice(node.index, None, node.num_shards) => slice(node.index, None)
 optimize/pushdown/skip_by_seeking.py: optimize/pushdown/test_skip_by_seeking.py
-    rule seeks past errors: and not node.by_seeking and node.source.is_exact => and not node.by_seeking
+    rule seeks past errors: and not node.by_seeking and is_exact(node.source) => and not node.by_seeking
 optimize/fusion/fuse.py: optimize/fusion/test_map_fusion.py
     rule joins other settings: node.parallel_settings() != below.parallel_settings() => False
 optimize/parallelism/map_parallelization.py: optimize/parallelism/test_map_parallelization.py

@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Self
 
 from dataset.errors import SpecError
 from dataset.plan.cardinality import is_known, total
-from dataset.plan.node import Node, holds_user_code, spec_is_static
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, holds_user_code, is_infallible, spec_is_static
 from dataset.plan.spec import common_spec
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
@@ -48,9 +50,10 @@ class Concatenate(Node, seekable=True, exact=True):
     def _element_spec(self) -> Any:
         return common_spec(self.op, [source.element_spec for source in self.sources])
 
-    @property
-    def is_exact(self) -> bool:
-        return super().is_exact and spec_is_static(self)  # else a mismatch is detected at iteration time
+    @lazy_property
+    def traits(self) -> Traits:
+        is_checked = all(map(spec_is_static, self.sources))  # else a mismatch is detected at iteration time
+        return replace(super().traits, exact=is_checked)
 
     @property
     def rows_per_element(self) -> int | None:
@@ -129,7 +132,7 @@ class ConcatenateOperator(Operator):
             left = source.cardinality() - given
             if not is_known(source.cardinality()) or count < left:
                 return None
-            if not (source.is_infallible or assumes_no_failures()):
+            if not (is_infallible(source) or assumes_no_failures()):
                 return None  # failed elements may have been counted that it does not have
             count -= left
             current, given = current + 1, 0

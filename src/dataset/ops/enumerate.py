@@ -10,9 +10,11 @@ import numpy as np
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Sharding, UnaryNode
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, tuple_of
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
@@ -22,7 +24,7 @@ _NEVER_READ = 2**62  # more elements than can ever be read
 
 
 @dataclass(frozen=True, eq=False)
-class Enumerate(UnaryNode, seekable=True, exact=True, elastic=True):
+class Enumerate(UnaryNode, seekable=True, elastic=True):
     """Node that yields (int64 index, element) pairs, counted from ``start``."""
 
     op: ClassVar[str] = "enumerate"
@@ -37,19 +39,11 @@ class Enumerate(UnaryNode, seekable=True, exact=True, elastic=True):
     def _element_spec(self) -> Any:
         return (TensorSpec((), np.int64), self.source.element_spec)
 
-    @property
-    def is_exact(self) -> bool:
-        return super().is_exact and self._has_numbers
-
-    @property
-    def is_infallible(self) -> bool:
-        return self.source.is_infallible and self._has_numbers
-
-    @property
-    def _has_numbers(self) -> bool:
-        """Whether the indices of all elements fit in int64."""
+    @lazy_property
+    def traits(self) -> Traits:
         available = self.source.cardinality()
-        return self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
+        has_numbers = self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
+        return replace(super().traits, exact=has_numbers, infallible=has_numbers)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         if not shard.gives_all:

@@ -31,11 +31,7 @@ class Gather(UnaryNode, elastic=True):
     @lazy_property
     def traits(self) -> Traits:
         rows = self.rows.traits
-        return replace(super().traits, pure=rows.pure, static_spec=rows.static_spec)
-
-    @property
-    def is_infallible(self) -> bool:
-        return self.rows.is_exact and self.source.is_infallible
+        return replace(super().traits, pure=rows.pure, static_spec=rows.static_spec, infallible=rows.exact)
 
     @property
     def inputs(self) -> tuple[Node, ...]:

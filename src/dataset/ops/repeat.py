@@ -12,7 +12,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import openings
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode
+from dataset.plan.node import Node, Sharding, UnaryNode, is_infallible
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
@@ -166,7 +166,7 @@ class RepeatOperator(Operator):
     def _length_of(self, number: int, default: int) -> int:
         """Return how many elements a pass has, if it is known; failed elements count."""
         length = self.node.cardinality()
-        is_certain = length > 0 and (self.node.is_infallible or assumes_no_failures())
+        is_certain = length > 0 and (is_infallible(self.node) or assumes_no_failures())
         return length if is_certain else self._lengths.get(number, default)
 
     @lazy_property
@@ -185,7 +185,7 @@ class RepeatOperator(Operator):
 
     def _gives_elements(self, number: int, state: State) -> bool:
         """Return whether a pass is known to have elements that do not fail; without them an endless repetition ends."""
-        if self.times > 0 or self.node.is_infallible or number < self.finished or assumes_no_failures():
+        if self.times > 0 or is_infallible(self.node) or number < self.finished or assumes_no_failures():
             return True
         is_of_state = number == state["finished"] and not state["pass_is_empty"]
         return is_of_state or (number == self.finished and not self.pass_is_empty)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dataset.errors import SpecError
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.context import ExecutionContext
@@ -68,9 +70,9 @@ class Select(UnaryNode, aligned=True, seekable=True, exact=True, separable=True,
         selection = self.selection(structure)
         return selection.structure.unflatten([specs[index] for index in selection.components])
 
-    @property
-    def is_exact(self) -> bool:
-        return super().is_exact and spec_is_static(self)  # else a missing key is detected at iteration time
+    @lazy_property
+    def traits(self) -> Traits:
+        return replace(super().traits, exact=spec_is_static(self.source))  # else a key may be missing
 
     @property
     def rows_per_element(self) -> int | None:

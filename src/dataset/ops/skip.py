@@ -8,7 +8,7 @@ from typing import ClassVar
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, is_infallible
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures, seek
@@ -53,8 +53,8 @@ class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=
         source = context(self.source)
         if self.by_seeking:
             return SeekingSkipOperator(source, self)
-        is_infallible = self.source.is_infallible or isinstance(source, RowsOperator)  # row numbers never fail
-        return on_numbers(source, lambda numbers: SkipOperator(numbers, self, is_infallible=is_infallible))
+        never_fails = is_infallible(self.source) or isinstance(source, RowsOperator)  # row numbers never fail
+        return on_numbers(source, lambda numbers: SkipOperator(numbers, self, is_infallible=never_fails))
 
 
 class SkipOperator(UnaryOperator):

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, is_exact, is_infallible
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
@@ -35,7 +35,7 @@ class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=Tru
 
         The number must be exact: a take stops after the last element, while a source with user code continues.
         """
-        if self.count < 0 or (self.source.is_exact and 0 <= self.source.cardinality() <= self.count):
+        if self.count < 0 or (is_exact(self.source) and 0 <= self.source.cardinality() <= self.count):
             return self.source
         if isinstance(self.source, Take):
             return replace(self, source=self.source.source, count=min(self.source.count, self.count))
@@ -70,7 +70,7 @@ class TakeOperator(UnaryOperator):
 
     def advance(self, state: State, count: int) -> State | None:
         remaining = int(state["remaining"]) - count
-        if remaining < 0 or not (self.node.source.is_infallible or assumes_no_failures()):
+        if remaining < 0 or not (is_infallible(self.node.source) or assumes_no_failures()):
             return None
         below = self.source.advance(state["source"], count)
         return None if below is None else {**state, "source": below, "remaining": remaining}

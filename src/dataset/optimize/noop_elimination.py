@@ -20,7 +20,7 @@ from typing import Any
 
 from dataset.ops.map import Map
 from dataset.optimize.rule import Miss
-from dataset.plan.node import Node, sources, spec_is_static
+from dataset.plan.node import Node, is_exact, sources, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import is_tuple
 from dataset.runtime.functions.bytecode import NotProvedError, interpret
@@ -60,7 +60,7 @@ def _positions(operation: str, *operands: Any) -> Any:
 def _counts(node: Node) -> bool:
     """Return whether the elements are generated scalars, so that copying them makes no difference."""
     return (
-        node.is_exact
+        is_exact(node)
         and node.cardinality() != 0
         and all(source.traits.generated for source in sources(node))
         and all(spec.shape == () for spec in flatten_spec(node.element_spec)[1])

@@ -110,21 +110,8 @@ class Node:
 
     @property
     def traits(self) -> Traits:
-        """What may be assumed about the node, without regard to its inputs; by default what its class declares."""
+        """What may be assumed about the node; by default what its class declares."""
         return self._declared
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether exactly ``cardinality()`` elements are produced, none of them can fail, and no user code runs.
-
-        Then discarding an element and skipping it with ``seek`` are indistinguishable to the user.
-        """
-        return self.traits.exact and all(source.is_exact for source in self.inputs)
-
-    @property
-    def is_infallible(self) -> bool:
-        """Whether no element can fail or needs user code, whatever the order of the elements."""
-        return self.is_exact or (self.traits.only_reorders and all(source.is_infallible for source in self.inputs))
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Node | None:  # noqa: ARG002  # used by overrides
         """Return a plan of one shard of this op's elements; None if the op needs its whole input for any of them.
@@ -274,6 +261,20 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
 def has_random_access(node: Node) -> bool:
     """Return whether the plan can produce any element without those before it."""
     return all(part.traits.seekable for part in walk(node))
+
+
+def is_exact(node: Node) -> bool:
+    """Return whether the plan yields exactly ``cardinality()`` elements, none can fail, and no user code runs.
+
+    Then discarding an element and skipping it with ``seek`` are indistinguishable to the user.
+    """
+    return all(part.traits.exact for part in walk(node))
+
+
+def is_infallible(node: Node) -> bool:
+    """Return whether no element can fail or needs user code, whatever the order of the elements."""
+    traits = node.traits
+    return is_exact(node) or ((traits.infallible or traits.only_reorders) and all(map(is_infallible, node.inputs)))
 
 
 def holds_user_code(node: Node) -> bool:

@@ -9,7 +9,7 @@ __all__ = ["Traits"]
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Declared properties of a node, without regard to its inputs. A subclass of Node sets them as class keywords.
+    """Declared properties of a node. A subclass of Node sets them as class keywords, or overrides ``Node.traits``.
 
     Attributes:
         pure: running it calls no user function and iterates no user object, so read-ahead is unobservable.
@@ -18,6 +18,7 @@ class Traits:
         indexable: its method ``element`` returns any element directly, without opening an operator.
         aligned: element ``i`` is made from element ``i`` of each input, and each input element or failure yields one.
         exact: if its inputs are exact, it has exactly ``cardinality()`` elements, and none of them can fail.
+        infallible: none of its elements can fail if none of its inputs' can, whatever their order and number.
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
         passes: how often it iterates its input, -1 for infinitely. If not 1, its elements are those of its input.
@@ -43,6 +44,7 @@ class Traits:
     indexable: bool = False
     aligned: bool = False
     exact: bool = False
+    infallible: bool = False
     only_reorders: bool = False
     passes: int = 1
     positional: bool = False

@@ -7,7 +7,7 @@ requested, so its table may be a memory-mapped file that is larger than memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from dataset.ops.sources.range import RangeOperator
 from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure
+from dataset.plan.traits import Traits
 from dataset.plan.values import RaggedTensor
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only
 from dataset.runtime.chunks.slicing import rows_of
@@ -72,10 +73,11 @@ class TableRows(RowSource):
         return range(self.holder.table.num_rows if self.order is None else len(self.order))
 
     @lazy_property
-    def is_exact(self) -> bool:
-        """Whether no row contains a null that is an error. Most null counts are stored in the table."""
+    def traits(self) -> Traits:
+        """Exact if no row contains a null that is an error. Most null counts are stored in the table."""
         table = self.holder.table
-        return all(NumberedRows(leaf, table).is_exact for leaf in self.layout.leaves)
+        is_exact = all(NumberedRows(leaf, table).is_exact for leaf in self.layout.leaves)
+        return replace(super().traits, exact=is_exact)
 
     @lazy_property
     def rows_at_once(self) -> int:

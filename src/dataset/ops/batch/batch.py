@@ -14,7 +14,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode, spec_is_static
+from dataset.plan.node import Node, Sharding, UnaryNode, is_exact, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -28,7 +28,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(UnaryNode, seekable=True, exact=True, views=True, batches=True, elastic=True):
+class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
     """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
@@ -60,20 +60,20 @@ class Batch(UnaryNode, seekable=True, exact=True, views=True, batches=True, elas
 
     @lazy_property
     def traits(self) -> Traits:
-        """Separable only if the total number of batches is unknown."""
-        return replace(super().traits, separable=not is_known(self.source.cardinality()))
+        """Separable only if the total number of batches is unknown; exact only if stacking cannot fail."""
+        separable = not is_known(self.source.cardinality())
+        return replace(super().traits, separable=separable, exact=self._is_exact())
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
         elements = shard.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
         return self.with_inputs([below(self.source, elements)])
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether all elements are known to have the same shape, so that stacking cannot fail."""
+    def _is_exact(self) -> bool:
+        """Return whether all elements are known to have the same shape, and the order of batches is determined."""
         return (
             type(self) is Batch  # subclasses may fail for other reasons
-            and self.deterministic is not False  # else the order of batches is not determined
-            and super().is_exact
+            and self.deterministic is not False
+            and is_exact(self.source)
             and spec_is_static(self.source)
             and all(map(_is_of_one_shape, flatten_spec(self.source.element_spec)[1]))
         )
@@ -245,7 +245,7 @@ class BatchOperator(Divisible):
 
     def advance(self, state: State, count: int) -> State | None:
         source = self.node.source
-        if not (assumes_no_failures() or (source.is_exact and spec_is_static(source))):
+        if not (assumes_no_failures() or (is_exact(source) and spec_is_static(source))):
             return None  # a failed element ends a batch early
         return self.after_inputs(state, count * self.node.batch_size)
 

@@ -16,7 +16,7 @@ from dataset.ops.sources.row_source import RowSource
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, is_infallible
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array
 from dataset.runtime.context import ExecutionContext
@@ -75,4 +75,6 @@ class ShardByProcess(UnaryNode, elastic=True):
 
 def _is_counted(node: Node) -> bool:
     """Return whether the node yields exactly as many elements, or exceptions in their place, as it declares."""
-    return node.is_infallible or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
+    return (
+        is_infallible(node) or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
+    )

@@ -18,7 +18,7 @@ from dataset.errors import StateError
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import UnaryNode, is_infallible
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
@@ -34,9 +34,9 @@ def open_shard(context: ExecutionContext, node: UnaryNode, shard: BlockCyclicSha
     """Open the operator of a node that outputs a shard of its input; on row numbers, if reading rows may fail."""
     source = context(node.source)
     if shard.remainder == "pad":  # an absent element has no row number
-        return ShardOperator(source, node, shard, is_infallible=node.source.is_infallible)
-    is_infallible = node.source.is_infallible or isinstance(source, RowsOperator)  # row numbers never fail
-    return on_numbers(source, lambda numbers: ShardOperator(numbers, node, shard, is_infallible=is_infallible))
+        return ShardOperator(source, node, shard, is_infallible=is_infallible(node.source))
+    never_fails = is_infallible(node.source) or isinstance(source, RowsOperator)  # row numbers never fail
+    return on_numbers(source, lambda numbers: ShardOperator(numbers, node, shard, is_infallible=never_fails))
 
 
 class ShardOperator(UnaryOperator):

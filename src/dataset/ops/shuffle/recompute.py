@@ -8,7 +8,7 @@ import numpy as np
 
 from dataset.errors import StateError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
-from dataset.plan.node import Node, has_random_access
+from dataset.plan.node import Node, has_random_access, is_exact
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, seek
@@ -20,7 +20,7 @@ def can_be_made_again(node: Node) -> bool:
     """Return whether each position always yields the same element, independent of other elements."""
     if not has_random_access(node) or node.cardinality() == UNKNOWN_CARDINALITY:
         return False
-    return node.is_exact or node.at(np.zeros(1, np.int64)) is not None
+    return is_exact(node) or node.at(np.zeros(1, np.int64)) is not None
 
 
 def made_again(context: ExecutionContext, node: Node, positions: Array) -> Chunk:

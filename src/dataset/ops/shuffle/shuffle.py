@@ -25,7 +25,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code
+from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code, is_exact
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
@@ -86,7 +86,7 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
     def shuffles_shuffled(self) -> bool:
         """Whether the input is exact except for its order, which its state determines."""
         below = _without_shuffles(self.source)
-        return below is not self.source and below.is_exact and has_random_access(below)
+        return below is not self.source and is_exact(below) and has_random_access(below)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Let each process shuffle its own share, if elements must be read sequentially.
@@ -94,7 +94,7 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
         With random access, all processes use one global order, and each computes only its own elements. The same
         applies if an element may be absent: its exception would overtake the elements in the buffer.
         """
-        is_cheap = has_random_access(self.source) and (self.source.is_exact or isinstance(self.source, RowSource))
+        is_cheap = has_random_access(self.source) and (is_exact(self.source) or isinstance(self.source, RowSource))
         if is_cheap or shard.in_order or shard.remainder == "pad":
             return None
         return self.with_inputs([below(self.source, shard)])
@@ -138,10 +138,8 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
         by_position = gather is not None or is_repeatable
         if not (by_position or elements.may_refer):
             context.mark_not_replayable()  # its state is large
-        is_exact = of_numbers or self.source.is_exact or self.shuffles_shuffled
-        return ShuffleOperator(
-            context, source, self, draws, elements, gather, by_position=by_position, is_exact=is_exact
-        )
+        exact = of_numbers or is_exact(self.source) or self.shuffles_shuffled
+        return ShuffleOperator(context, source, self, draws, elements, gather, by_position=by_position, is_exact=exact)
 
 
 def _without_shuffles(node: Node) -> Node:

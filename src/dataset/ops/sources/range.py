@@ -10,9 +10,11 @@ import numpy as np
 
 from dataset.ops.sources.select_positions import SelectPositions
 from dataset.plan.checks import require_int
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import IndexedOperator, Operator, State
@@ -55,10 +57,10 @@ class Range(Node, seekable=True, exact=True, generated=True):
     def cardinality(self) -> int:
         return len(self.numbers)
 
-    @property
-    def is_exact(self) -> bool:
+    @lazy_property
+    def traits(self) -> Traits:
         # Large numbers may overflow in float16, for which NumPy may warn or raise.
-        return bool(self.output_type != np.float16)
+        return dataclasses.replace(super().traits, exact=bool(self.output_type != np.float16))
 
     def subrange(self, places: slice) -> Range:
         """Return a range of the numbers at these positions."""

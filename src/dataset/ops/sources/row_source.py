@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dataset.ops.sources.select_positions import SelectPositions
-from dataset.plan.node import Node
+from dataset.plan.node import Node, is_exact
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
@@ -128,7 +128,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         super().__init__(numbers)
         self.op = op or rows.op
         self.rows = rows.open_rows(skipped)
-        self.rows_may_fail = not rows.is_exact
+        self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
         self._log = ReplayLog(numbers)

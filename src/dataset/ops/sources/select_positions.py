@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, is_infallible
 from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
@@ -103,7 +103,7 @@ class Gatherer:
         found = source_of(node, np.zeros(1, np.int64))
         if found is None or of_numbers:
             return None if found is None else cls(node, None)
-        if not found[0].is_infallible:
+        if not is_infallible(found[0]):
             return None
         source = context.unprofiled()(found[0])
         if isinstance(source, IndexedOperator):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataset.ops.cache.repeat_in_memory import PASS_MAX, RepeatInMemory
 from dataset.ops.repeat import Repeat
-from dataset.plan.node import Node
+from dataset.plan.node import Node, is_exact
 
 
 def push_down_repeat(node: Node) -> Node | None:
@@ -22,6 +22,6 @@ def push_down_repeat(node: Node) -> Node | None:
     source, traits = node.source, node.source.traits
     if not (traits.generated or traits.views or source.cardinality() == 1):
         return None
-    if not source.is_exact or not 0 < source.cardinality() <= PASS_MAX:
+    if not is_exact(source) or not 0 < source.cardinality() <= PASS_MAX:
         return None
     return RepeatInMemory(source, node.count, name=node.name, origin=node.origin)

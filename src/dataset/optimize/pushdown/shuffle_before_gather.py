@@ -24,7 +24,7 @@ from dataset.ops.sources.row_source import RowSource
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.ops.take import Take
 from dataset.ops.zip import Zip
-from dataset.plan.node import Node, walk
+from dataset.plan.node import Node, is_exact, walk
 
 
 def shuffle_before_gather(node: Node) -> Node | None:
@@ -56,7 +56,7 @@ def _moved(node: Node, gather: Gather) -> Gather | None:
 
     None for a take of rows that may fail: it would count them, while it must count only those that do not.
     """
-    if isinstance(node, Take) and not gather.rows.is_exact:
+    if isinstance(node, Take) and not is_exact(gather.rows):
         return None
     return dataclasses.replace(gather, source=node.with_inputs(gather.inputs))
 

@@ -22,7 +22,7 @@ from dataset.ops.sources.range import Range
 from dataset.ops.sources.row_source import RowSource
 from dataset.ops.take import Take
 from dataset.optimize.rule import Miss
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, is_exact
 
 
 def push_down_slice(node: Node) -> Node | Miss | None:
@@ -36,7 +36,7 @@ def push_down_slice(node: Node) -> Node | Miss | None:
             places = slice(node.index, None, node.num_shards)
         case _:
             return None
-    if isinstance(node.source, Range | RowSource) and (node.source.is_exact or _leaves_unread(node)):
+    if isinstance(node.source, Range | RowSource) and (is_exact(node.source) or _leaves_unread(node)):
         return node.source.subrange(places)
     return _behind_map(node) if isinstance(node, Skip | Shard) else None
 
@@ -52,6 +52,6 @@ def _behind_map(node: Skip | Shard) -> Miss | None:
     lowest = None
     while isinstance(below, Map):
         lowest, below = below, below.source
-    if lowest is None or not below.is_exact:
+    if lowest is None or not is_exact(below):
         return None
     return Miss(f"{lowest.label()} is also called for the elements that are left out; write {node.op}() before it")

@@ -48,11 +48,7 @@ class Elements(Node, seekable=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, static_spec=self.static)
-
-    @property
-    def is_exact(self) -> bool:
-        return not self.failures
+        return replace(super().traits, static_spec=self.static, exact=not self.failures)
 
     def parameters(self) -> dict[str, Any]:
         return {"elements": self.chunk.length, "failures": len(self.failures)}
