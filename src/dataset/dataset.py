@@ -2305,7 +2305,7 @@ def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure,
 
     None if they must be looked up one by one. That is also the case if one fails, to find out which.
     """
-    plan = dataset.plan.at(np.array(places, np.int64))
+    plan = deferred.elements_at(dataset.plan, np.array(places, np.int64))
     if plan is None:
         return None
     try:

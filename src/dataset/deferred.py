@@ -77,6 +77,7 @@ with lazy_imports():
     from dataset.ops.sources.indexed_source import IndexedSource
     from dataset.ops.sources.random import Random
     from dataset.ops.sources.range import Range
+    from dataset.ops.sources.select_positions import elements_at
     from dataset.ops.sources.signature import signature_of
     from dataset.ops.sources.tensor_slices import TensorSlices
     from dataset.ops.sources.tensors import Tensors

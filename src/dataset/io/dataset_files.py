@@ -94,10 +94,6 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
         """
         return sys.maxsize if self.compression_type else READ_ON_BYTES
 
-    @property
-    def rows_per_element(self) -> int | None:
-        return None
-
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 

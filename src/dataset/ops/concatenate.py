@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from dataset.errors import SpecError
 from dataset.plan.cardinality import is_known, total
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, holds_user_code, is_infallible, spec_is_static
+from dataset.plan.node import Node, holds_user_code, is_infallible, rows_per_element, spec_is_static
 from dataset.plan.spec import common_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
@@ -53,12 +53,8 @@ class Concatenate(Node, seekable=True, exact=True):
     @lazy_property
     def traits(self) -> Traits:
         is_checked = all(map(spec_is_static, self.sources))  # else a mismatch is detected at iteration time
-        return replace(super().traits, exact=is_checked)
-
-    @property
-    def rows_per_element(self) -> int | None:
-        rows = {source.rows_per_element for source in self.sources}
-        return rows.pop() if len(rows) == 1 else None
+        rows = {rows_per_element(source) for source in self.sources}
+        return replace(super().traits, exact=is_checked, rows=rows.pop() if len(rows) == 1 else None)
 
     def cardinality(self) -> int:
         return total([source.cardinality() for source in self.sources])

@@ -46,9 +46,8 @@ class Gather(UnaryNode, elastic=True):
     def _element_spec(self) -> Any:
         return self.rows.element_spec
 
-    def at(self, positions: Array) -> Node | None:
-        below = None if self.rows.may_skip_rows else self.source.at(positions)
-        return None if below is None else self.with_inputs([below])
+    def input_positions(self, positions: Array) -> Array | None:
+        return None if self.rows.may_skip_rows else positions
 
     def lower(self, context: ExecutionContext) -> Operator:
         return RowsOperator(context(self.source), self.rows, context.skipped, Gather.op)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.node import Node, UnaryNode, rows_per_element, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
 from dataset.plan.traits import Traits
@@ -72,11 +72,8 @@ class Select(UnaryNode, aligned=True, seekable=True, exact=True, separable=True,
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, exact=spec_is_static(self.source))  # else a key may be missing
-
-    @property
-    def rows_per_element(self) -> int | None:
-        return self.source.rows_per_element
+        has_keys = spec_is_static(self.source)  # else a missing key is detected at iteration time
+        return replace(super().traits, exact=has_keys, rows=rows_per_element(self.source))
 
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))

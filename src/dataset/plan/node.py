@@ -83,29 +83,15 @@ class Node:
         raise NotImplementedError
 
     def input_positions(self, positions: Any) -> Any:
-        """Return the position of the input element from which this op makes each of the elements at ``positions``.
+        """Return the positions of the input elements from which the op makes the elements at ``positions``.
 
-        Positions are arrays, in any order. The result is None if an element is not made from exactly one input element,
-        if the position is unknown, or if the element depends on which other elements are produced.
+        Positions are arrays, in any order. The op over the input elements at the result yields these elements. The
+        result is None if there is no such array, or if it is unknown.
         """
         return positions if self.traits.aligned else None
 
-    def at(self, positions: Any) -> Node | None:
-        """Return a plan of the elements at these existing positions, in this order; None if not supported."""
-        below = self.input_positions(positions)
-        inputs = [None if below is None else source.at(below) for source in self.inputs]
-        found = [source for source in inputs if source is not None]
-        if not found or len(found) < len(inputs):
-            return None
-        return found[0] if self.traits.only_reorders and len(found) == 1 else self.with_inputs(found)
-
     def simplified(self) -> Node | None:
         """Return an equal plan with fewer operations, such as the input if it is returned unchanged; otherwise None."""
-        return None
-
-    @property
-    def rows_per_element(self) -> int | None:
-        """The number of rows of each component of an element, if it is known independently of the spec."""
         return None
 
     @property
@@ -185,12 +171,6 @@ class UnaryNode(Node):
     def _element_spec(self) -> Any:
         return self.source.element_spec
 
-    @property
-    def rows_per_element(self) -> int | None:
-        """The input's value, if the elements pass through unchanged, which is assumed if the spec does."""
-        passed_on = type(self)._element_spec is UnaryNode._element_spec  # noqa: SLF001  # whether it is overridden
-        return self.source.rows_per_element if passed_on else None
-
     def cardinality(self) -> int:
         """Return the cardinality of the input."""
         return self.source.cardinality()
@@ -261,6 +241,15 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
 def has_random_access(node: Node) -> bool:
     """Return whether the plan can produce any element without those before it."""
     return all(part.traits.seekable for part in walk(node))
+
+
+def rows_per_element(node: Node) -> int | None:
+    """Return the number of rows of each component of an element, if it is known independently of the spec."""
+    while node.traits.rows is None and isinstance(node, UnaryNode):
+        if type(node)._element_spec is not UnaryNode._element_spec:  # noqa: SLF001  # elements pass if the spec does
+            break
+        node = node.source
+    return node.traits.rows
 
 
 def is_exact(node: Node) -> bool:

@@ -14,6 +14,7 @@ class Traits:
     Attributes:
         pure: running it calls no user function and iterates no user object, so read-ahead is unobservable.
         static_spec: its spec follows from those of its inputs; False if it is only known by running user code.
+        gatherable: its operator is an IndexedOperator, and a position determines an element of this source.
         seekable: its operator can continue at any position by arithmetic, if those of its inputs can.
         indexable: its method ``element`` returns any element directly, without opening an operator.
         aligned: element ``i`` is made from element ``i`` of each input, and each input element or failure yields one.
@@ -26,6 +27,7 @@ class Traits:
         generated: a source of numbers that it computes, not of data that it holds or reads.
         views: its elements, or the rows of its batches, are views of arrays that it holds or of elements of its input,
             so they cost almost nothing.
+        rows: how many rows each component of an element has, if it is known independently of the spec.
         batches: its elements are batches of the elements, or of the rows, of its input.
         reads_files: it reads or writes files named by a parameter or by an element of its input, or may make such a
             node.
@@ -40,6 +42,7 @@ class Traits:
 
     pure: bool = True
     static_spec: bool = True
+    gatherable: bool = False
     seekable: bool = False
     indexable: bool = False
     aligned: bool = False
@@ -50,6 +53,7 @@ class Traits:
     positional: bool = False
     generated: bool = False
     views: bool = False
+    rows: int | None = None
     batches: bool = False
     reads_files: bool = False
     separable: bool = False

@@ -14,7 +14,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode, is_exact, spec_is_static
+from dataset.plan.node import Sharding, UnaryNode, is_exact, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -50,10 +50,6 @@ class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
         size = self.batch_size if self.drop_remainder else None
         return map_spec(lambda spec: spec.batched(size), self.source.element_spec)
 
-    @property
-    def rows_per_element(self) -> int | None:
-        return self.batch_size if self.drop_remainder else None
-
     def cardinality(self) -> int:
         size = self.batch_size
         return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())
@@ -62,7 +58,8 @@ class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
     def traits(self) -> Traits:
         """Separable only if the total number of batches is unknown; exact only if stacking cannot fail."""
         separable = not is_known(self.source.cardinality())
-        return replace(super().traits, separable=separable, exact=self._is_exact())
+        rows = self.batch_size if self.drop_remainder else None
+        return replace(super().traits, separable=separable, exact=self._is_exact(), rows=rows)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
         elements = shard.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
@@ -78,15 +75,14 @@ class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
             and all(map(_is_of_one_shape, flatten_spec(self.source.element_spec)[1]))
         )
 
-    def at(self, positions: Array) -> Node | None:
+    def input_positions(self, positions: Array) -> Array | None:
         size, available = self.batch_size, self.source.cardinality()
         elements = (positions[:, np.newaxis] * size + np.arange(size)).ravel()
         if available >= 0:
             if len(positions) > 1 and (positions[:-1].max() + 1) * size > available:
                 return None  # only the last batch of a plan may have fewer elements
             elements = elements[elements < available]
-        below = self.source.at(elements)
-        return None if below is None else self.with_inputs([below])
+        return elements
 
     def label(self) -> str:
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"

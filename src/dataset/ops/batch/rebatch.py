@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +12,11 @@ from dataset.errors import SpecError
 from dataset.ops.batch.rows_per_element import known_rows, require_rows, require_static_rows
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_int
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec, map_spec
 from dataset.plan.structure import Structure
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, join_rows
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.chunks.slicing import number_of_rows, row_major, slice_rows
@@ -57,9 +59,9 @@ class Rebatch(UnaryNode, batches=True):
         size = self._size()
         return map_spec(lambda spec: spec.unbatched().batched(size), self.source.element_spec)
 
-    @property
-    def rows_per_element(self) -> int | None:
-        return self._size()
+    @lazy_property
+    def traits(self) -> Traits:
+        return replace(super().traits, rows=self._size())
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY

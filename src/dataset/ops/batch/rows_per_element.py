@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.node import Node, UnaryNode, rows_per_element, spec_is_static
 from dataset.plan.spec import DatasetSpec, flatten_spec
 
 
@@ -26,8 +26,9 @@ def require_rows(op: str, element_spec: Any) -> None:
 
 def known_rows(node: Node) -> int | None:
     """Return how many rows every element of ``node`` has, or None if it is unknown without running anything."""
-    if node.rows_per_element is not None or not spec_is_static(node):
-        return node.rows_per_element
+    rows = rows_per_element(node)
+    if rows is not None or not spec_is_static(node):
+        return rows
     sizes = [spec.shape[0] for spec in flatten_spec(node.element_spec)[1] if spec.shape]
     return next((size for size in sizes if size is not None), None)
 

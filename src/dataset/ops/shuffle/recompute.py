@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dataset.errors import StateError
+from dataset.ops.sources.select_positions import elements_at
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, has_random_access, is_exact
 from dataset.runtime.chunks.chunk import Array, Chunk
@@ -20,7 +21,7 @@ def can_be_made_again(node: Node) -> bool:
     """Return whether each position always yields the same element, independent of other elements."""
     if not has_random_access(node) or node.cardinality() == UNKNOWN_CARDINALITY:
         return False
-    return is_exact(node) or node.at(np.zeros(1, np.int64)) is not None
+    return is_exact(node) or elements_at(node, np.zeros(1, np.int64)) is not None
 
 
 def made_again(context: ExecutionContext, node: Node, positions: Array) -> Chunk:
@@ -78,7 +79,7 @@ def go_behind(operator: Operator, origin: State, count: int) -> None:
 
 
 def _ascending(context: ExecutionContext, node: Node, positions: Array) -> Iterator[Chunk]:
-    plan = node.at(positions)
+    plan = elements_at(node, positions)
     if plan is not None:
         yield from _pulled(context(plan), len(positions))
         return

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.ops.sources.select_positions import SelectPositions
 from dataset.plan.checks import require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
@@ -23,7 +22,7 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Range(Node, seekable=True, exact=True, generated=True):
+class Range(Node, gatherable=True, seekable=True, exact=True, generated=True):
     """Source node with the numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
 
     op: ClassVar[str] = "range"
@@ -71,9 +70,6 @@ class Range(Node, seekable=True, exact=True, generated=True):
         bounds = [self.start, self.stop] if self.start or self.step != 1 else [self.stop]
         steps = [] if self.step == 1 else [self.step]
         return f"range({', '.join(map(str, bounds + steps))})"
-
-    def at(self, positions: Array) -> Node | None:
-        return SelectPositions(self, positions)
 
     def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return RangeOperator(self.numbers, self.output_type)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from dataset.ops.sources.select_positions import SelectPositions
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, is_exact
 from dataset.plan.structure import Structure
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -98,8 +99,9 @@ class RowSource(Node, seekable=True, indexable=True):
         """Whether failed rows may be dropped, so that a position does not determine the element."""
         return False
 
-    def at(self, positions: Array) -> Node | None:
-        return None if self.may_skip_rows else SelectPositions(self, positions)
+    @lazy_property
+    def traits(self) -> Traits:
+        return replace(super().traits, gatherable=not self.may_skip_rows)
 
     def cardinality(self) -> int:
         return len(self.places)

@@ -1,8 +1,4 @@
-"""Node and operator of picked: the elements of a source at given positions. Only ``Node.at`` creates it.
-
-If each op of a plan makes one element from one element, replacing the source by this node yields the plan's results at
-these positions.
-"""
+"""Node and operator of picked: the elements of a source at given positions. Only ``elements_at`` creates it."""
 
 from __future__ import annotations
 
@@ -41,6 +37,22 @@ class SelectPositions(UnaryNode):
         source = context(self.source)
         assert isinstance(source, IndexedOperator)
         return SelectPositionsOperator(source, self.positions)
+
+
+def elements_at(node: Node, positions: Array) -> Node | None:
+    """Return a plan of the elements at these existing positions, in this order; None if not supported.
+
+    If each op of a plan makes one element from one element, replacing its sources by SelectPositions yields the plan's
+    results at these positions.
+    """
+    if node.traits.gatherable:
+        return SelectPositions(node, positions)
+    below = node.input_positions(positions)
+    inputs = [None if below is None else elements_at(source, below) for source in node.inputs]
+    found = [source for source in inputs if source is not None]
+    if not found or len(found) < len(inputs):
+        return None
+    return found[0] if node.traits.only_reorders and len(found) == 1 else node.with_inputs(found)
 
 
 def source_of(node: Node, positions: Array) -> tuple[Node, Array] | None:
