@@ -2288,7 +2288,7 @@ class Dataset(Generic[T_co]):
 
     def __repr__(self) -> str:
         name = self.options().dataset_name
-        return f"<{type(self).__name__}{f' {name!r}' if name else ''}: {self._plan.location()}>"
+        return f"<{type(self).__name__}{f' {name!r}' if name else ''}: {self._plan}>"
 
 
 def shared_among(dataset: Dataset[Any], processes: int) -> Dataset[Any]:

@@ -132,7 +132,7 @@ def test_the_origin_is_the_line_of_the_call_also_through_methods_of_dataset_itse
     (tmp_path / "x").write_text("")
     mapped, line = Dataset.range(3).map(double, name="twice"), here()
     assert {node.origin.line for node in walk(mapped.plan)} == {line}
-    assert mapped.plan.location() == f"map(double) named 'twice' from test_node.py:{line}"
+    assert str(mapped.plan) == f"map(double) named 'twice' from test_node.py:{line}"
     assert repr(mapped) == f"<Dataset: map(double) named 'twice' from test_node.py:{line}>"
     listed, line = Dataset.list_files(str(tmp_path / "*"), shuffle=True, seed=1), here()
     assert {node.origin.line for node in walk(listed.plan)} == {line}

@@ -189,7 +189,7 @@ class FilesOperator(BufferedOperator):
         """Return the path of the next file, whose name is at position ``place`` of the input."""
         self._place, self._name = place, None
         if not isinstance(name, bytes):
-            raise SpecError(f"{self.node.location()}: a file name must be text, got {name!r} of {type(name).__name__}")
+            raise SpecError(f"{self.node}: a file name must be text, got {name!r} of {type(name).__name__}")
         path = path_string(name)
         if self._own is not None:
             path = self._own_name(self._own, redacted(path))
@@ -210,7 +210,7 @@ class FilesOperator(BufferedOperator):
         """Note where an exception of the file comes from, and close the file if it is given up."""
         if self._name is not None:
             redacted_error(error, self._name)
-        error.add_note(f"in {self.node.location()}")
+        error.add_note(f"in {self.node}")
         if self._gives_up(error):
             self._close_file()
 
@@ -296,7 +296,7 @@ class FilesOperator(BufferedOperator):
             first = self._first_name()
             if first is not None and state["first"] is not None and first != name_of(state["first"], self._context):
                 raise StateError(
-                    f"{self.node.location()}: the first file of the state is {state['first']!r:.500}, but the "
+                    f"{self.node}: the first file of the state is {state['first']!r:.500}, but the "
                     f"first file of this dataset is {first!r}; {REMEDY}"
                 )
             return
@@ -324,14 +324,14 @@ class FilesOperator(BufferedOperator):
         return OwnElements(self._context, self.node.source, name_in)
 
     def _differs(self, saved: str) -> str:
-        return f"{self.node.location()}: the state was saved while reading {saved!r}"
+        return f"{self.node}: the state was saved while reading {saved!r}"
 
     def _own_name(self, own: OwnElements, name: str) -> str:
         """Return the input's own form of a name that may come from a saved state."""
         found = own.get(name) or own.get(name_of(name, self._context))
         if found is None:
             raise StateError(
-                f"{self.node.location()}: the state contains the file name {name!r}, which the input does not contain; "
+                f"{self.node}: the state contains the file name {name!r}, which the input does not contain; "
                 f"{REMEDY}"
             )
         return path_string(found.rows()[0])

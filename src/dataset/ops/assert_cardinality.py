@@ -76,7 +76,7 @@ class AssertCardinalityOperator(UnaryOperator):
             return
         found = f"the input has {'more' if chunk is not None else f'only {self.given:,}'}"
         raise CardinalityError(
-            f"{self.node.location()}: expected {_words(self.node.expected)}, but {found}; correct the number or check "
+            f"{self.node}: expected {_words(self.node.expected)}, but {found}; correct the number or check "
             "why the input has a different number of elements"
         )
 

@@ -107,7 +107,7 @@ class ConcatenateOperator(Operator):
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:
             raise SpecError(
-                f"{self.node.location()}: all datasets must have the same structure, got {self._last.structure!r} and "
+                f"{self.node}: all datasets must have the same structure, got {self._last.structure!r} and "
                 f"{chunk.structure!r}"
             )
         self._last = Chunk(chunk.structure, 0, [])

@@ -14,7 +14,7 @@ def get_single_element(plan: Node, elements: DatasetIterator[Any], name: str | N
     Raises:
         ValueError: if the dataset does not have exactly one element.
     """
-    where = f"get_single_element(){f' named {name!r}' if name else ''}: the dataset of {plan.location()}"
+    where = f"get_single_element(){f' named {name!r}' if name else ''}: the dataset of {plan}"
     with elements:
         found = list(zip(elements, range(2), strict=False))
     if len(found) != 1:

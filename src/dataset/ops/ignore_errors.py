@@ -69,7 +69,7 @@ class IgnoreErrorsOperator(UnaryOperator):
                     _warn(self.node, self.passed + self.dropped - 1, error)
                 if failures == _FAILURES_IN_A_ROW_MAX:
                     error.add_note(
-                        f"in {self.node.location()}: this is the last of {failures:,} consecutive errors without an "
+                        f"in {self.node}: this is the last of {failures:,} consecutive errors without an "
                         "element between them; the next call continues after it"
                     )
                     raise
@@ -89,4 +89,4 @@ class IgnoreErrorsOperator(UnaryOperator):
 def _warn(node: Node, position: int, error: Exception) -> None:
     """Log a text, not the exception: a log record that is kept would keep everything the exception's frames hold."""
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", []))
-    _log.warning("%s dropped element %d: %s: %s%s", node.location(), position, type(error).__name__, str(error), notes)
+    _log.warning("%s dropped element %d: %s: %s%s", str(node), position, type(error).__name__, str(error), notes)

@@ -177,7 +177,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             self._read_ahead()
         except BaseException as error:  # noqa: BLE001  # raised by the iterator
             if not self._stopped:
-                self.coordinator.fail(error, self.node.location())
+                self.coordinator.fail(error, str(self.node))
         finally:
             with self._filled:
                 self._has_left = True

@@ -80,5 +80,5 @@ class TakeOperator(UnaryOperator):
         self.remaining = int(state["remaining"])
         if not 0 <= self.remaining <= self.node.count:
             raise StateError(
-                f"{self.node.location()}: the state is damaged: {self.remaining} of {self.node.count} elements remain"
+                f"{self.node}: the state is damaged: {self.remaining} of {self.node.count} elements remain"
             )

@@ -54,7 +54,7 @@ class UniqueOperator(ChunkTransformOperator):
     def _saved(self, kind: str, keys: set[Hashable]) -> Any:
         if kind == OBJECTS:
             raise StateError(
-                f"{self.node.location()}: the state holds objects, which cannot be saved as plain data, such as "
+                f"{self.node}: the state holds objects, which cannot be saved as plain data, such as "
                 f"{next(iter(keys))!r:.200}"
             )
         dtype = number_dtype(kind)

@@ -156,7 +156,7 @@ class Node:
         """Return what the optimizer decided about the op; plans show it after the op."""
         return ""
 
-    def location(self) -> str:
+    def __str__(self) -> str:
         """Return how errors name the node: ``map(decode) from train.py:41``."""
         named = f" named {self.name!r}" if self.name else ""
         return f"{self.label()}{named} from {self.origin}"

@@ -154,7 +154,7 @@ def test_a_damaged_record_fails_in_its_place_and_costs_no_other(damaged):
         assert [*found[:5], *found[6:]] == [*RECORDS[:5], *RECORDS[6:]]
     with pytest.raises(DataLossError, match=r"3\.tfrecord, record 1, at byte 19: the checksum") as caught:
         dataset[5]
-    assert caught.value.__notes__ == [f"in {dataset.plan.location()}"]
+    assert caught.value.__notes__ == [f"in {dataset.plan}"]
     assert dataset[6] == RECORDS[6]
 
 

@@ -17,7 +17,7 @@ _NUMBER_KINDS = "biufcV"  # V is the kind of bfloat16 and similar dtypes of ml_d
 
 def fail(dataset: Dataset[Any], problem: str) -> NoReturn:
     """Raise an error that names the last op of the dataset."""
-    raise ValueError(f"to_keras() of {dataset.plan.location()}: {problem}")
+    raise ValueError(f"to_keras() of {dataset.plan}: {problem}")
 
 
 def check_batches(dataset: Dataset[Any], spec: Any, class_weight: Mapping[int, float] | None) -> None:

@@ -75,12 +75,12 @@ def _require_random_access(plan: Node) -> None:
     if not (plan.traits.indexable or has_random_access(plan)):
         node = next(node for node in nodes if not node.traits.seekable)
         raise TypeError(
-            f"to_torch(): a map-style dataset needs random access, which {node.location()} does not support; leave "
+            f"to_torch(): a map-style dataset needs random access, which {node} does not support; leave "
             "out map_style=True, or replace the op by a torch sampler"
         )
     if not is_known(plan.cardinality()):
         node = next(node for node in nodes if not is_known(node.cardinality()))
         raise TypeError(
-            f"to_torch(): a map-style dataset needs a known length, but that of {node.location()} is infinite or "
+            f"to_torch(): a map-style dataset needs a known length, but that of {node} is infinite or "
             "unknown; leave out map_style=True, or limit it with take()"
         )

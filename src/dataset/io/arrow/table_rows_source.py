@@ -142,7 +142,7 @@ class OpenRows:
         if good == 0:
             leaf = self._columns[bad.index(0)].leaf
             error = ValueError(f"{self.node.op}(): row {numbers[0]}: {null_message(leaf)}")
-            error.add_note(f"in {self.node.location()}")
+            error.add_note(f"in {self.node}")
             raise error
         return good
 

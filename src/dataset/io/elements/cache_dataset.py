@@ -61,7 +61,7 @@ class CacheDirectory(DirectoryStore):
         mismatch = self._mismatch(metadata)
         if mismatch and self.node.on_mismatch != "rebuild":
             raise SpecError(
-                f"{self.node.location()}: the cache in {self.path!r} was filled by another pipeline, or the pipeline "
+                f"{self.node}: the cache in {self.path!r} was filled by another pipeline, or the pipeline "
                 f'was edited since: {mismatch}; delete the directory, or pass on_mismatch="rebuild", to rebuild it'
             )
         return not mismatch

@@ -57,7 +57,7 @@ class Load(Node, reads_files=True):
     def _element_spec(self) -> Any:
         if self.saved.spec is None:
             raise SpecError(
-                f"{self.location()}: {self.saved.path!r} was saved without elements, so its element_spec is unknown; "
+                f"{self}: {self.saved.path!r} was saved without elements, so its element_spec is unknown; "
                 "pass load(element_spec=...)"
             )
         return self.saved.spec
@@ -96,13 +96,13 @@ class LoadOperator(UnaryOperator):
         structure = self.saved.structure
         if chunk.structure is not structure and chunk.structure != structure:
             raise SpecError(
-                f"{self.node.location()}: reader_func must return elements with the saved structure {structure!r}, "
+                f"{self.node}: reader_func must return elements with the saved structure {structure!r}, "
                 f"got {chunk.structure!r}; transform them downstream of it"
             )
         for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
             if not _is_of(column, spec):
                 raise SpecError(
-                    f"{self.node.location()}: reader_func must return elements of the saved kind, {spec!r} for "
+                    f"{self.node}: reader_func must return elements of the saved kind, {spec!r} for "
                     f"{structure.component_name(index)}, got {column[0]!r:.100}; transform them downstream of it"
                 )
 

@@ -142,7 +142,7 @@ class SavedShardOperator(Operator):
         except OSError as error:  # missing, unreadable or damaged
             self._ended = True
             self.file.close()
-            error.add_note(f"in {self.node.location()}, from {self.node.saved.path}")
+            error.add_note(f"in {self.node}, from {self.node.saved.path}")
             if isinstance(error, FileNotFoundError):
                 error.add_note("the saved dataset may have been replaced since this dataset was created: load it again")
             raise

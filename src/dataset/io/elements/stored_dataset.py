@@ -60,7 +60,7 @@ class DirectoryStore:
         start, failures = metadata.about.get("start"), metadata.about.get("failures", 0)
         if not isinstance(start, dict) or type(failures) is not int:
             raise SpecError(
-                f"{node.location()}: {self.path!r} was written by save(), not by {node.op}(); delete it, or use "
+                f"{node}: {self.path!r} was written by save(), not by {node.op}(); delete it, or use "
                 "another name"
             )
         if not self.accepts(metadata):
@@ -88,7 +88,7 @@ class DirectoryStore:
             Path(self.path).mkdir(parents=not self.in_order, exist_ok=True)
             run = RunWriter(self.path, self.compression)
         except OSError as error:
-            error.add_note(f"in {self.node.location()}")
+            error.add_note(f"in {self.node}")
             raise
         try:
             return self._writer(run, spec, start)
@@ -99,7 +99,7 @@ class DirectoryStore:
     def _writer(self, run: RunWriter, spec: Any, start: State) -> StoreWriter | None:
         if self.in_order and run.others:
             raise FileExistsError(
-                f"{self.node.location()}: {holder_of(run.others[0])} is filling the cache in {self.path!r} and has not "
+                f"{self.node}: {holder_of(run.others[0])} is filling the cache in {self.path!r} and has not "
                 "finished; only one iterator at a time can fill it, so let that one finish or close it"
             )
         if self.in_order and self.finished() is not None:  # another iterator has filled it
@@ -136,7 +136,7 @@ class StoreWriter(ElementsWriter):
             _log.warning(
                 "%s: the pass was abandoned after %d elements, so none are kept and the next pass recomputes them; "
                 "put take() before cache(), not after it",
-                self._store.node.location(),
+                str(self._store.node),
                 self.count,
             )
         super().discard()

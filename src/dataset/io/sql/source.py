@@ -144,7 +144,7 @@ class SqlOperator(GeneratorOperator):
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, ValueRefusedError):
-            error = SpecError(f"{self.node.location()}: row {self.position}{error}")
+            error = SpecError(f"{self.node}: row {self.position}{error}")
         else:
             error = with_location(error, self.node, self.position, "row")
         self._ready.put(error)

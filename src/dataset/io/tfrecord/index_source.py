@@ -128,7 +128,7 @@ class IndexedRecords:
 
     def __init__(self, node: IndexedTFRecord, skipped: DroppedCount) -> None:
         self.node = node
-        self._log = DamageLog(node.location())
+        self._log = DamageLog(str(node))
         self._skipped = skipped
         self._files: OrderedDict[int, RecordsAt] = OrderedDict()
         self._lock = threading.Lock()  # guards changes of _files
@@ -208,7 +208,7 @@ class IndexedRecords:
             return found
 
     def _add_note(self, error: OSError) -> None:
-        error.add_note(f"in {self.node.location()}")
+        error.add_note(f"in {self.node}")
 
     def close(self) -> None:
         with self._lock:

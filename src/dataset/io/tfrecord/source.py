@@ -37,7 +37,7 @@ class TFRecord(FileSource):
     def open_file(self, path: str, count: Callable[[int], None] | None = None) -> TFRecordFile:
         if self.on_error == "raise":
             return TFRecordFile(path, self.compression_type, self.buffer_size)
-        return LenientTFRecordFile(path, self.compression_type, self.buffer_size, reader=self.location(), count=count)
+        return LenientTFRecordFile(path, self.compression_type, self.buffer_size, reader=str(self), count=count)
 
     def opener(self, context: ExecutionContext) -> Callable[[str], TFRecordFile]:
         def count(places: int) -> None:

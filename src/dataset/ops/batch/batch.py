@@ -206,7 +206,7 @@ class BatchOperator(Divisible):
     def _different_structure(self, chunk: Chunk) -> SpecError:
         """Return the error, and drop the batch; the next one begins where the structure changes."""
         error = SpecError(
-            f"{self.node.location()}: all elements of a batch must have the same structure, got "
+            f"{self.node}: all elements of a batch must have the same structure, got "
             f"{self._waiting[0].structure!r} and {chunk.structure!r}"
         )
         self.position += sum(waiting.length for waiting in self._waiting)
@@ -305,12 +305,12 @@ class BatchOperator(Divisible):
     def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:
         if isinstance(error, NoRoomError):
             return SpecError(
-                f"{self.node.location()}: {component} has shape {error.got} in element {where}, which does not fit "
+                f"{self.node}: {component} has shape {error.got} in element {where}, which does not fit "
                 f"into {error.before}; {self.node.advice}"
             )
         against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
         return SpecError(
-            f"{self.node.location()}: {component} has {error.what} {error.got} in element {where}{against}; "
+            f"{self.node}: {component} has {error.what} {error.got} in element {where}{against}; "
             + self.node.advice.format(what=error.what)
         )
 

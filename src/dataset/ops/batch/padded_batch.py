@@ -110,7 +110,7 @@ class PaddedBatchOperator(BatchOperator):
         first = column[0]
         if isinstance(first, RaggedTensor | SparseTensor):
             raise SpecError(
-                f"{self.node.location()}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
+                f"{self.node}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
             )
         if shape is None:
             shape = (None,) * np.ndim(first)

@@ -173,7 +173,7 @@ class RebatchOperator(UnaryOperator):
         for part in parts:
             if part.structure != first.structure:
                 raise SpecError(
-                    f"{self.node.location()}: all rows of a batch must have the same structure, got "
+                    f"{self.node}: all rows of a batch must have the same structure, got "
                     f"{first.structure!r} and {part.structure!r} in element {part.position}"
                 )
         joined = []
@@ -183,7 +183,7 @@ class RebatchOperator(UnaryOperator):
             except ColumnMismatchError as error:
                 where, before = parts[error.index].position, parts[error.index - 1].position
                 raise SpecError(
-                    f"{self.node.location()}: {first.structure.component_name(index)} has {error.what} {error.got} in "
+                    f"{self.node}: {first.structure.component_name(index)} has {error.what} {error.got} in "
                     f"element {where} but {error.before} in element {before}; all rows of a batch must have the same "
                     f"{error.what}"
                 ) from None

@@ -94,7 +94,7 @@ class FittingOperator(ChunkTransformOperator):
         shape = _shape(value)
         got = f"is a {type(value).__name__}" if shape is None else f"has shape {shape}"
         return SpecError(
-            f"{self.node.location()}: element {position} {got}, which does not fit into row_shape "
+            f"{self.node}: element {position} {got}, which does not fit into row_shape "
             f"{self.node.row_shape}; pass a larger one, or None for the largest in the batch"
         )
 

@@ -308,7 +308,7 @@ class CacheOperator(Operator):
             return
         if finished is not None and not is_kept and (state["reader"] is not None or _is_untouched(state)):
             raise StateError(
-                f"{self.node.location()}: another pass was cached since the state was saved, so its elements are lost; "
+                f"{self.node}: another pass was cached since the state was saved, so its elements are lost; "
                 "load the state before another iterator fills this cache"
             )
         self._run_again(state, keep=finished is None)
@@ -376,7 +376,7 @@ class CacheOperator(Operator):
                 self._begin_anew()
                 return
             if finished is None:
-                raise StateError(f"{self.node.location()}: the pass that the saved state reads from cannot be repeated")
+                raise StateError(f"{self.node}: the pass that the saved state reads from cannot be repeated")
             self._leave_source()
             self._go_on_reading(finished, target)
         self.outbox.load(target["outbox"], lambda: self.node.element_spec)

@@ -453,7 +453,7 @@ class ReaderPool:
 
     def _report_fault(self, error: BaseException) -> None:
         if not self._stopped:
-            self._coordinator.fail(error, self._datasets.node.location())
+            self._coordinator.fail(error, str(self._datasets.node))
 
     def _next_task(self) -> _Task | None:
         """Return the next task and its cleanup on failure; None ends the worker."""

@@ -123,7 +123,7 @@ def _require_agreement(plan: Node) -> None:
             continue
         raise ValueError(
             f"shard_by_process() splits the elements of this dataset, so all processes must create the same elements; "
-            f'but {part.location()} has {lack}, or split by files with by="files"'
+            f'but {part} has {lack}, or split by files with by="files"'
         )
 
 
@@ -287,7 +287,7 @@ class Subdatasets:
         """Raise SpecError if the structure differs from that of earlier elements. Called in output order."""
         if not self.fits(chunk):
             raise SpecError(
-                f"{self.node.location()}: all datasets that the function returns must have the same structure, got "
+                f"{self.node}: all datasets that the function returns must have the same structure, got "
                 f"{self._structure!r} and {chunk.structure!r}"
             )
         self._structure = chunk.structure
@@ -475,7 +475,7 @@ class Inputs:
         )
         if found is None:
             raise StateError(
-                f"{node.location()}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}"
+                f"{node}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}"
             )
         return found
 

@@ -152,7 +152,7 @@ class MixOperator(BufferedOperator):
         if not 0 <= index < len(self.feeds):
             place, self.position = self.position, self.position + 1
             raise ValueError(
-                f"{self.node.location()}: choice {index} for element {place} is out of range; there are "
+                f"{self.node}: choice {index} for element {place} is out of range; there are "
                 f"{len(self.feeds)} datasets, numbered from 0"
             )
         error = self.feeds[index].take_error()
@@ -188,7 +188,7 @@ class MixOperator(BufferedOperator):
         for part in parts:
             if part.structure is not structure and part.structure != structure:
                 raise SpecError(
-                    f"{self.node.location()}: all datasets must have the same structure, got {structure!r} and "
+                    f"{self.node}: all datasets must have the same structure, got {structure!r} and "
                     f"{part.structure!r}"
                 )
         return Chunk.concatenate(parts).take(places.inverse())
@@ -226,7 +226,7 @@ class MixOperator(BufferedOperator):
             remaining, live = np.flatnonzero(~self._gone).tolist(), self.selector.live()
             fits = bool(remaining) and live in (None, remaining)
         if not fits:
-            raise StateError(f"{self.node.location()}: the saved choices do not fit the inputs that have ended")
+            raise StateError(f"{self.node}: the saved choices do not fit the inputs that have ended")
 
     def close(self) -> None:
         self.selector.close()

@@ -103,7 +103,7 @@ class VaryingSelector(ReadSelector):
         weights = self._weights(inputs)
         if weights is None:
             raise SpecError(
-                f"{self.node.location()}: weights {self.position} must be a vector of {self.count} finite numbers that "
+                f"{self.node}: weights {self.position} must be a vector of {self.count} finite numbers that "
                 f"are at least 0 and not all 0, got {inputs.rows()[0]!r:.200}"
             )
         drawn = self.random.stream.random(inputs.length)[:, None]

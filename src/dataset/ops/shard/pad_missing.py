@@ -55,7 +55,7 @@ class PadMissingOperator(UnaryOperator):
         for plan in self.node.examples:
             for element in probe(plan):
                 return chunk_of_rows([element], structure_of(element))
-        raise SpecError(f"{self.node.location()}: no process has an element that shows the shapes of the padding")
+        raise SpecError(f"{self.node}: no process has an element that shows the shapes of the padding")
 
     def save(self) -> State:
         return {"op": PadMissing.op, **super().save(), "last": save_chunk(self._last)}

@@ -80,7 +80,7 @@ class ShardOperator(UnaryOperator):
         found = shard.begun_behind(self.elements - base) if base else shard
         if found is None:
             raise StateError(
-                f"{self.node.location()}: {base:,} of {self.elements:,} elements have been consumed, and the rest "
+                f"{self.node}: {base:,} of {self.elements:,} elements have been consumed, and the rest "
                 f"cannot be divided evenly among {shard.world_size} processes, which a downstream op requires (such as "
                 'repeat followed by batch with "pad"); restore with as many processes as saved the state'
             )
@@ -186,11 +186,11 @@ class ShardOperator(UnaryOperator):
     def load(self, state: State) -> None:
         share = [self.whole.rank, self.whole.world_size, self.elements]
         if [state["rank"], state["world_size"], state["elements"]] != share:
-            raise StateError(f"{self.node.location()}: the state is from a different process or has different elements")
+            raise StateError(f"{self.node}: the state is from a different process or has different elements")
         super().load(state)
         base, read, given = int(state["base"]), int(state["read"]), int(state["given"])
         if min(base, read, given) < 0 or max(base, read) > self.elements >= 0:
-            raise StateError(f"{self.node.location()}: saved position {base} exceeds {self.elements} elements")
+            raise StateError(f"{self.node}: saved position {base} exceeds {self.elements} elements")
         self._begin(base)
         self.read, self.given, self.ended = read - base, given, bool(state["ended"])
         self._held.load(state["held"], lambda: self.node.source.element_spec)

@@ -356,7 +356,7 @@ class _CheckpointReader:
         made = node.function(*values)
         if not is_dataset(made):
             raise StateError(
-                f"{node.location()}: the function returned {made!r}, but returned a dataset when the state was saved"
+                f"{node}: the function returned {made!r}, but returned a dataset when the state was saved"
             )
         self._openings.append(((*within, Opening(node, argument, made.plan)), made.plan))
 
@@ -366,7 +366,7 @@ class _CheckpointReader:
         found = self._elements(node, _path_of).get(name)
         if found is None:
             raise StateError(
-                f"{node.location()}: the state refers to elements of {name!r:.500}, which is not among the files of "
+                f"{node}: the state refers to elements of {name!r:.500}, which is not among the files of "
                 f"the input; {REMEDY}"
             )
         return _text(found)
@@ -381,7 +381,7 @@ class _CheckpointReader:
         found = self._elements(node, key_of).get(saved_key(saved["names"], self._context))
         if found is None:
             raise StateError(
-                f"{node.location()}: the state refers to elements of the dataset of {saved['names']!r:.500}, which the "
+                f"{node}: the state refers to elements of the dataset of {saved['names']!r:.500}, which the "
                 f"input does not contain; {REMEDY}"
             )
         return found
@@ -448,7 +448,7 @@ def _numbered(nodes: list[Node], index: Any) -> Node:
 def _lost(trace: FileTrace, element: int, words: str) -> StateError:
     mark = _mark_before(trace, element)
     return StateError(
-        f"{trace.node.location()}: the state refers to element {element - mark.element} after byte or group "
+        f"{trace.node}: the state refers to element {element - mark.element} after byte or group "
         f"{mark.offset} of {redacted(trace.path)}, which cannot be read again: {words}. Restore the file as it "
         "was when the state was saved, or continue without this state"
     )

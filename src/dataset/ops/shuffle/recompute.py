@@ -37,13 +37,13 @@ def made_again(context: ExecutionContext, node: Node, positions: Array) -> Chunk
         raise
     except Exception as error:
         raise StateError(
-            f"{node.location()}: an element that the saved state needs cannot be recomputed: {error!r}; check that the "
+            f"{node}: an element that the saved state needs cannot be recomputed: {error!r}; check that the "
             "files and functions have not changed since the state was saved"
         ) from error
     found = sum(chunk.length for chunk in made)
     if found != len(ascending):
         raise StateError(
-            f"{node.location()}: the saved state needs {len(ascending)} elements to be recomputed, but only {found} "
+            f"{node}: the saved state needs {len(ascending)} elements to be recomputed, but only {found} "
             "exist; check that the data have not changed since the state was saved"
         )
     return Chunk.concatenate(made).take(where)

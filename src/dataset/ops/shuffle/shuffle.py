@@ -237,7 +237,7 @@ class ShuffleOperator(BufferedUnaryOperator):
                 self._rest = _Rest()  # end here: retrying would likely fail again, endlessly
                 if isinstance(error, StateError) or concerns_iteration(error):
                     raise
-                raise StateError(f"{self.node.location()}: cannot resume from the saved state: {error!r}") from error
+                raise StateError(f"{self.node}: cannot resume from the saved state: {error!r}") from error
             self._restored = 0
         else:
             self._fill()
@@ -334,7 +334,7 @@ class ShuffleOperator(BufferedUnaryOperator):
     def _check_structure(self, chunk: Chunk) -> None:
         if self._filling and chunk.structure != self._filling[0].structure:
             raise SpecError(
-                f"{self.node.location()}: all elements must have the same structure, got "
+                f"{self.node}: all elements must have the same structure, got "
                 f"{self._filling[0].structure!r} and {chunk.structure!r}"
             )
 

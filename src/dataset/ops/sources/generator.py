@@ -172,7 +172,7 @@ class GeneratorOperator(Operator):
         if self._interrupted is None:
             return StopIteration()
         return ClosedError(
-            f"{self.node.location()}: an interrupt came while element {self.position} was computed. To continue, the "
+            f"{self.node}: an interrupt came while element {self.position} was computed. To continue, the "
             f"function must repeat the earlier elements, but it does not; return a new generator from each call"
         )
 

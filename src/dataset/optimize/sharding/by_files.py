@@ -23,10 +23,10 @@ def reason_against_files(plan: Node, share: BlockCyclicShard, *, least_effort: b
     """Return the reason not to split the files that a plan reads; empty if there is none."""
     for node in walk(plan):
         if len(node.inputs) > 1 or (node.inputs and not node.traits.separable):
-            return f"{node.location()} follows the files and needs the elements of all of them together"
+            return f"{node} follows the files and needs the elements of all of them together"
     *above, names = walk(plan)
     if names.sharded(share, lambda source, _: source) is None:
-        return f"{names.location()} is not a list of file names"
+        return f"{names} is not a list of file names"
     if names.cardinality() < share.world_size:
         return f"there are {names.cardinality()} files for {share.world_size} processes"
     if least_effort and not any(node.traits.expands_elements for node in above):

@@ -64,7 +64,7 @@ def _count(plan: Node, records: Callable[[Node], int]) -> int:
             break
         found = node.with_inputs([AssertCardinality(node.inputs[0], found)]).cardinality()
         if found == UNKNOWN_CARDINALITY:
-            raise CannotCountError(f"the number of elements of {node.location()} is unknown before it runs")
+            raise CannotCountError(f"the number of elements of {node} is unknown before it runs")
     return found
 
 
@@ -88,7 +88,7 @@ def _names(node: Node) -> Sequence[Any]:
     if isinstance(node, FileSource):
         return known_names("shard_by_process", node.source)
     if not isinstance(node, FlatMap):
-        raise CannotCountError(f"the number of elements of {node.location()} is unknown before it runs")
+        raise CannotCountError(f"the number of elements of {node} is unknown before it runs")
     chunks = run_through(node.source)
     for part in chunks:
         if isinstance(part, Exception):

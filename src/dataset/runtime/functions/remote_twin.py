@@ -35,7 +35,7 @@ class RemoteCalls:
 
     def __init__(self, operator: _Operator, node: Node, count: int, owner: PoolKey | None) -> None:
         modules = [type(operator).__module__]
-        self._processes = processes.WorkerProcesses(RemoteTwin(operator, node), count, node.location(), owner, modules)
+        self._processes = processes.WorkerProcesses(RemoteTwin(operator, node), count, str(node), owner, modules)
 
     def run(self, task: Task, context: Any) -> list[Outcome]:
         """Run a task in a worker process and return its outcomes; raises only errors of the whole iteration."""
@@ -62,15 +62,14 @@ class NodeLabel:
     """Label of a node for messages in a worker. The node itself is not sent: it holds the plan, which may hold data."""
 
     def __init__(self, node: Node) -> None:
-        self._label, self._location = node.label(), node.location()
+        self._label, self._text = node.label(), str(node)
 
     def label(self) -> str:
         """Return the label of the node."""
         return self._label
 
-    def location(self) -> str:
-        """Return the location of the node."""
-        return self._location
+    def __str__(self) -> str:
+        return self._text
 
 
 class RemoteTwin:

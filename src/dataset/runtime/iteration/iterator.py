@@ -696,7 +696,7 @@ def probed_spec(node: Node) -> Any:
     found = probe(node, spec_of)
     if not found:
         raise SpecError(
-            f"{node.location()}: the element spec can only be determined by computing an element, and there is none; "
+            f"{node}: the element spec can only be determined by computing an element, and there is none; "
             "pass output_signature to from_generator to declare it"
         )
     return map_spec(without_sizes, found[0])

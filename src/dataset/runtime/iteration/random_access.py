@@ -42,7 +42,7 @@ def first_elements(plan: Node, count: int) -> Chunk:
         while count:
             chunk = root.pull(count)
             if chunk is None:
-                raise IndexError(f"{plan.location()} has {count} elements fewer than its cardinality")
+                raise IndexError(f"{plan} has {count} elements fewer than its cardinality")
             parts.append(chunk)
             count -= chunk.length
     finally:
@@ -58,7 +58,7 @@ def _position(plan: Node, index: Any) -> int:
         raise TypeError(f"a dataset is indexed by an int, got {index!r}{hint}") from None
     if not (plan.traits.indexable or has_random_access(plan)):
         sequential = next(node for node in walk(plan) if not node.traits.seekable)
-        raise TypeError(f"this dataset has no random access, because {sequential.location()} must run from its start")
+        raise TypeError(f"this dataset has no random access, because {sequential} must run from its start")
     count = plan.cardinality()
     if position < 0 and is_known(count):
         position += count

@@ -321,7 +321,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._free.append(worker)
         except BaseException as error:  # noqa: BLE001  # raised by the iterator
             if not self._stopped:
-                self.coordinator.fail(error, self.inner.node.location())
+                self.coordinator.fail(error, str(self.inner.node))
             with self._lock:
                 self._leave(visit)
 

@@ -55,7 +55,7 @@ def copy_exception(error: Exception) -> Exception:
 def with_location(error: BaseException, node: Node, position: int, what: str = "element") -> Exception:
     """Return an exception of user code with a note of its location: the same object, unless it would end a loop."""
     error = as_error_of_element(error)
-    error.add_note(f"in {node.location()}, {what} {position}")
+    error.add_note(f"in {node}, {what} {position}")
     return error  # type: ignore[return-value]  # callers have caught what an element may raise
 
 

@@ -143,6 +143,6 @@ def run_through(plan: Node) -> list[Chunk | Exception]:
     finally:
         coordinator.shut_down(operator.close, wait=True)
     raise StateError(
-        f"an element contains an infinite dataset, {plan.location()}; a state saves datasets in elements by "
+        f"an element contains an infinite dataset, {plan}; a state saves datasets in elements by "
         "value: limit it with take(), or save the state when no such element is buffered"
     )

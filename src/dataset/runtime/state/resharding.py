@@ -96,7 +96,7 @@ def _check(plan: Node, saved: list[list[int]], mine: list[list[int]]) -> frozens
     same_world = [size for _, size in saved] == [size for _, size in mine]
     for node in above:
         if not (node.traits.elastic or (same_world and node.traits.seekable)):
-            raise _ImmovableError(f"{node.location()} is above the split and has a position of its own")
+            raise _ImmovableError(f"{node} is above the split and has a position of its own")
     return frozenset(node.op for node in above if not node.traits.elastic)
 
 
