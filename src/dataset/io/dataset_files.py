@@ -331,8 +331,7 @@ class FilesOperator(BufferedOperator):
         found = own.get(name) or own.get(name_of(name, self._context))
         if found is None:
             raise StateError(
-                f"{self.node}: the state contains the file name {name!r}, which the input does not contain; "
-                f"{REMEDY}"
+                f"{self.node}: the state contains the file name {name!r}, which the input does not contain; {REMEDY}"
             )
         return path_string(found.rows()[0])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dataset.options import AUTOTUNE
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
+from dataset.plan.node import Node, ParallelNode, holds_user_code, spec_is_static
 from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
@@ -21,7 +21,7 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.fused import FusedOperator
-from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.tasks import Divisible
 
@@ -30,11 +30,9 @@ _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
-class Elementwise(UnaryNode):
+class Elementwise(ParallelNode):
     """Base node of an op that calls a function for each element."""
 
-    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
-    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
     columnwise: ElementwiseProof | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function is proven to have no effects and may be tried on whole columns."""
     fused: bool = field(default=False, kw_only=True, repr=False)
@@ -73,7 +71,7 @@ class Elementwise(UnaryNode):
 
     def _details(self) -> list[str]:
         return [
-            parallel_detail(self.num_parallel_calls, self.deterministic),
+            self.parallelism(),
             "on columns" if self.columnwise else "",
             "together with the op below" if self.fused else "",
         ]
@@ -101,7 +99,7 @@ class Elementwise(UnaryNode):
 
     def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
         """Return the operator, or a parallel operator that runs it in several workers."""
-        return in_parallel(context, operator, self.num_parallel_calls, self.deterministic, stages=stages)
+        return in_parallel(context, operator, self, stages=stages)
 
     @lazy_property
     def is_unseen(self) -> bool:

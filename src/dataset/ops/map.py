@@ -101,15 +101,7 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
         in_processes = self.runs_in_processes
         counted = not (self.use_unbounded_threadpool or in_processes)  # in both cases, the threads only wait
-        return in_parallel(
-            context,
-            operator,
-            self.num_parallel_calls,
-            self.deterministic,
-            counted=counted,
-            in_processes=in_processes,
-            stages=stages,
-        )
+        return in_parallel(context, operator, self, counted=counted, in_processes=in_processes, stages=stages)
 
 
 class MapOperator(ElementwiseOperator):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from dataset.ops.map import MapOperator
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.checks import require_callable, require_parallelism
-from dataset.plan.node import Sharding, UnaryNode
+from dataset.plan.node import ParallelNode, Sharding
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
@@ -17,20 +17,18 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.random.streams import ElementGenerators, random_state
 
 
 @dataclass(frozen=True, eq=False)
-class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elastic=True):
+class RandomMap(ParallelNode, pure=False, static_spec=False, separable=True, elastic=True):
     """Node that applies ``function`` to a random generator and each element."""
 
     op: ClassVar[str] = "random_map"
     function: Callable[..., Any]
     seed: InitVar[int | None] = None
     random: RandomState = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]  # set below
-    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
-    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
     write_into_batch: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the results will be stacked."""
     shards: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
@@ -55,13 +53,12 @@ class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elasti
         return f"random_map({function_name(self.function)}{seed})"
 
     def annotation(self) -> str:
-        parallel = parallel_detail(self.num_parallel_calls, self.deterministic)
-        return ", ".join(filter(None, [parallel, "into arrays" if self.write_into_batch else ""]))
+        return ", ".join(filter(None, [self.parallelism(), "into arrays" if self.write_into_batch else ""]))
 
     def lower(self, context: ExecutionContext) -> Operator:
         operator = RandomMapOperator(context, context(self.source), self)
         operator.write_into_batch = self.write_into_batch
-        return in_parallel(context, operator, self.num_parallel_calls, self.deterministic)
+        return in_parallel(context, operator, self)
 
 
 class RandomMapOperator(MapOperator):

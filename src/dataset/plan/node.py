@@ -29,8 +29,6 @@ class Node:
     Attributes:
         name: the user's own label, from the ``name=`` argument.
         random: the random state of an op that draws random numbers, or whose functions do.
-        deterministic: whether the op keeps the order of its elements; if None, the options decide.
-        share: which shard of its input the node outputs, if it divides its input among processes.
         origin: the user's source line that made the node.
     """
 
@@ -40,8 +38,6 @@ class Node:
 
     name: str | None = field(default=None, kw_only=True, repr=False)
     random: RandomState | None = field(default=None, kw_only=True, repr=False)
-    deterministic: bool | None = field(default=True, kw_only=True, repr=False)
-    share: BlockCyclicShard | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
     @lazy_property
@@ -112,10 +108,6 @@ class Node:
         """Return the op without the elements that earlier iterations have left in it."""
         return self
 
-    def in_agreement(self) -> Self:
-        """Return the op set to yield the same elements in the same order in every process that runs it."""
-        return self if self.deterministic else dataclasses.replace(self, deterministic=True)
-
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes that this one reads from, in order."""
@@ -179,6 +171,42 @@ class UnaryNode(Node):
         """Return the op over a shard of its input, if the traits say that the elements correspond one to one."""
         one_to_one = self.traits.aligned and self.traits.elastic
         return self.with_inputs([below(self.source, shard)]) if one_to_one else None
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelNode(UnaryNode):
+    """Base class of nodes that several workers may run.
+
+    Attributes:
+        num_parallel_calls: the number of workers; None for no threads, AUTOTUNE (-1) to let the tuner decide.
+        deterministic: whether the op keeps the order of its elements; if None, the options decide.
+    """
+
+    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
+    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
+
+    def parallelism(self) -> str:
+        """Return the description of the workers in plans."""
+        if self.num_parallel_calls is None:
+            return ""
+        calls = "AUTOTUNE" if self.num_parallel_calls == -1 else self.num_parallel_calls
+        return f"{calls} parallel calls{', in any order' if self.deterministic is False else ''}"
+
+    def annotation(self) -> str:
+        """Return how the op runs."""
+        return self.parallelism()
+
+
+@dataclass(frozen=True, eq=False)
+class ShareNode(Node):
+    """Base class of nodes that may output only the share of one process."""
+
+    share: BlockCyclicShard | None = field(default=None, kw_only=True, repr=False)
+
+
+def share_of(node: Node) -> BlockCyclicShard | None:
+    """Return which share the node outputs; None if it does not divide its elements among processes."""
+    return node.share if isinstance(node, ShareNode) else None
 
 
 Sharding: TypeAlias = Callable[[Node, BlockCyclicShard], Node]

@@ -38,6 +38,7 @@ class RandomState:
         first: the number of the first iteration.
         run: shared by the random states of one op of one pipeline.
         of_functions: whether the datasets that the op's function returns draw random numbers, not the op itself.
+        agreed: whether other processes also run the op, and all must yield the same elements in the same order.
 
     Attributes:
         number: larger than the numbers of all random states created before.
@@ -51,10 +52,12 @@ class RandomState:
         first: int = 0,
         run: _Run | None = None,
         of_functions: bool = False,
+        agreed: bool = False,
     ) -> None:
         self.key = key
         self.seed = seed
         self.of_functions = of_functions
+        self.agreed = agreed
         self.number = next(state_numbers)
         self._first = self._iterations = first
         self._run = run or _Run()
@@ -91,20 +94,20 @@ class RandomState:
 
     def at(self, iteration: int) -> RandomState:
         """Return a separate random state whose next iteration is number ``iteration``."""
-        return RandomState(self.key, self.seed, first=iteration, run=self._run, of_functions=self.of_functions)
+        return _copied(self.key, self.seed, iteration, self._run, self.of_functions, self.agreed)
 
-    def restarted(self, key: int | None = None) -> RandomState:
+    def restarted(self, key: int | None = None, *, agreed: bool = False) -> RandomState:
         """Return a separate random state that begins where this one began, with its own seed or ``key``."""
         key = self.key if key is None else key
-        return RandomState(key, self.seed, first=self._first, of_functions=self.of_functions)
+        return _copied(key, self.seed, self._first, None, self.of_functions, self.agreed or agreed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy of a pipeline, such as that of a worker process, counts on its own.
-        return _copied, (self.key, self.seed, self._first, self._run.key, self.of_functions)
+        return _copied, (self.key, self.seed, self._first, _Run(self._run.key), self.of_functions, self.agreed)
 
     def __repr__(self) -> str:
         return "RandomState()"
 
 
-def _copied(key: int, seed: int | None, first: int, loaded: int | None, of_functions: bool) -> RandomState:
-    return RandomState(key, seed, first=first, run=_Run(loaded), of_functions=of_functions)
+def _copied(key: int, seed: int | None, first: int, run: _Run | None, of_functions: bool, agreed: bool) -> RandomState:
+    return RandomState(key, seed, first=first, run=run, of_functions=of_functions, agreed=agreed)

@@ -60,8 +60,7 @@ class DirectoryStore:
         start, failures = metadata.about.get("start"), metadata.about.get("failures", 0)
         if not isinstance(start, dict) or type(failures) is not int:
             raise SpecError(
-                f"{node}: {self.path!r} was written by save(), not by {node.op}(); delete it, or use "
-                "another name"
+                f"{node}: {self.path!r} was written by save(), not by {node.op}(); delete it, or use another name"
             )
         if not self.accepts(metadata):
             return None

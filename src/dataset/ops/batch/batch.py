@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Sharding, UnaryNode, is_exact, spec_is_static
+from dataset.plan.node import ParallelNode, Sharding, is_exact, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -22,13 +22,13 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
-from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, passed_over
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
+class Batch(ParallelNode, seekable=True, views=True, batches=True, elastic=True):
     """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
@@ -38,8 +38,6 @@ class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
     )
     batch_size: int
     drop_remainder: bool = False
-    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
-    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         self._set("batch_size", require_int(self.op, "batch_size", self.batch_size, minimum=1))
@@ -106,16 +104,13 @@ class Batch(UnaryNode, seekable=True, views=True, batches=True, elastic=True):
         ragged = self._ragged_ranks.get(index)
         return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
 
-    def annotation(self) -> str:
-        return parallel_detail(self.num_parallel_calls, self.deterministic)
-
     def operator(self, source: Operator) -> BatchOperator:
         """Return the operator of this op alone, for one thread."""
         return BatchOperator(source, self)
 
     def lower(self, context: ExecutionContext) -> Operator:
         operator = self.operator(context(self.source))
-        return in_parallel(context, operator, self.num_parallel_calls, self.deterministic)
+        return in_parallel(context, operator, self)
 
 
 def _is_of_one_shape(spec: ComponentSpec) -> bool:

@@ -109,9 +109,7 @@ class PaddedBatchOperator(BatchOperator):
         shape, name = shapes[index], names[index]
         first = column[0]
         if isinstance(first, RaggedTensor | SparseTensor):
-            raise SpecError(
-                f"{self.node}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
-            )
+            raise SpecError(f"{self.node}: {name} is a {type(first).__name__}, which cannot be padded; use batch()")
         if shape is None:
             shape = (None,) * np.ndim(first)
         return pad_column(column, shape, _padding(name, component_spec(first).dtype, values[index]))

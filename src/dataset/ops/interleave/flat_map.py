@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
@@ -25,8 +25,6 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
 
     op: ClassVar[str] = "flat_map"
     function: Callable[..., Any]
-    must_match_across_processes: bool = field(default=False, kw_only=True, repr=False)
-    """Whether other processes also run it, and all must yield the same elements in the same order."""
     random: RandomState = field(default_factory=function_random_state, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -34,9 +32,6 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
 
     def _element_spec(self) -> Any:
         return probed_spec(self)
-
-    def in_agreement(self) -> Self:
-        return replace(super().in_agreement(), must_match_across_processes=True)
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
@@ -49,7 +44,7 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
 
     def datasets(self, context: ExecutionContext) -> Subdatasets:
         """Return the factory that opens the datasets that the function returns."""
-        return Subdatasets(context, self, self.function, must_match_across_processes=self.must_match_across_processes)
+        return Subdatasets(context, self, self.function, must_match_across_processes=self.random.agreed)
 
 
 class FlatMapOperator(Operator):

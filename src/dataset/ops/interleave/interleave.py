@@ -5,7 +5,7 @@ The operator here reads on demand. The operator that reads in the background is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.ops.interleave.flat_map import FlatMap
@@ -13,12 +13,12 @@ from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperato
 from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
 from dataset.plan.checks import require_int
-from dataset.plan.node import holds_user_code
+from dataset.plan.node import ParallelNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
-from dataset.runtime.parallel.pool import parallel_calls, parallel_detail
+from dataset.runtime.parallel.pool import parallel_calls
 
 DEFAULT_CYCLE_LENGTH = 4
 """The default. tf.data uses the number of cores; a fixed number gives the same order on every machine."""
@@ -33,14 +33,12 @@ _JOINED_BYTES = 16 * 1024  # the same in bytes: copying more than requested does
 
 
 @dataclass(frozen=True, eq=False)
-class Interleave(FlatMap):
+class Interleave(FlatMap, ParallelNode):
     """Node that reads ``block_length`` elements from each of ``cycle_length`` open datasets in turn."""
 
     op: ClassVar[str] = "interleave"
     cycle_length: int = DEFAULT_CYCLE_LENGTH
     block_length: int = 1
-    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
-    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,9 +47,6 @@ class Interleave(FlatMap):
 
     def label(self) -> str:
         return f"{super().label()[:-1]}, cycle_length={self.cycle_length}, block_length={self.block_length})"
-
-    def annotation(self) -> str:
-        return parallel_detail(self.num_parallel_calls, self.deterministic)
 
     def lower(self, context: ExecutionContext) -> Operator:
         source, datasets = context(self.source), self.datasets(context)

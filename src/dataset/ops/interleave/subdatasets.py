@@ -17,7 +17,7 @@ from typing import Any
 from dataset.errors import SpecError, StateError
 from dataset.name_guard import watching_names
 from dataset.plan.nested import is_dataset
-from dataset.plan.node import Node, UnaryNode, walk
+from dataset.plan.node import Node, ParallelNode, UnaryNode, walk
 from dataset.plan.random_state import RandomState
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk
@@ -115,7 +115,7 @@ def _is_unseeded(random: RandomState | None) -> bool:
 def _require_agreement(plan: Node) -> None:
     """Raise ValueError if processes that each create this dataset may get different elements or orders."""
     for part in walk(plan):
-        if part.deterministic is False:
+        if isinstance(part, ParallelNode) and part.deterministic is False:
             lack = "deterministic=False, so each would have its own order: remove it"
         elif _is_unseeded(part.random) and seed_sequence().seed is None:
             lack = "no seed, so each would draw different random numbers: set a seed"
@@ -474,9 +474,7 @@ class Inputs:
             or self._own.assembled(argument, lambda names: saved_key(names, context))
         )
         if found is None:
-            raise StateError(
-                f"{node}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}"
-            )
+            raise StateError(f"{node}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}")
         return found
 
     def note(self) -> None:

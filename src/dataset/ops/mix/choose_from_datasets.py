@@ -93,6 +93,4 @@ class ChoiceSelector(ReadSelector):
             return column
         if isinstance(column, list) and all(type(value) is np.int64 for value in column):
             return np.array(column, np.int64)
-        raise SpecError(
-            f"{self.node}: choice {self.position} must be an int64 scalar, got {inputs.rows()[0]!r:.200}"
-        )
+        raise SpecError(f"{self.node}: choice {self.position} must be an int64 scalar, got {inputs.rows()[0]!r:.200}")

@@ -188,8 +188,7 @@ class MixOperator(BufferedOperator):
         for part in parts:
             if part.structure is not structure and part.structure != structure:
                 raise SpecError(
-                    f"{self.node}: all datasets must have the same structure, got {structure!r} and "
-                    f"{part.structure!r}"
+                    f"{self.node}: all datasets must have the same structure, got {structure!r} and {part.structure!r}"
                 )
         return Chunk.concatenate(parts).take(places.inverse())
 

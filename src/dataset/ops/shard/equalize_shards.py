@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, ShareNode, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
@@ -18,7 +18,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 
 
 @dataclass(frozen=True, eq=False)
-class EqualizeShards(UnaryNode):
+class EqualizeShards(UnaryNode, ShareNode):
     """Node with the elements of one process, truncated or padded to the smallest or largest count of all processes."""
 
     op: ClassVar[str] = "shard_by_process"

@@ -16,7 +16,7 @@ from dataset.ops.sources.row_source import RowSource
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, is_infallible
+from dataset.plan.node import Node, ShareNode, UnaryNode, is_infallible
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array
 from dataset.runtime.context import ExecutionContext
@@ -24,7 +24,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class ShardByProcess(UnaryNode, elastic=True):
+class ShardByProcess(UnaryNode, ShareNode, elastic=True):
     """Node with the elements that ``share`` assigns to one process."""
 
     op: ClassVar[str] = "shard_by_process"

@@ -355,9 +355,7 @@ class _CheckpointReader:
         (values,) = zip(*arguments(argument), strict=True)
         made = node.function(*values)
         if not is_dataset(made):
-            raise StateError(
-                f"{node}: the function returned {made!r}, but returned a dataset when the state was saved"
-            )
+            raise StateError(f"{node}: the function returned {made!r}, but returned a dataset when the state was saved")
         self._openings.append(((*within, Opening(node, argument, made.plan)), made.plan))
 
     def _own_path(self, node: Node, path: Any) -> str:

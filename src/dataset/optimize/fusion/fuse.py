@@ -9,7 +9,6 @@ from dataset.ops.map import Map
 from dataset.optimize.rule import Miss
 from dataset.plan.node import Node
 from dataset.runtime.functions.vectorized import is_vectorized
-from dataset.runtime.parallel.pool import parallel_detail
 
 
 def takes_columns(node: Node) -> bool:
@@ -33,5 +32,5 @@ def fuse(node: Elementwise) -> Node | Miss:
 
 
 def _settings(node: Elementwise) -> str:
-    calls = parallel_detail(node.num_parallel_calls, node.deterministic) or "one call at a time"
+    calls = node.parallelism() or "one call at a time"
     return f"{calls} in processes" if node.runs_in_processes else calls

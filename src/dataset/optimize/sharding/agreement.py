@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.plan.node import Node, inputs_first
+from dataset.plan.node import Node, ParallelNode, inputs_first, share_of
 from dataset.runtime.random.streams import derived_seed
 
 
@@ -28,23 +28,33 @@ class Agreement:
         self._own = () if rank is None else (rank,)
         nodes = inputs_first(plan)
         self._numbers = {node: number for number, node in enumerate(nodes)}
-        self._agreed = {part for node in nodes if node.share is not None for part in inputs_first(node)}
+        self._agreed = {part for node in nodes if share_of(node) is not None for part in inputs_first(node)}
         self._seed = seed
         self._settled: dict[Node, Node] = {}
 
-    def on(self, node: Node, like: Node) -> Node:
-        """Return an op with its agreed seed; ``like`` is the corresponding op in the original plan."""
+    def on(self, node: Node, like: Node, *, by_all: bool = False) -> Node:
+        """Return an op with its agreed seed; ``like`` is the corresponding op in the original plan.
+
+        If it is run ``by_all`` processes, they must yield the same elements in the same order.
+        """
         found = node.restarted()
         if found.random is None:
             return found
         keeps_seed = found.random.seed is not None or like in self._agreed
         key = None if keeps_seed else derived_seed(self._seed, self._numbers[like], *self._own)
-        return dataclasses.replace(found, random=found.random.restarted(key))
+        return dataclasses.replace(found, random=found.random.restarted(key, agreed=by_all))
 
     def on_all(self, plan: Node) -> Node:
         """Return a plan that every process runs with the same elements in the same order."""
         for node in inputs_first(plan, without=self._settled):
             inputs = [self._settled[source] for source in node.inputs]
             moved = node.with_inputs(inputs) if inputs != list(node.inputs) else node
-            self._settled[node] = self.on(moved, node).in_agreement()
+            self._settled[node] = in_order(self.on(moved, node, by_all=True))
         return self._settled[plan]
+
+
+def in_order(node: Node) -> Node:
+    """Return the op set to keep the order of its elements."""
+    if isinstance(node, ParallelNode) and not node.deterministic:
+        return dataclasses.replace(node, deterministic=True)
+    return node

@@ -13,7 +13,7 @@ import dataclasses
 
 from dataset.ops.shard.pad_missing import PadMissing
 from dataset.ops.shard.shard_by_process import ShardByProcess
-from dataset.optimize.sharding.agreement import Agreement
+from dataset.optimize.sharding.agreement import Agreement, in_order
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node
 
@@ -27,7 +27,7 @@ def share_of_elements(plan: Node, share: BlockCyclicShard, seed: int, name: str 
         if found is None:
             return ShardByProcess(agreement.on_all(node), share=shard, name=name)
         found = agreement.on(found, node)
-        return found.in_agreement() if shard.remainder == "pad" else found  # the zeros must come last
+        return in_order(found) if shard.remainder == "pad" else found  # the zeros must come last
 
     if share.remainder != "pad":
         return sharded(plan, share)

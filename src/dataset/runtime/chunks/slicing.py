@@ -25,8 +25,7 @@ def number_of_rows(node: Node, structure: Structure, components: Sequence[Any]) 
     for index, value in enumerate(components):
         if not (isinstance(value, RaggedTensor) or (isinstance(value, np.ndarray | SparseTensor) and value.shape)):
             raise SpecError(
-                f"{node}: {structure.component_name(index)} must be an array with rows, got a "
-                f"{type(value).__name__}"
+                f"{node}: {structure.component_name(index)} must be an array with rows, got a {type(value).__name__}"
             )
         counts.append(int(value.shape[0]))  # type: ignore[arg-type]  # a ragged tensor's number of rows is known, too
         if counts[index] != counts[0]:

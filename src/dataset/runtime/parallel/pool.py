@@ -37,7 +37,7 @@ from collections import deque
 from functools import partial
 
 from dataset.errors import ClosedError
-from dataset.options import AUTOTUNE
+from dataset.plan.node import ParallelNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
@@ -646,8 +646,7 @@ def parallel_calls(
 def in_parallel(
     context: ExecutionContext,
     operator: Divisible,
-    num_parallel_calls: int | None,
-    deterministic: bool | None,
+    node: ParallelNode,
     *,
     counted: bool = True,
     in_processes: bool = False,
@@ -657,10 +656,10 @@ def in_parallel(
 
     A fused operator of several stages gets this many workers for each stage.
     """
-    ordered = context.keeps_order(deterministic)
+    ordered = context.keeps_order(node.deterministic)
     if not ordered:  # also without workers: the pipeline that loads a state may have some
         context.mark_not_replayable()
-    calls = parallel_calls(context, num_parallel_calls)
+    calls = parallel_calls(context, node.num_parallel_calls)
     if calls is None:
         return operator
     if calls.is_fixed:
@@ -671,11 +670,3 @@ def in_parallel(
     return ParallelOperator(
         operator, context, calls, task_sizer, ordered=ordered, counted=counted, in_processes=in_processes
     )
-
-
-def parallel_detail(num_parallel_calls: int | None, deterministic: bool | None) -> str:
-    """Return the description of an op's parallelism in plans."""
-    if num_parallel_calls is None:
-        return ""
-    calls = "AUTOTUNE" if num_parallel_calls == AUTOTUNE else num_parallel_calls
-    return f"{calls} parallel calls{', in any order' if deterministic is False else ''}"

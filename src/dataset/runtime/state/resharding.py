@@ -16,7 +16,7 @@ from typing import Any
 
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.node import Node, walk
+from dataset.plan.node import Node, share_of, walk
 from dataset.runtime.contract import State
 
 AHEAD = "ahead"
@@ -31,7 +31,8 @@ _NUMBERS = frozenset({int, float, str, bool, type(None)})
 
 def shares(plan: Node) -> list[list[int]]:
     """Return the rank and world size of each split in a plan, as stored in states."""
-    return [[node.share.rank, node.share.world_size] for node in walk(plan) if node.share is not None]
+    found = [share for share in map(share_of, walk(plan)) if share is not None]
+    return [[share.rank, share.world_size] for share in found]
 
 
 def are_shares(value: Any) -> bool:
@@ -107,7 +108,7 @@ def _topmost_splits(plan: Node) -> tuple[list[Node], list[Node]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
-        if node.share is not None:
+        if share_of(node) is not None:
             splits.append(node)
         else:
             above.append(node)
