@@ -22,6 +22,7 @@ class Traits:
         infallible: none of its elements can fail if none of its inputs' can, whatever their order and number.
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
+        permutes: its elements are all elements of its input, a failed one counting as one, in another order.
         passes: how often it iterates its input, -1 for infinitely. If not 1, its elements are those of its input.
         positional: it selects and orders elements by their positions alone, which costs less on row numbers.
         generated: a source of numbers that it computes, not of data that it holds or reads.
@@ -49,6 +50,7 @@ class Traits:
     exact: bool = False
     infallible: bool = False
     only_reorders: bool = False
+    permutes: bool = False
     passes: int = 1
     positional: bool = False
     generated: bool = False

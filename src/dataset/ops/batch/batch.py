@@ -36,6 +36,8 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, elastic=True)
         "all elements of a batch must have the same {what}: make them equal in map(), or use padded_batch() or "
         "ragged_batch()"
     )
+    takes_packed: ClassVar[bool] = True
+    """Whether stacking rows whose values are contiguous gives the same as stacking single ones."""
     batch_size: int
     drop_remainder: bool = False
 

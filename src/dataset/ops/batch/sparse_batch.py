@@ -28,6 +28,7 @@ class SparseBatch(Batch):
     """
 
     op: ClassVar[str] = "sparse_batch"
+    takes_packed: ClassVar[bool] = False
     advice: ClassVar[str] = "all elements of a batch must have the same {what}: make them equal in map()"
     row_shape: Any = ()
 

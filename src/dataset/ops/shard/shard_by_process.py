@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.ops.shard.shard_operator import open_shard
-from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.sources.row_source import RowSource
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
 from dataset.plan.lazy import lazy_property
@@ -75,6 +73,5 @@ class ShardByProcess(UnaryNode, ShareNode, elastic=True):
 
 def _is_counted(node: Node) -> bool:
     """Return whether the node yields exactly as many elements, or exceptions in their place, as it declares."""
-    return (
-        is_infallible(node) or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
-    )
+    traits = node.traits
+    return is_infallible(node) or traits.indexable or (traits.permutes and all(map(_is_counted, node.inputs)))

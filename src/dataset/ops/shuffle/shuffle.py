@@ -19,7 +19,7 @@ from dataset.errors import SpecError, StateError
 from dataset.ops.shuffle.buffer_checkpoint import BufferCheckpoint
 from dataset.ops.shuffle.recompute import can_be_made_again, go_behind, made_again, made_again_behind
 from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
-from dataset.ops.sources.row_source import RowSource, on_numbers
+from dataset.ops.sources.row_source import on_numbers
 from dataset.ops.sources.select_positions import Gatherer
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
@@ -47,7 +47,7 @@ _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the inp
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
+class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, separable=True):
     """Node that returns its input in random order; an element moves forward by less than ``buffer_size`` positions."""
 
     op: ClassVar[str] = "shuffle"
@@ -94,7 +94,7 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
         With random access, all processes use one global order, and each computes only its own elements. The same
         applies if an element may be absent: its exception would overtake the elements in the buffer.
         """
-        is_cheap = has_random_access(self.source) and (is_exact(self.source) or isinstance(self.source, RowSource))
+        is_cheap = has_random_access(self.source) and (is_exact(self.source) or self.source.traits.indexable)
         if is_cheap or shard.in_order or shard.remainder == "pad":
             return None
         return self.with_inputs([below(self.source, shard)])

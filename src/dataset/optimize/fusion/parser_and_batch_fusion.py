@@ -13,8 +13,6 @@ from __future__ import annotations
 import dataclasses
 
 from dataset.ops.batch.batch import Batch
-from dataset.ops.batch.padded_batch import PaddedBatch
-from dataset.ops.batch.ragged_batch import RaggedBatch
 from dataset.ops.map import Map
 from dataset.ops.select import Select
 from dataset.optimize.vectorization.column_parser import column_parser_of
@@ -23,7 +21,7 @@ from dataset.plan.node import Node
 
 def fuse_parser_and_batch(node: Node) -> Node | None:
     """Return the batch, over a map that keeps the values contiguous."""
-    if type(node) not in {Batch, PaddedBatch, RaggedBatch} or node.batch_size == 1:  # type: ignore[attr-defined]
+    if not isinstance(node, Batch) or not node.takes_packed or node.batch_size == 1:
         return None
     (source,) = node.inputs
     parsing = source.source if type(source) is Select else source

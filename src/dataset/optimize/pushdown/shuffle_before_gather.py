@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 
 from dataset.ops.gather import Gather
-from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.sources.range import Range
 from dataset.ops.sources.row_source import RowSource
 from dataset.ops.sources.tensor_slices import TensorSlices
@@ -33,9 +32,9 @@ def shuffle_before_gather(node: Node) -> Node | None:
         return None
     (gather,) = node.inputs
     if isinstance(gather, Gather):
-        begins_passes = isinstance(node, Shuffle) and any(below.traits.passes != 1 for below in walk(gather))
+        begins_passes = node.traits.permutes and any(below.traits.passes != 1 for below in walk(gather))
         return None if begins_passes else _moved(node, gather)
-    return _gathered(node) if isinstance(node, Shuffle) else None
+    return _gathered(node) if node.traits.permutes else None
 
 
 def _gathered(node: Node) -> Gather | None:
