@@ -14,16 +14,13 @@ import numpy as np
 
 from dataset.io.arrow.numbered_rows import NumberedRows
 from dataset.io.arrow.requested_columns import ArrowLayout, null_message
-from dataset.ops.sources.range import RangeOperator
-from dataset.ops.sources.row_source import RowsOperator, RowSource
+from dataset.ops.sources.row_source import RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.plan.values import RaggedTensor
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only
 from dataset.runtime.chunks.slicing import rows_of
-from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
 ROWS_AT_ONCE_MAX = 1024  # the fixed cost of a step is small compared to that of this many rows
@@ -108,9 +105,6 @@ class TableRows(RowSource):
 
     def element(self, position: int) -> Any:
         return self._at_hand().take(np.array([self.places[position]])).only()
-
-    def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
 
 
 class OpenRows:

@@ -14,15 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.ops.sources.range import RangeOperator
-from dataset.ops.sources.row_source import RowsOperator, RowSource
+from dataset.ops.sources.row_source import RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.ownership import own
-from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -87,9 +84,6 @@ class IndexedSource(RowSource, pure=False):
 
     def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # drops no rows
         return IndexedRows(self)
-
-    def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
 
 
 class IndexedRows:

@@ -14,11 +14,13 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from dataset.ops.sources.range import RangeOperator
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, is_exact
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
+from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.state.replay_log import ReplayLog
@@ -111,6 +113,9 @@ class RowSource(Node, seekable=True, indexable=True):
         if self.takes_all:
             return self.op
         return f"{self.op}[{rows.start}:{rows.stop}{f':{rows.step}' if rows.step != 1 else ''}]"
+
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
 
 
 class RowsOperator(UnaryOperator, IndexedOperator):
