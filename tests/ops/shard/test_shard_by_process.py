@@ -256,6 +256,24 @@ def component(batches, index=0):
     return np.concatenate([batch[index] for batch in batches]).tolist()
 
 
+def shuffled_pair(_):
+    return Dataset.range(2).shuffle(2)
+
+
+def unordered_pair(_):
+    return Dataset.range(2).map(abs, num_parallel_calls=2, deterministic=False)
+
+
+@pytest.mark.parametrize(("function", "lack"), [(shuffled_pair, "no seed"), (unordered_pair, "deterministic=False")])
+def test_a_function_must_return_the_same_dataset_in_all_processes(function, lack):
+    whole = Dataset.range(4).flat_map(function)
+    shared = whole.shard_by_process(0, 2, by="elements")
+    for plan in (shared.plan, pickle.loads(pickle.dumps(shared.plan)), shared.shard_by_process(0, 1).plan):
+        with pytest.raises(ValueError, match=f"all processes must create the same elements; but .* has {lack}"):
+            list(Dataset(plan))
+    assert len(list(whole)) == 8
+
+
 def test_processes_that_build_the_pipeline_separately_agree_and_epochs_differ():
     whole = list(unseeded().shard_by_process(0, 1))
     datasets = [unseeded().shard_by_process(rank, 3, remainder="keep") for rank in range(3)]
