@@ -17,6 +17,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+KERNELS := src/dataset/native/_kernels.so
 BIN := $(VENV)/bin
 BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
 PYTEST = $(BIN)/python -m pytest -n auto $(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
@@ -25,11 +26,11 @@ PIP := $(if $(RESOLUTION),uv pip install --python $(BIN)/python --resolution $(R
 
 .PHONY: demo check test faults fuzz lint fmt docs notebooks bench bench-studies micro clean
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.ready $(KERNELS)
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
 
 # Every part runs, even if an earlier one failed; the exit code tells.
-test: $(VENV)/.ready-test
+test: $(VENV)/.ready-test $(KERNELS)
 	status=0; \
 	$(PYTEST) --ignore tests/oracle || status=1; \
 	$(PYTEST) tests/oracle || status=1; \
@@ -38,27 +39,27 @@ test: $(VENV)/.ready-test
 	done; \
 	exit $$status
 
-check: $(VENV)/.ready-check
+check: $(VENV)/.ready-check $(KERNELS)
 	$(PYTEST) tests/test_architecture.py tests/test_lazy_imports.py \
 	  $(addprefix tests/,autotune checkpoint commands io ops optimize plan runtime) \
 	  --ignore tests/io/image --ignore tests/io/files/remote
 
-faults: $(VENV)/.ready-test
+faults: $(VENV)/.ready-test $(KERNELS)
 	rm -rf build/faults
 	FAULTS=all $(BIN)/python -m pytest -n auto tests/faults
 	PYTHONPATH=tests $(BIN)/python -m faults.page
 
-fuzz: $(VENV)/.ready-test
+fuzz: $(VENV)/.ready-test $(KERNELS)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
-micro: $(VENV)/.ready-test
+micro: $(VENV)/.ready-test $(KERNELS)
 	mkdir -p build/benchmarks
 	$(BIN)/python -m pytest benchmarks/micro --rounds 3 --benchmark-json build/benchmarks/micro.json
 
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-notebooks: $(VENV)/.ready-test
+notebooks: $(VENV)/.ready-test $(KERNELS)
 	$(BIN)/python notebooks/render.py
 
 lint: $(VENV)/.ready-lint
@@ -70,13 +71,13 @@ fmt: $(VENV)/.ready-lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv-bench/.ready
+bench: .venv-bench/.ready $(KERNELS)
 	.venv-bench/bin/python benchmarks/run.py
 	.venv-bench/bin/python benchmarks/startup.py
 	.venv-bench/bin/python benchmarks/scale
 	.venv-bench/bin/python benchmarks/run.py --print
 
-bench-studies: .venv-bench/.ready
+bench-studies: .venv-bench/.ready $(KERNELS)
 	for study in rules parallel processes autotune resume; do .venv-bench/bin/python benchmarks/studies/$$study.py || exit; done
 	for kind in tfrecord index text csv parquet remote commands; do .venv-bench/bin/python benchmarks/studies/files_$$kind.py || exit; done
 	for kind in torch jax tables; do .venv-bench/bin/python benchmarks/studies/feed_$$kind.py || exit; done
@@ -92,6 +93,10 @@ $(VENV)/.python:
 $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 	$(PIP) --editable .
 	@touch $@
+
+# The installation compiles the kernels; this target does so after a change. Without a C compiler it only says so.
+$(KERNELS): hatch_build.py $(wildcard src/dataset/native/*.[ch]) | $(VENV)/.ready
+	$(BIN)/python hatch_build.py
 
 $(VENV)/.ready-test: $(VENV)/.ready
 	$(PIP) --editable '.[test,oracle]'
@@ -120,4 +125,4 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(KERNELS) $(VENV) .venv-bench build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache

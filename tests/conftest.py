@@ -23,6 +23,7 @@ with contextlib.suppress(ImportError):
     # which imports Triton: if Triton is imported after TensorFlow, the process aborts.
 
 from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
+from dataset.native import library  # noqa: E402
 
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
@@ -51,3 +52,12 @@ def switch_interval(request):
         sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture(params=["twins", "kernels"] if library.kernels() else ["twins"])
+def native(request, monkeypatch):
+    """Run a test with the native kernels, if there are any on this machine, and without."""
+    monkeypatch.setenv("DATASET_NATIVE", str(int(request.param == "kernels")))
+    library.load.cache_clear()
+    yield request.param
+    library.load.cache_clear()

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from dataset.io.files.compression import InputStream
 
 __all__ = ["FOOTER_BYTES", "FRAME_BYTES", "HEADER_BYTES", "LENGTH_BYTES", "MASK_DELTA", "DamagedFrameError"]
-__all__ += ["FrameDamage", "cut_frames", "cut_words", "data_damage", "finish_frame", "frame_bytes", "frame_damage"]
+__all__ += [
+    "FrameDamage",
+    "cut_frames",
+    "cut_words",
+    "data_damage",
+    "find_frames",
+    "finish_frame",
+    "frame_bytes",
+    "frame_damage",
+]
 __all__ += ["frame_starts", "framed", "framed_all", "length_damage", "masked_crc", "read_exactly"]
 
 LENGTH_BYTES = 8
@@ -125,6 +134,34 @@ def frame_starts(block: bytes) -> list[int]:
     if position <= size:
         add(position)
     return starts
+
+
+def find_frames(block: bytes, position: int, verify: bool, room: int) -> tuple[list[int], list[int]]:
+    """Find consecutive complete frames in a block; the specification of the kernel in native/framing.c.
+
+    Args:
+        block: bytes in which a frame begins at ``position``.
+        position: where to start.
+        verify: whether to stop before a frame with a wrong checksum.
+        room: the maximum number of frames.
+
+    Returns:
+        Where the data of each frame begins, and where it ends.
+
+    >>> find_frames(framed_all([b"one", b"three"]) + b"begun", 0, verify=True, room=100)
+    ([12, 31], [15, 36])
+    """
+    begins: list[int] = []
+    ends: list[int] = []
+    while len(begins) < room and position + FRAME_BYTES <= len(block):
+        begin = position + HEADER_BYTES
+        end = position + frame_bytes(block, position) - FOOTER_BYTES
+        if end + FOOTER_BYTES > len(block) or (verify and frame_damage(block, position, end + FOOTER_BYTES)):
+            break
+        begins.append(begin)
+        ends.append(end)
+        position = end + FOOTER_BYTES
+    return begins, ends
 
 
 def frame_bytes(block: bytes, start: int) -> int:

@@ -1,0 +1,67 @@
+"""Tests that the kernel finds the same frames as its twin, in valid, damaged, hostile and truncated bytes."""
+
+import runpy
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset.io.tfrecord import frame_finder
+from dataset.io.tfrecord.frame_finder import FrameFinder
+from dataset.io.tfrecord.frames import find_frames
+from dataset.native import library
+from support.tfrecord_files import assorted, frame, frames, header
+
+ROOT = Path(__file__).parents[3]
+LENGTHS = [0, 1, 7, 16, 2**31, 2**32, 2**63 - 16, 2**63, 2**64 - 17, 2**64 - 16, 2**64 - 1]
+
+records = st.lists(st.binary(max_size=40) | st.integers(0, 20_000).map(lambda size: bytes(range(256)) * (size // 256)))
+hostile = st.sampled_from(LENGTHS).map(header) | st.sampled_from(LENGTHS).map(lambda size: struct.pack("<Q", size))
+
+
+@st.composite
+def blocks(draw):
+    """Draw bytes that begin like frames, and may then be cut, changed or continued by anything."""
+    content = bytearray(frames(draw(records)))
+    content += draw(st.just(b"") | hostile | st.binary(max_size=30))
+    for place in draw(st.lists(st.integers(0, max(len(content) - 1, 0)), max_size=3 if content else 0)):
+        content[place] ^= draw(st.integers(1, 255))
+    return bytes(content[: draw(st.none() | st.integers(0, len(content)))])
+
+
+@given(blocks(), st.integers(0, 60), st.booleans(), st.integers(1, 5) | st.just(100))
+def test_the_kernel_and_its_twin_agree(block, position, verify, room):
+    expected = find_frames(block, position, verify, room)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frame_finder, "FRAMES_MAX", room)
+        assert FrameFinder().find(block, position, verify) == expected
+
+
+@pytest.mark.parametrize("size", [*range(70), *range(180, 220), 3 * 256 + 9, 3 * 1024 - 1, 16_001, 100_003])
+def test_data_of_every_length_is_verified(native, size):
+    data = np.random.default_rng(size).bytes(size)
+    block = frame(data)
+    assert FrameFinder().find(block, 0, verify=True) == ([12], [12 + size])
+    for place in {0, 8, *(12 + size * part // 7 for part in range(8)), len(block) - 1}:
+        damaged = bytearray(block)
+        damaged[place] ^= 1
+        assert FrameFinder().find(bytes(damaged), 0, verify=True) == ([], [])
+
+
+if shutil.which("cc"):
+
+    def test_without_special_instructions_the_checksums_are_the_same(monkeypatch, tmp_path):
+        build = runpy.run_path(str(ROOT / "hatch_build.py"))
+        assert not build["compile_kernels"](tmp_path / "kernels.so", "-DPORTABLE")
+        monkeypatch.setattr(library, "LIBRARY", tmp_path / "kernels.so")
+        library.load.cache_clear()
+        block = frames(assorted(300))
+        damaged = block[:-1] + bytes([block[-1] ^ 1])
+        assert library.kernels() is not None
+        assert FrameFinder().find(block, 0, verify=True) == find_frames(block, 0, True, 4096)
+        assert FrameFinder().find(damaged, 0, verify=True) == find_frames(damaged, 0, True, 4096)
+        library.load.cache_clear()
