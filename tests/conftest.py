@@ -54,10 +54,11 @@ def switch_interval(request):
     sys.setswitchinterval(before)
 
 
-@pytest.fixture(params=["twins", "kernels"] if library.kernels() else ["twins"])
-def native(request, monkeypatch):
-    """Run a test with the native kernels, if there are any on this machine, and without."""
-    monkeypatch.setenv("DATASET_NATIVE", str(int(request.param == "kernels")))
-    library.load.cache_clear()
-    yield request.param
+@pytest.fixture(params=["twins", "kernels"] if library.kernels() else ["twins"], scope="module")
+def native(request):
+    """Run the tests of a module with the native kernels, if there are any on this machine, and without."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATASET_NATIVE", str(int(request.param == "kernels")))
+        library.load.cache_clear()
+        yield request.param
     library.load.cache_clear()

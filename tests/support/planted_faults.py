@@ -236,10 +236,10 @@ io/csv/decode.py: io/csv/test_decode.py
     csv records: len(rows) == len(texts) and not rows.problems => True
 io/tfrecord/reader.py: io/tfrecord/test_reader.py io/tfrecord/damage/test_damage.py
     tfrecord checksum: self._verify and (words := data_damage(data, crc)) => (words := '')
-io/tfrecord/checksums.py: io/tfrecord/damage/test_damage.py
-    tfrecord block checksums: (self._view[: starts[-1]]) == 0 => (self._view[: starts[1]]) == 0
+io/tfrecord/frames.py: io/tfrecord/test_frame_finder.py
+    tfrecord frames: if verify == VERIFY_ALL and => if verify and
 io/tfrecord/reader.py: io/tfrecord/test_reader.py
-    tfrecord place: self._offset += frame_bytes => self._offset += len(data)
+    tfrecord place: self._offset += size => self._offset += len(data)
 io/example/varints.py: io/example/test_varints.py
     example int64: ninth & (tenth << 7 | 0x7F) => ninth & 0x7F
 io/example/assemble.py: io/example/test_parse.py

@@ -123,22 +123,24 @@ static int is_sound(crc_function *crc_of, const uint8_t *data, size_t size) {
     return load32(data + size) == (crc >> 15 | crc << 17) + MASK_DELTA;
 }
 
-/* Finds consecutive complete frames from ``position`` on, and writes where the data of each begins and ends. Stops
-   before a frame with a wrong checksum (if ``verify``), and after ``room`` frames. Returns their number. */
-KERNEL int64_t find_frames(const uint8_t *block, int64_t size, int64_t position, int32_t verify, int64_t *begins,
-                           int64_t *ends, int64_t room) {
+/* Finds consecutive complete frames from ``position`` on. Writes where the data of each begins and ends to ``edges``, which
+   has room for ``size`` / 16 pairs. Verifies the lengths if ``verify`` is 1, and the data, too, if it is 2; stops before a
+   frame with a wrong checksum. Returns the number of frames. */
+KERNEL int64_t find_frames(const uint8_t *block, int64_t size, int64_t position, int32_t verify, int64_t *edges) {
     crc_function *crc_of = fastest_crc();
     int64_t count = 0;
-    for (; count < room && size - position >= HEADER_BYTES + FOOTER_BYTES; count++) {
+    for (; size - position >= HEADER_BYTES + FOOTER_BYTES; count++) {
         const uint8_t *frame = block + position;
         uint64_t length = load64(frame);
         if (length > (uint64_t)(size - position - HEADER_BYTES - FOOTER_BYTES))
             break;
-        if (verify && !(is_sound(crc_of, frame, 8) && is_sound(crc_of, frame + HEADER_BYTES, length)))
+        if (verify >= 1 && !is_sound(crc_of, frame, 8))
             break;
-        begins[count] = position + HEADER_BYTES;
-        ends[count] = begins[count] + (int64_t)length;
-        position = ends[count] + FOOTER_BYTES;
+        if (verify >= 2 && !is_sound(crc_of, frame + HEADER_BYTES, length))
+            break;
+        edges[2 * count] = position + HEADER_BYTES;
+        edges[2 * count + 1] = position += HEADER_BYTES + (int64_t)length;
+        position += FOOTER_BYTES;
     }
     return count;
 }

@@ -40,8 +40,8 @@ class Kernel(NamedTuple):
 # The result of every kernel is an int64.
 KERNELS = {
     "find_frames": Kernel(
-        (c_void_p, c_int64, c_int64, c_int32, c_void_p, c_void_p, c_int64),
-        "dataset.io.tfrecord.frames:find_frames",
+        (c_void_p, c_int64, c_int64, c_int32, c_void_p),
+        "dataset.io.tfrecord.frames:walk_frames",
     ),
 }
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset.io.tfrecord import frame_finder
-from dataset.io.tfrecord.frame_finder import FrameFinder
-from dataset.io.tfrecord.frames import find_frames
+from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
+from dataset.io.tfrecord.frames import VERIFY_ALL, VERIFY_LENGTHS, VERIFY_NOTHING, walk_frames
 from dataset.native import library
 from support.tfrecord_files import assorted, frame, frames, header
 
@@ -33,35 +32,46 @@ def blocks(draw):
     return bytes(content[: draw(st.none() | st.integers(0, len(content)))])
 
 
-@given(blocks(), st.integers(0, 60), st.booleans(), st.integers(1, 5) | st.just(100))
-def test_the_kernel_and_its_twin_agree(block, position, verify, room):
-    expected = find_frames(block, position, verify, room)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frame_finder, "FRAMES_MAX", room)
-        assert FrameFinder().find(block, position, verify) == expected
+@given(blocks(), st.integers(0, 60), st.sampled_from([VERIFY_NOTHING, VERIFY_LENGTHS, VERIFY_ALL]))
+def test_the_kernel_and_its_twin_agree(block, position, verify):
+    assert find_frames(block, position, verify) == walk_frames(block, position, verify)
+
+
+@given(records)
+def test_all_records_are_found_and_sliced(found):
+    block = frames(found)
+    assert cut_frames(block, *find_frames(block, 0, VERIFY_ALL)) == found
+
+
+@pytest.mark.parametrize("size", [0, 1, 30])
+@pytest.mark.parametrize("last", [0, 1, 30])
+def test_records_of_equal_length_are_sliced(size, last):
+    found = [*(bytes([i] * (size - 1) + [0] * (size > 0)) for i in range(20)), bytes(last)]
+    block = b"noise" + frames(found)
+    assert cut_frames(block, *find_frames(block, 5, VERIFY_ALL)) == found
 
 
 @pytest.mark.parametrize("size", [*range(70), *range(180, 220), 3 * 256 + 9, 3 * 1024 - 1, 16_001, 100_003])
 def test_data_of_every_length_is_verified(native, size):
-    data = np.random.default_rng(size).bytes(size)
-    block = frame(data)
-    assert FrameFinder().find(block, 0, verify=True) == ([12], [12 + size])
+    block = frame(np.random.default_rng(size).bytes(size))
+    assert find_frames(block, 0, VERIFY_ALL) == ([12], [12 + size])
     for place in {0, 8, *(12 + size * part // 7 for part in range(8)), len(block) - 1}:
         damaged = bytearray(block)
         damaged[place] ^= 1
-        assert FrameFinder().find(bytes(damaged), 0, verify=True) == ([], [])
+        assert find_frames(bytes(damaged), 0, VERIFY_ALL) == ([], [])
 
 
 if shutil.which("cc"):
 
-    def test_without_special_instructions_the_checksums_are_the_same(monkeypatch, tmp_path):
+    def test_without_special_instructions_the_checksums_are_the_same(request, monkeypatch, tmp_path):
         build = runpy.run_path(str(ROOT / "hatch_build.py"))
         assert not build["compile_kernels"](tmp_path / "kernels.so", "-DPORTABLE")
         monkeypatch.setattr(library, "LIBRARY", tmp_path / "kernels.so")
+        monkeypatch.setenv("DATASET_NATIVE", "1")
         library.load.cache_clear()
+        request.addfinalizer(library.load.cache_clear)
         block = frames(assorted(300))
         damaged = block[:-1] + bytes([block[-1] ^ 1])
         assert library.kernels() is not None
-        assert FrameFinder().find(block, 0, verify=True) == find_frames(block, 0, True, 4096)
-        assert FrameFinder().find(damaged, 0, verify=True) == find_frames(damaged, 0, True, 4096)
-        library.load.cache_clear()
+        assert len(find_frames(block, 0, VERIFY_ALL)[0]) == 300
+        assert len(find_frames(damaged, 0, VERIFY_ALL)[0]) == 299

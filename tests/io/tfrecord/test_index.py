@@ -30,6 +30,8 @@ from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.testing import no_leaks
 from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, frames, header, masked, read
 
+pytestmark = pytest.mark.usefixtures("native")
+
 
 def changed(path, content):
     """Write to a file and change its modification time."""

@@ -19,6 +19,8 @@ from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from support.pipelines import unoptimized
 
+pytestmark = pytest.mark.usefixtures("native")
+
 COUNTS = [3, 0, 1, 20]
 
 

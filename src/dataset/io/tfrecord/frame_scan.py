@@ -14,13 +14,14 @@ import numpy.typing as npt
 from dataset.errors import DataLossError
 from dataset.io.files.compression import guess_compression
 from dataset.io.files.opening import InputFile, open_input, read_whole
-from dataset.io.tfrecord.checksums import first_wrong_length
+from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import (
+    FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
+    VERIFY_LENGTHS,
     cut_words,
     frame_bytes,
-    frame_starts,
     length_damage,
 )
 from dataset.io.tfrecord.index_file import MAGIC, TAKEN_FOR_A_FILE
@@ -85,19 +86,16 @@ def _frame_ends(block: bytes, left: int) -> tuple[list[int], str]:
         block: bytes that begin with a frame.
         left: the number of bytes from the start of the block to the end of the file.
     """
-    headers = frame_starts(block)
-    ends = headers[1:]
-    if len(block) - headers[-1] < HEADER_BYTES:
-        del headers[-1]  # the end of the last frame, not the start of another
-    else:
-        ends.append(headers[-1] + frame_bytes(block, headers[-1]))
-    wrong = first_wrong_length(block, headers)
-    if wrong is not None:
-        return ends[:wrong], length_damage(block, headers[wrong])
-    if ends[-1] > left:
-        start, end = headers[-1], ends.pop()
-        return ends, cut_words(end - start - FRAME_BYTES, f"{left - start - HEADER_BYTES} bytes")
-    return ends, ""
+    ends = [end + FOOTER_BYTES for end in find_frames(block, 0, VERIFY_LENGTHS)[1]]
+    start = ends[-1] if ends else 0
+    if len(block) - start < HEADER_BYTES:
+        return ends, ""
+    if words := length_damage(block, start):
+        return ends, words
+    size = frame_bytes(block, start)
+    if start + size > left:
+        return ends, cut_words(size - FRAME_BYTES, f"{left - start - HEADER_BYTES} bytes")
+    return [*ends, start + size], ""
 
 
 def _hint(words: str, block: bytes) -> str:

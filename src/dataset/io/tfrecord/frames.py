@@ -5,7 +5,7 @@ those 8 bytes (4 bytes), the data, and the masked CRC-32C of the data (4 bytes).
 and tf.train.Example" in its guide).
 
 All code that depends on this layout is here, and so are the messages about damage. This module handles only bytes, and
-the stream with the rest of a frame: no paths, no positions in files, no errors that users catch. checksums.py verifies
+the stream with the rest of a frame: no paths, no positions in files, no errors that users catch. frame_finder.py finds
 many frames at once; reader.py and writer.py work with files.
 """
 
@@ -15,10 +15,7 @@ import io
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from dataset.io import libraries
 from dataset.io.files.compression import bomb_words
@@ -28,16 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["FOOTER_BYTES", "FRAME_BYTES", "HEADER_BYTES", "LENGTH_BYTES", "MASK_DELTA", "DamagedFrameError"]
 __all__ += [
+    "VERIFY_ALL",
+    "VERIFY_LENGTHS",
+    "VERIFY_NOTHING",
     "FrameDamage",
-    "cut_frames",
     "cut_words",
     "data_damage",
-    "find_frames",
     "finish_frame",
     "frame_bytes",
     "frame_damage",
 ]
-__all__ += ["frame_starts", "framed", "framed_all", "length_damage", "masked_crc", "read_exactly"]
+__all__ += ["framed", "framed_all", "length_damage", "masked_crc", "read_exactly", "walk_frames"]
 
 LENGTH_BYTES = 8
 HEADER_BYTES = 12
@@ -48,6 +46,9 @@ PIECE_BYTES_MAX = 1 << 20  # records are read in pieces of this size, so that a 
 
 UINT32_MAX = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8  # part of the format: CRCs of data that contains CRCs are weak, so CRCs are masked
+
+# Which checksums to verify; the kernel knows these numbers.
+VERIFY_NOTHING, VERIFY_LENGTHS, VERIFY_ALL = 0, 1, 2
 
 _read_length = struct.Struct("<Q").unpack_from
 _read_header = struct.Struct("<QI").unpack_from
@@ -109,54 +110,25 @@ def _header(length: int) -> bytes:
     return _pack_header(length, masked_crc(_pack_length(length)))
 
 
-def frame_starts(block: bytes) -> list[int]:
-    """Return where the complete frames of the block begin, and where the last one ends. Lengths are not verified.
-
-    Files with records of equal length are common. So if the first two lengths agree, NumPy finds how many do.
-
-    >>> frame_starts(bytes(2 * FRAME_BYTES) + b"begun")
-    [0, 16, 32]
-    """
-    size = len(block)
-    position = 0
-    starts: list[int] = []
-    if size >= HEADER_BYTES:
-        stride = _read_length(block, 0)[0] + FRAME_BYTES
-        count = size // stride
-        if count > 2 and block[:LENGTH_BYTES] == block[stride : stride + LENGTH_BYTES]:
-            equal = np.ndarray((count,), "<u8", block, 0, (stride,)) == stride - FRAME_BYTES
-            position = stride * (count if equal.all() else int(equal.argmin()))
-            starts = list(range(0, position, stride))
-    add = starts.append
-    while position <= size - HEADER_BYTES:
-        add(position)
-        position += _read_length(block, position)[0] + FRAME_BYTES
-    if position <= size:
-        add(position)
-    return starts
-
-
-def find_frames(block: bytes, position: int, verify: bool, room: int) -> tuple[list[int], list[int]]:
-    """Find consecutive complete frames in a block; the specification of the kernel in native/framing.c.
-
-    Args:
-        block: bytes in which a frame begins at ``position``.
-        position: where to start.
-        verify: whether to stop before a frame with a wrong checksum.
-        room: the maximum number of frames.
+def walk_frames(block: bytes, position: int, verify: int) -> tuple[list[int], list[int]]:
+    """Find consecutive complete frames from ``position`` on; the specification of ``find_frames`` in native/framing.c.
 
     Returns:
-        Where the data of each frame begins, and where it ends.
+        Where the data of each frame begins, and where it ends. The first frame with a wrong checksum ends the walk.
 
-    >>> find_frames(framed_all([b"one", b"three"]) + b"begun", 0, verify=True, room=100)
+    >>> walk_frames(framed_all([b"one", b"three"]) + b"begun", 0, VERIFY_ALL)
     ([12, 31], [15, 36])
     """
     begins: list[int] = []
     ends: list[int] = []
-    while len(begins) < room and position + FRAME_BYTES <= len(block):
-        begin = position + HEADER_BYTES
-        end = position + frame_bytes(block, position) - FOOTER_BYTES
-        if end + FOOTER_BYTES > len(block) or (verify and frame_damage(block, position, end + FOOTER_BYTES)):
+    while position + FRAME_BYTES <= len(block):
+        (length,) = _read_length(block, position)
+        begin, end = position + HEADER_BYTES, position + HEADER_BYTES + length
+        if end + FOOTER_BYTES > len(block):
+            break
+        if verify and block[position:begin] != _header(length):
+            break
+        if verify == VERIFY_ALL and _read_crc(block, end)[0] != masked_crc(block[begin:end]):
             break
         begins.append(begin)
         ends.append(end)
@@ -167,11 +139,6 @@ def find_frames(block: bytes, position: int, verify: bool, room: int) -> tuple[l
 def frame_bytes(block: bytes, start: int) -> int:
     """Return the size of the frame that begins at ``start``, according to its header."""
     return int(_read_length(block, start)[0]) + FRAME_BYTES
-
-
-def cut_frames(block: bytes, starts: list[int]) -> list[bytes]:
-    """Return the data of the frames between consecutive ``starts``; the last start is the end of the last frame."""
-    return [block[start + HEADER_BYTES : end - FOOTER_BYTES] for start, end in pairwise(starts)]
 
 
 def finish_frame(stream: InputStream, head: bytes, verify: bool) -> tuple[bytes, int]:

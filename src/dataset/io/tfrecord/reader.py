@@ -1,35 +1,35 @@
 """Sequential reader of TFRecord files, which verifies every checksum.
 
 This module holds the open file and the position in it, and handles damage: which records are still returned, and the
-error message. lenient_reader.py logs damage and continues after it. frames.py and checksums.py know the bytes of
+error message. lenient_reader.py logs damage and continues after it. frames.py and frame_finder.py know the bytes of
 frames, io/files/compression.py does the decompression. This module knows nothing about the contents of a record or
 about datasets.
 
-How the reader is fast: it reads a block of many frames at once, steps over the lengths in one tight loop, slices the
-records in one list comprehension, and verifies all checksums of the block in one pass (``BlockChecksums``). Every block
-begins at a frame. A frame that extends past the end of its block is completed by reading exactly the missing bytes.
-Large records are read in the same way, without copying them again.
+How the reader is fast: it reads a block of many frames at once, and finds, verifies and slices all of them in two calls
+(frame_finder.py). Every block begins at a frame. A frame that extends past the end of its block is completed by reading
+exactly the missing bytes. Large records are read in the same way, without copying them again.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
 from dataset.io.files.stream_file import StreamFile
-from dataset.io.tfrecord.checksums import BlockChecksums
+from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
 from dataset.io.tfrecord.frames import (
+    FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
+    VERIFY_ALL,
+    VERIFY_NOTHING,
     DamagedFrameError,
-    FrameDamage,
-    cut_frames,
     data_damage,
     finish_frame,
-    frame_starts,
+    frame_bytes,
+    frame_damage,
     read_exactly,
 )
 from dataset.io.tfrecord.index_file import MAGIC, TAKEN_FOR_A_FILE
@@ -40,22 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["TFRecordFile"]
 
 BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
-
-
-class _Block(NamedTuple):
-    """Block whose records have not all been returned.
-
-    Attributes:
-        content: its bytes, from the beginning of a frame.
-        starts: the starts of all its complete frames, and the end of the last one.
-        begin: the index of the first frame that was neither sliced nor skipped.
-        damages: the damage of the frames from there on.
-    """
-
-    content: bytes
-    starts: list[int]
-    begin: int
-    damages: Iterator[tuple[int, FrameDamage]]
 
 
 class TFRecordFile(StreamFile):
@@ -99,10 +83,10 @@ class TFRecordFile(StreamFile):
         self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
         self._ready: list[bytes]  # verified records; those before _next have been returned
-        self._starts: list[int]  # of their frames, relative to _base, and the end of the last one
+        self._begins: list[int]  # of their data, relative to _base
         self._failure: DataLossError | None  # reported after _ready has been returned
         self._damaged_bytes: int  # the size of the damaged frame, if the next one can be found
-        self._block: _Block | None  # the current block, if it has more records after a damaged one
+        self._block: tuple[bytes, int] | None  # the current block and the next frame, if it follows a damaged one
         self._go_to(0, 0)
 
     def records(self, n: int) -> list[bytes] | None:
@@ -141,7 +125,7 @@ class TFRecordFile(StreamFile):
         """
         number = self._first + self._next
         if self._next < len(self._ready):
-            return self._base + self._starts[self._next], number
+            return self._base + self._begins[self._next] - HEADER_BYTES, number
         return self._offset, number
 
     def seek(self, offset: int, record: int) -> None:
@@ -170,7 +154,7 @@ class TFRecordFile(StreamFile):
 
     def _go_to(self, offset: int, record: int) -> None:
         """Reset the state to a position. The stream stays open; the next read moves it there."""
-        self._ready, self._starts, self._next = [], [], 0
+        self._ready, self._begins, self._next = [], [], 0
         self._base = self._offset = offset  # stream offsets: of the block; of the first frame not read yet
         self._first = record  # the number of _ready[0]
         self._failure = None
@@ -184,7 +168,7 @@ class TFRecordFile(StreamFile):
         """Read until there are records, or raise the error in their place. Return False at the end."""
         self._check_open()
         self._first += len(self._ready)
-        self._ready, self._starts, self._next = [], [], 0
+        self._ready, self._begins, self._next = [], [], 0
         while not self._ready:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
@@ -207,11 +191,12 @@ class TFRecordFile(StreamFile):
         """
         try:
             stream = self._opened()
-            block, self._block = self._block or self._next_block(stream), None
-            if block is None:
+            block, position = self._block or (self._next_block(stream), 0)
+            self._block = None
+            if not block:
                 self._end()
-            elif self._cut_records(block) and block.starts[-1] < len(block.content):
-                self._complete(stream, block.content[block.starts[-1] :])
+            elif (rest := self._cut_records(block, position)) < len(block):
+                self._complete(stream, block[rest:])
         except DamagedStreamError as damage:
             self._fail(str(damage))
         except BaseException as error:
@@ -224,7 +209,6 @@ class TFRecordFile(StreamFile):
     def _opened(self) -> InputStream:
         """Return the stream, at the position where reading continues."""
         if self._stream is None:
-            self._checksums = BlockChecksums(self._block_bytes)
             self._stream = self._open()
             self._moved = self._offset > 0  # a pipe can be read as long as it is not moved
         if self._moved:
@@ -232,30 +216,32 @@ class TFRecordFile(StreamFile):
             self._moved = False
         return self._stream
 
-    def _next_block(self, stream: InputStream) -> _Block | None:
-        """Read and return a block; None at the end."""
+    def _next_block(self, stream: InputStream) -> bytes:
+        """Read and return a block; nothing at the end."""
         self._base = self._offset
-        content = stream.read(HEADER_BYTES if self._big else self._block_bytes)
-        if not content:
-            return None
-        starts = [0] if self._big else frame_starts(content)
-        return _Block(content, starts, 0, self._checksums.damages(content, starts) if self._verify else iter(()))
+        return stream.read(HEADER_BYTES if self._big else self._block_bytes)
 
-    def _cut_records(self, block: _Block) -> bool:
-        """Slice the complete records of the block up to the next damaged one. Return False if there is one."""
-        index, damage = next(block.damages, (len(block.starts) - 1, None))
-        self._starts = block.starts[block.begin : index + 1]
-        self._ready = cut_frames(block.content, self._starts)
-        self._offset = self._base + block.starts[index]
-        if damage is None:
-            return True
-        words = self._hinted(damage.words, block.content)
+    def _cut_records(self, block: bytes, position: int) -> int:
+        """Slice the complete records from a position on, up to the next damaged one.
+
+        Returns:
+            Where the frame that has to be completed begins; the end of the block if there is none.
+        """
+        self._begins, ends = find_frames(block, position, VERIFY_ALL if self._verify else VERIFY_NOTHING)
+        self._ready = cut_frames(block, self._begins, ends)
+        position = ends[-1] + FOOTER_BYTES if ends else position
+        self._offset = self._base + position
+        if len(block) - position < HEADER_BYTES or (end := position + frame_bytes(block, position)) > len(block):
+            return position
+        damage = frame_damage(block, position, end)
+        assert damage is not None  # otherwise the frame would have been found
+        words = self._hinted(damage.words, block)
         if damage.length_is_right:
-            self._block = block._replace(begin=index + 1)
-            self._fail(words, block.starts[index + 1] - block.starts[index])
+            self._block = block, end
+            self._fail(words, end - position)
         else:
             self._fail(words)
-        return False
+        return len(block)
 
     def _complete(self, stream: InputStream, head: bytes) -> None:
         """Read the rest of the record whose frame begins with ``head``."""
@@ -265,13 +251,13 @@ class TFRecordFile(StreamFile):
         except DamagedFrameError as damage:
             return self._fail(self._hinted(str(damage), head))
         self._big = len(data) >= self._block_bytes // 8
-        frame_bytes = len(data) + FRAME_BYTES
+        size = len(data) + FRAME_BYTES
         if self._verify and (words := data_damage(data, crc)):
             # No hint: the checksum of the length is correct, so this is a TFRecord file.
-            return self._fail(words, frame_bytes)
-        self._offset += frame_bytes
+            return self._fail(words, size)
         self._ready.append(data)
-        self._starts.append(self._offset - self._base)
+        self._begins.append(self._offset - self._base + HEADER_BYTES)
+        self._offset += size
         return None
 
     def _end(self) -> None:

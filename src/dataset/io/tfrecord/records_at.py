@@ -8,14 +8,22 @@ from __future__ import annotations
 import io
 import os
 import threading
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ClosedError, DataLossError
 from dataset.io.files.opening import FileStamp, InputFile, file_stamp, open_input, read_whole
-from dataset.io.tfrecord.checksums import BlockChecksums
-from dataset.io.tfrecord.frames import FRAME_BYTES, HEADER_BYTES, cut_frames, cut_words, frame_damage
+from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
+from dataset.io.tfrecord.frames import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    VERIFY_ALL,
+    cut_words,
+    frame_damage,
+)
 from dataset.redaction import redacted
 
 __all__ = ["RUN_BYTES", "RecordsAt"]
@@ -41,7 +49,6 @@ class RecordsAt:
     def __init__(self, path: str, offsets: npt.NDArray[np.int64], stamp: FileStamp) -> None:
         self.path = path
         self._offsets = offsets
-        self._checksums: BlockChecksums | None = None
         self._lock = threading.Lock()  # guards the position of a file without pread
         self._file = open_input(path)
         self._descriptor = self._file.fileno() if isinstance(self._file, io.FileIO) else None
@@ -75,23 +82,16 @@ class RecordsAt:
         """
         base, end = int(self._offsets[first]), int(self._offsets[stop])
         block = self._read(base, end - base)
-        starts: list[int] = (self._offsets[first : stop + 1] - base).tolist()
-        words = ""
-        if starts[-1] > len(block):  # the file was truncated since
-            whole = next(i for i, edge in enumerate(starts) if edge > len(block)) - 1
-            words = self._cut(block[starts[whole] :], starts[whole + 1] - starts[whole])
-            del starts[whole + 1 :]
-        for index, damage in self._verifier(end - base).damages(block, starts):
-            words = damage.words
-            del starts[index + 1 :]
-            break
-        records = cut_frames(block, starts)
-        return records, self._damaged(first + len(records), words) if words else None
-
-    def _verifier(self, block_bytes: int) -> BlockChecksums:
-        if self._checksums is None or block_bytes > RUN_BYTES:
-            self._checksums = BlockChecksums(max(block_bytes, RUN_BYTES))
-        return self._checksums
+        edges: list[int] = (self._offsets[first : stop + 1] - base).tolist()
+        begins, ends = find_frames(block, 0, VERIFY_ALL)
+        found = [0, *(end + FOOTER_BYTES for end in ends)]
+        if found == edges:
+            return cut_frames(block, begins, ends), None
+        sound = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, edges, strict=False))) - 1
+        start, stop = edges[sound : sound + 2]
+        damage = frame_damage(block, start, stop) if stop <= len(block) else None
+        words = self._cut(block[start:], stop - start) if damage is None else damage.words
+        return cut_frames(block, begins[:sound], ends[:sound]), self._damaged(first + sound, words)
 
     def close(self) -> None:
         """Close the file. May be called more than once."""

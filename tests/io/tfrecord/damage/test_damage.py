@@ -13,6 +13,8 @@ import pytest
 from dataset.io.tfrecord.reader import TFRecordFile
 from support.tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, frames, header, read
 
+pytestmark = pytest.mark.usefixtures("native")
+
 
 @pytest.mark.parametrize("count", [5, 60])  # frames are verified one by one, and at once
 @pytest.mark.parametrize("equal", [True, False])

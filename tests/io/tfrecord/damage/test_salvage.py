@@ -16,6 +16,8 @@ from dataset.io.tfrecord.damage.header_search import find_headers
 from dataset.io.tfrecord.damage.salvage import Gap, Salvage, Sound
 from support.tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, header, masked
 
+pytestmark = pytest.mark.usefixtures("native")
+
 
 def has_header(content, at):
     return len(content) - at >= 12 and masked(content[at : at + 8]) == content[at + 8 : at + 12]

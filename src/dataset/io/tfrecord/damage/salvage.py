@@ -23,14 +23,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from dataset.io.files.compression import DamagedStreamError, InputStream
-from dataset.io.tfrecord.checksums import BlockChecksums
 from dataset.io.tfrecord.damage.header_search import find_headers
+from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import (
     FOOTER_BYTES,
     HEADER_BYTES,
+    VERIFY_ALL,
     data_damage,
     frame_bytes,
-    frame_starts,
     length_damage,
 )
 
@@ -84,7 +84,6 @@ class Salvage:
         self.complete = True
         self._window = _Window(stream, offset)
         self._wasted = 0
-        self._checksums = BlockChecksums(BLOCK_BYTES_MAX)
         self._block_bytes = 0  # size of the next block of frames; 0 after damage
         self._found: list[int] = []  # correct headers in the range that was searched last, in reverse order
         self._searched = offset  # positions before it were searched for headers
@@ -129,14 +128,9 @@ class Salvage:
     def _sound_in_block(self, at: int) -> list[int]:
         self._window.has(at, self._block_bytes)
         block = self._window.bytes(at, at + self._block_bytes)
-        starts = frame_starts(block)
-        damage = next(self._checksums.damages(block, starts), None)
-        if damage is None:
-            self._block_bytes = min(2 * self._block_bytes, BLOCK_BYTES_MAX)
-        else:
-            del starts[damage[0] + 1 :]
-            self._block_bytes = 0
-        return [at + start for start in starts]
+        _, ends = find_frames(block, 0, VERIFY_ALL)
+        self._block_bytes = min(2 * self._block_bytes, BLOCK_BYTES_MAX)
+        return [at, *(at + end + FOOTER_BYTES for end in ends)]
 
     def _sound_end(self, at: int) -> int:
         """Return the end of the frame at ``at`` if it is intact, else 0."""
