@@ -5,7 +5,8 @@
 #                process: the comparisons with the real tf.data, and Keras on its other backends
 #   make check   run the tests that need no framework: in six minutes, with a set-up of 360 MB; before each commit;
 #                make check RESOLUTION=lowest-direct takes the oldest supported versions, and needs uv
-#   make fuzz    try mutated inputs on every reader for a minute; make fuzz SECONDS=600 SEED=7 sets time and seed
+#   make fuzz    try mutated inputs on every reader for a minute, and as long on the native kernels with sanitizers;
+#                make fuzz SECONDS=600 SEED=7 sets time and seed
 #   make lint    formatting, lint rules, types
 #   make docs    build the site of docs/ in site/
 #   make notebooks    run the notebooks and write them to docs/notebooks/
@@ -51,6 +52,7 @@ faults: $(VENV)/.ready-test $(KERNELS)
 
 fuzz: $(VENV)/.ready-test $(KERNELS)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.fuzz.kernels --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 micro: $(VENV)/.ready-test $(KERNELS)
 	mkdir -p build/benchmarks

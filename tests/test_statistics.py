@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dataset import AUTOTUNE, ClosedError, Dataset, Options
+from dataset import AUTOTUNE, ClosedError, Dataset, Options, TextLineDataset
 from dataset.runtime.metrics.statistics import Bottleneck, Decision, OperatorStatistics, PipelineStatistics, TuningLog
 from dataset.testing import outcomes
 
@@ -381,6 +381,14 @@ def test_without_tuning_only_a_budget_of_the_user_is_a_bound():
     assert stats.ram_budget is None
     assert repr(stats).endswith("memory: 0 B in buffers; cores: 3")
     assert run(with_options(dataset, enabled=False, ram_budget=10, cpu_budget=3)).stats().ram_budget == 10
+
+
+def test_a_pipeline_that_reads_files_says_whether_the_native_kernels_are_in_use(native, tmp_path):
+    (tmp_path / "lines").write_text("a\nb\n")
+    stats = run(TextLineDataset(tmp_path / "lines")).stats()
+    assert stats.native_kernels == ("in use" if native == "kernels" else "not in use: DATASET_NATIVE is 0")
+    assert f"\nnative kernels: {stats.native_kernels}\n" in repr(stats)
+    assert run(Dataset.range(3)).stats().native_kernels is None
 
 
 # The objects

@@ -12,6 +12,7 @@ import pytest
 from dataset.commands import verify
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.main import main, parser
+from dataset.version import __version__
 
 COMMANDS = {
     "info": [],
@@ -21,6 +22,14 @@ COMMANDS = {
     "split": ["--num-shards", "2", "--output", "out-{shard}"],
     "merge": ["--output", "out"],
 }
+
+
+def test_the_version_says_whether_the_native_kernels_are_in_use(capsys, native):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    status = "in use" if native == "kernels" else "not in use: DATASET_NATIVE is 0"
+    assert capsys.readouterr().out == f"dataset {__version__}; native kernels: {status}\n"
 
 
 @pytest.fixture(params=COMMANDS)

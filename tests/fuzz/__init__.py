@@ -6,5 +6,6 @@
 A target has valid samples, mutates one of them, and checks that the library accepts the input or raises one of the
 documented exceptions. Everything else is a finding: another exception, a MemoryError, an input that takes more than
 five seconds of processor time, a process that dies. Each input is determined by the seed, the target and its number.
-The inputs are tried in worker processes with a memory limit: see driver.py.
+The inputs are tried in worker processes with a memory limit: see driver.py. The native kernels are also tried on their
+own, with sanitizers: see kernels.py.
 """

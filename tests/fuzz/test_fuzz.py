@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
+from dataset.native.library import KERNELS
+
 from .driver import ROOT, fuzz
+from .kernels import TRIALS
 from .planted import PLANTED
 from .targets import TARGETS
 
@@ -20,6 +23,16 @@ def test_mutated_inputs_are_taken_or_refused_as_documented(target):
     found = fuzz(target, secrets.randbits(32), SECONDS)
     assert not found.faults, "\n\n".join(found.faults)
     assert found.tried
+
+
+def test_every_kernel_agrees_with_its_twin_under_sanitizers():
+    command = [sys.executable, "-m", "tests.fuzz.kernels", "--seconds", "3"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_kernel_is_fuzzed():
+    assert set(TRIALS) == set(KERNELS)
 
 
 FOUND = {

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from dataset.autotune.model import Section, predict
 from dataset.autotune.windows import CONSUMER
+from dataset.native.library import kernels_status
 from dataset.runtime.metrics.meter import PullStats
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
@@ -129,6 +130,7 @@ class _Report:
         wait = self._wait_seconds()
         limits = self.profile.limits
         assert limits is not None  # it is open
+        reads_files = any(record.node.traits.reads_files for record in self.operators)
         return PipelineStatistics(
             elements=self.elements,
             seconds=self.seconds,
@@ -139,6 +141,7 @@ class _Report:
             buffered_bytes=limits.ledger.held,
             ram_budget=None if limits.ledger.budget == UNBOUNDED else limits.ledger.budget,
             cpu_budget=limits.cores,
+            native_kernels=kernels_status() if reads_files else None,
         )
 
     def _wait_seconds(self) -> float:

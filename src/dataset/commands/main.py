@@ -15,6 +15,8 @@ from dataset.commands import head, index, info, merge, split, state, verify
 from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, os_error_words
 from dataset.commands.display.terminal import complain
 from dataset.errors import DataLossError, StateError
+from dataset.native.library import kernels_status
+from dataset.version import __version__
 
 __all__ = ["main", "parser"]
 
@@ -69,9 +71,18 @@ def _run(arguments: argparse.Namespace) -> int:
     return USAGE
 
 
+class _ShowVersion(argparse.Action):
+    """Option that shows the version, and whether the native kernels are in use, which loads them."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"dataset {__version__}; native kernels: {kernels_status()}\n")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser for all formats and commands."""
     program = argparse.ArgumentParser("python -m dataset", description="Inspects and rewrites data files.")
+    program.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     formats = program.add_subparsers(title="formats and commands", metavar="FORMAT", required=True)
     tfrecord = formats.add_parser(
         "tfrecord",

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dataset import Dataset, SpecError
+from dataset import Dataset, SpecError, TextLineDataset
 from dataset.optimize.driver import RULES, Miss
 from dataset.plan.node import UnaryNode
 from support.pipelines import unoptimized
@@ -189,6 +189,12 @@ class Spy:
     def __iter__(self):
         self.asked.append("__iter__")
         return iter(range(3))
+
+
+def test_a_plan_that_reads_files_says_whether_the_native_kernels_are_in_use(native):
+    words = section(TextLineDataset("absent").map(str).explain(), "native kernels:")
+    assert words == (["in use"] if native == "kernels" else ["not in use: DATASET_NATIVE is 0"])
+    assert "native" not in Dataset.range(3).explain()
 
 
 @pytest.mark.parametrize("form", ["text", "svg"])

@@ -11,8 +11,9 @@ An operation is printed above its inputs. Inputs are drawn as branches only if t
 
 from __future__ import annotations
 
+from dataset.native.library import kernels_status
 from dataset.plan.drawing.summary import Summary, in_columns, rule_lines, shortened, summaries
-from dataset.plan.node import Node
+from dataset.plan.node import Node, inputs_first
 from dataset.plan.rewriting import Rewritten
 
 _LINE_MAX = 120
@@ -27,6 +28,8 @@ def explain_text(name: str | None, written: Node, rewritten: Rewritten) -> str:
     if rewritten.plan is written:
         sections = [("as written, and as it runs:", tree_lines(written))]
     sections += [("rewritten:", rule_lines(rewritten.fired)), ("nearly rewritten:", rule_lines(rewritten.missed))]
+    if any(node.traits.reads_files for node in inputs_first(rewritten.plan)):
+        sections.append(("native kernels:", [kernels_status()]))
     texts = ["\n".join([heading, *(f"  {line}" for line in lines)]) for heading, lines in sections if lines]
     return (f"{name}:\n\n" if name else "") + "\n\n".join(texts)
 

@@ -95,6 +95,7 @@ class PipelineStatistics:
         buffered_bytes: the current size of all buffers.
         ram_budget: the limit of that size in bytes; None for no limit.
         cpu_budget: the number of cores that AUTOTUNE may keep busy.
+        native_kernels: "in use", or "not in use" and the reason; None if the pipeline reads no files.
     """
 
     elements: int
@@ -106,6 +107,7 @@ class PipelineStatistics:
     buffered_bytes: int
     ram_budget: int | None
     cpu_budget: int
+    native_kernels: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
@@ -125,7 +127,7 @@ class PipelineStatistics:
         )
 
     def _last_lines(self) -> list[str]:
-        records = []
+        records = [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""

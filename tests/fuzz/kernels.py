@@ -1,0 +1,83 @@
+"""Fuzzer of the native kernels, compiled with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+    python -m tests.fuzz.kernels --seconds 60 --seed 7
+
+Each kernel is compared with its twin on mutated inputs. Buffers come from malloc, so that the sanitizer notices access
+outside of them. It ends the process at the first error, after a report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import runpy
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from dataset.io.tfrecord.frame_finder import find_frames
+from dataset.io.tfrecord.frames import framed_all, walk_frames
+from dataset.native import library
+
+from .mutate import mutated
+
+ROOT = Path(__file__).parents[2]
+SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+COMPILER = os.environ.get("CC", "cc").split()
+
+
+def try_frames(rng: random.Random) -> bool:
+    """Compare ``find_frames`` with its twin."""
+    content = framed_all([rng.randbytes(int(rng.expovariate(0.02))) for _ in range(rng.randrange(6))])
+    arguments = mutated(rng, content, [content]), rng.randrange(50), rng.randrange(3)
+    return find_frames(*arguments) == walk_frames(*arguments)
+
+
+TRIALS = {"find_frames": try_frames}
+"""By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
+
+
+def main() -> int:
+    """Run the fuzzer; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kernels", description="Try mutated inputs.")
+    parser.add_argument("--seconds", type=float, default=60, help="for all kernels together (default: 60)")
+    parser.add_argument("--seed", type=int, default=secrets.randbits(32), help="default: a fresh one")
+    parser.add_argument("--library", type=Path, help="the compiled kernels; default: compile them and start again")
+    arguments = parser.parse_args()
+    if arguments.library is None:
+        return _with_sanitizers(["--seconds", str(arguments.seconds), "--seed", str(arguments.seed)])
+    library.LIBRARY = arguments.library
+    sys.stdout.write(f"seed {arguments.seed}; native kernels: {library.kernels_status()}\n")
+    for name in library.KERNELS:
+        rng, tried, end = random.Random(arguments.seed), 0, time.monotonic() + arguments.seconds / len(library.KERNELS)
+        while time.monotonic() < end:
+            tried += 1
+            if not TRIALS[name](rng):
+                sys.stdout.write(f"{name}: input {tried} differs from the twin\n")
+                return 1
+        sys.stdout.write(f"{name:16} {tried:9,} inputs\n")
+    return 0
+
+
+def _with_sanitizers(arguments: list[str]) -> int:
+    found = subprocess.run([*COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True, check=False)
+    if not Path(found.stdout.strip()).is_absolute():
+        sys.stdout.write(f"{COMPILER[0]} has no AddressSanitizer that can be preloaded; the kernels are not tried\n")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        target = Path(folder, "kernels.so")
+        if reasons := runpy.run_path(os.fspath(ROOT / "hatch_build.py"))["compile_kernels"](target, *SANITIZERS):
+            sys.stdout.write(f"{reasons}\n")
+            return 1
+        settings = {"LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+        settings |= {"PYTHONMALLOC": "malloc", "DATASET_NATIVE": "1"}
+        command = [sys.executable, "-m", "tests.fuzz.kernels", "--library", target, *arguments]
+        return subprocess.run(command, cwd=ROOT, env=os.environ | settings, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
