@@ -33,7 +33,8 @@ COMPILER = os.environ.get("CC", "cc").split()
 def try_frames(rng: random.Random) -> bool:
     """Compare ``find_frames`` with its twin."""
     content = framed_all([rng.randbytes(int(rng.expovariate(0.02))) for _ in range(rng.randrange(6))])
-    arguments = mutated(rng, content, [content]), rng.randrange(50), rng.randrange(3)
+    block = mutated(rng, content, [content]) if rng.random() < 0.5 else content[: rng.randrange(len(content) + 1)]
+    arguments = block, rng.choice((0, 0, 0, 1, 50)), rng.randrange(3)
     return find_frames(*arguments) == walk_frames(*arguments)
 
 

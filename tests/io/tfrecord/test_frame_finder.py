@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataset.io.tfrecord import frame_finder
 from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
 from dataset.io.tfrecord.frames import VERIFY_ALL, VERIFY_LENGTHS, VERIFY_NOTHING, walk_frames
 from dataset.native import library
@@ -41,6 +42,12 @@ def test_the_kernel_and_its_twin_agree(block, position, verify):
 def test_all_records_are_found_and_sliced(found):
     block = frames(found)
     assert cut_frames(block, *find_frames(block, 0, VERIFY_ALL)) == found
+
+
+def test_a_block_with_more_frames_than_the_kept_array_has_room_for(native):
+    found = [b""] * (frame_finder.KEPT_FRAMES + 1)
+    begins, ends = find_frames(frames(found), 0, VERIFY_ALL)
+    assert begins == ends == list(range(12, 16 * len(found), 16))
 
 
 @pytest.mark.parametrize("size", [0, 1, 30])

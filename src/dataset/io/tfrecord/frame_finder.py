@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,15 +13,31 @@ from dataset.native.library import kernels
 __all__ = ["cut_frames", "find_frames"]
 
 FEW_FRAMES = 8  # slicing fewer frames one by one is faster
+KEPT_FRAMES = 1 << 14  # as many as fit in a block of the default size
+
+
+class _Scratch(threading.local):
+    """Array of a thread for the results of the kernel. A new array for each block would cost a page fault per page."""
+
+    def __init__(self) -> None:
+        self.edges = np.empty((KEPT_FRAMES, 2), np.int64)
+        self.address = self.edges.ctypes.data
+
+
+_scratch = _Scratch()
 
 
 def find_frames(block: bytes, position: int, verify: int) -> tuple[list[int], list[int]]:
     """Return where the data of consecutive complete frames begins and ends; see ``walk_frames``."""
     native = kernels()
-    if native is None:
+    room = len(block) // FRAME_BYTES
+    if native is None or not room:
         return walk_frames(block, position, verify)
-    edges = np.empty((len(block) // FRAME_BYTES, 2), np.int64)
-    found = native.find_frames(block, len(block), position, verify, edges.ctypes.data)
+    edges, address = _scratch.edges, _scratch.address
+    if room > KEPT_FRAMES:
+        edges = np.empty((room, 2), np.int64)
+        address = edges.ctypes.data
+    found = native.find_frames(block, len(block), position, verify, address)
     begins, ends = edges[:found].T.tolist()
     return begins, ends
 
