@@ -23,7 +23,7 @@ except ImportError:  # run as a script
 
 FOLDER = Path(__file__).parent / "src" / "dataset" / "native"
 BINDING = runpy.run_path(os.fspath(FOLDER / "library.py"))
-FLAGS = ["-std=c99", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"]
+FLAGS = ["-std=c99", "-O3", "-g0", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"]
 COMPILE_SECONDS_MAX = 300
 
 

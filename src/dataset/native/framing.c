@@ -53,6 +53,12 @@ static uint32_t crc_by_tables(const uint8_t *data, size_t size) {
 #include <nmmintrin.h>
 #include <wmmintrin.h>
 
+#if defined(__clang__) && __clang_major__ >= 14
+#define WITH_CRC __attribute__((target("sse4.2,crc32,pclmul")))
+#else
+#define WITH_CRC __attribute__((target("sse4.2,pclmul")))
+#endif
+
 /* An instruction has a latency of three cycles and one can start in each cycle. So three runs of the data are computed
    at once and joined: a carry-less multiplication by SHIFTS advances the register over the bytes of the other runs
    (Gopal et al. 2011). A shift over n bytes is x^(8n - 33) modulo the polynomial, in reversed order of bits. */
@@ -66,12 +72,12 @@ static const struct {
     {64, 0x0d3b6092, 0x9e4addf8},
 };
 
-__attribute__((target("sse4.2,pclmul"))) static uint64_t shifted(uint64_t crc, uint32_t by) {
+WITH_CRC static uint64_t shifted(uint64_t crc, uint32_t by) {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)crc), _mm_cvtsi32_si128((int32_t)by), 0);
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t crc_by_instructions(const uint8_t *data, size_t size) {
+WITH_CRC static uint32_t crc_by_instructions(const uint8_t *data, size_t size) {
     uint64_t crc = ~0u;
     for (size_t i = 0; i < sizeof SHIFTS / sizeof SHIFTS[0]; i++) {
         size_t run = SHIFTS[i].run;
@@ -96,20 +102,27 @@ static crc_function *fastest_crc(void) {
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") ? crc_by_instructions : crc_by_tables;
 }
 
-#elif defined(__ARM_FEATURE_CRC32) && !defined(PORTABLE)
-#include <arm_acle.h>
+#elif defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__)) && !defined(PORTABLE)
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
 
 static uint32_t crc_by_instructions(const uint8_t *data, size_t size) {
     uint32_t crc = ~0u;
     for (; size >= 8; data += 8, size -= 8)
-        crc = __crc32cd(crc, load64(data));
-    while (size--)
-        crc = __crc32cb(crc, *data++);
+        __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(load64(data)));
+    for (; size; data++, size--)
+        __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)*data));
     return ~crc;
 }
 
 static crc_function *fastest_crc(void) {
-    return crc_by_instructions;
+#ifdef __linux__
+    int has_crc = getauxval(AT_HWCAP) >> 7 & 1; /* HWCAP_CRC32 */
+#else
+    int has_crc = 1;
+#endif
+    return has_crc ? crc_by_instructions : crc_by_tables;
 }
 
 #else
