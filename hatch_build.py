@@ -24,26 +24,19 @@ except ImportError:  # run as a script
 FOLDER = Path(__file__).parent / "src" / "dataset" / "native"
 BINDING = runpy.run_path(os.fspath(FOLDER / "library.py"))
 FLAGS = ["-std=c99", "-O3", "-g0", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"]
-COMPILE_SECONDS_MAX = 300
 
 
 def compile_kernels(target: Path, *flags: str) -> str:
     """Compile all C sources to a shared library. Return why that failed for each compiler, or "" on success."""
     unfinished = target.with_suffix(f".{os.getpid()}")
     sources = map(os.fspath, sorted(FOLDER.glob("*.c")))
-    arguments = [
-        *FLAGS,
-        f'-DKERNEL_SOURCES="{BINDING["source_hash"]()}"',
-        *flags,
-        "-o",
-        os.fspath(unfinished),
-        *sources,
-    ]
+    hashed = f'-DKERNEL_SOURCES="{BINDING["source_hash"]()}"'
+    arguments = [*FLAGS, hashed, *flags, "-o", os.fspath(unfinished), *sources]
     reasons = []
     for compiler in _compilers():
         try:
             command = [*compiler, *arguments]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
             if not flags:
                 ctypes.CDLL(os.fspath(unfinished))
             unfinished.replace(target)  # processes that have loaded the old library keep it

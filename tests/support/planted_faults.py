@@ -237,7 +237,7 @@ io/csv/decode.py: io/csv/test_decode.py
 io/tfrecord/reader.py: io/tfrecord/test_reader.py io/tfrecord/damage/test_damage.py
     tfrecord checksum: self._verify and (words := data_damage(data, crc)) => (words := '')
 io/tfrecord/frames.py: io/tfrecord/test_frame_finder.py
-    tfrecord frames: if verify == VERIFY_ALL and => if verify and
+    tfrecord frames: if verify == VERIFY_ALL: => if verify:
 io/tfrecord/reader.py: io/tfrecord/test_reader.py
     tfrecord place: self._offset += size => self._offset += len(data)
 io/example/varints.py: io/example/test_varints.py
