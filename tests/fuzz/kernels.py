@@ -19,6 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from dataset.io.example.columns import MessageColumns, object_array
+from dataset.io.example.encode import encode_example
+from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
@@ -26,6 +29,9 @@ from dataset.native import library
 from .mutate import mutated
 
 ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests")]  # for the program
+from support.example_columns import contents  # noqa: E402
+
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILER = os.environ.get("CC", "cc").split()
 
@@ -38,7 +44,20 @@ def try_frames(rng: random.Random) -> bool:
     return find_frames(*arguments) == walk_frames(*arguments)
 
 
-TRIALS = {"find_frames": try_frames}
+def try_features(rng: random.Random) -> bool:
+    """Compare the kernels of Examples with their twin."""
+    keys, records = ["a", "ab", "b"], []
+    for _ in range(rng.randrange(1, 5)):
+        values = {"a": [rng.getrandbits(rng.randrange(1, 64)) - rng.randrange(2) for _ in range(rng.randrange(12))]}
+        values |= {"ab": [rng.randbytes(rng.randrange(9)) for _ in range(rng.randrange(4))], "b": [rng.random()]}
+        record = encode_example(dict(rng.sample(list(values.items()), rng.randrange(4))))
+        records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
+    reader = KernelReader(kernels_for_strings(), keys)
+    found = contents(lambda: KernelColumns(reader, object_array(records)), len(records), keys)
+    return bool(found == contents(lambda: MessageColumns(records, keys), len(records), keys))
+
+
+TRIALS = {"decode_features": try_features, "find_features": try_features, "find_frames": try_frames}
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
 
 

@@ -240,12 +240,12 @@ io/tfrecord/frames.py: io/tfrecord/test_frame_finder.py
     tfrecord frames: if verify == VERIFY_ALL: => if verify:
 io/tfrecord/reader.py: io/tfrecord/test_reader.py
     tfrecord place: self._offset += size => self._offset += len(data)
-io/example/varints.py: io/example/test_varints.py
-    example int64: ninth & (tenth << 7 | 0x7F) => ninth & 0x7F
+io/example/kernel_columns.py: io/example/test_kernel_columns.py
+    example kinds: kinds & ~(1 | sole | several) => False
+io/example/reference.py: io/example/test_parse.py
+    example keys: b"".join(entry.value) => entry.value[0]
 io/example/assemble.py: io/example/test_parse.py
     example default: result[~present] = self.default => result[~present] = self.default[0]
-io/example/feature_columns.py: io/example/test_parse.py
-    example kinds: wrong = present & (lists.kind != wanted) => wrong = present & False
 io/parquet/reader.py: io/parquet/test_parquet_source.py
     parquet nulls: self._advance(1, group.count) => self._advance(2, group.count)
     parquet place: starts[group] + self._row => starts[group]

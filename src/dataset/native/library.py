@@ -39,6 +39,11 @@ class Kernel(NamedTuple):
 
 # The result of every kernel is an int64.
 KERNELS = {
+    "decode_features": Kernel(
+        (c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64),
+        "dataset.io.example.columns:MessageColumns",
+    ),
+    "find_features": Kernel((c_void_p, c_int64), "dataset.io.example.reference:read_lists"),
     "find_frames": Kernel(
         (c_void_p, c_int64, c_int64, c_int32, c_void_p),
         "dataset.io.tfrecord.frames:walk_frames",

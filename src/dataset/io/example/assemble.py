@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.feature_columns import Column, object_array
+from dataset.io.example.columns import Column, object_array
 from dataset.io.example.features import (
     FeatureSpec,
     FixedLenFeature,

@@ -1,14 +1,12 @@
 """Parser of tf.train.Example records to NumPy values: parse_example, parse_single_example, ExampleParser.
 
-This is the public interface: features.py describes the requested features, locate.py finds them in the bytes,
-feature_columns.py decodes them, and assemble.py shapes the values. This module checks arguments and creates the error
-messages about records. It does not access files.
+This is the public interface: features.py describes the requested features, kernel_columns.py or columns.py reads them
+from the bytes, and assemble.py shapes the values. This module checks arguments and creates the error messages about
+records. It does not access files.
 """
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -16,36 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.assemble import Assembler, Fixed, assembler_for
-from dataset.io.example.feature_columns import (
-    COUNTED_KINDS,
-    Column,
-    column,
-    column_of_messages,
-    counted,
-    decode_one,
-    kind_of,
-    wrong_kind,
-)
+from dataset.io.example.assemble import Assembler, assembler_for
+from dataset.io.example.columns import Column, MessageColumns, kind_of, object_array, wrong_kind
 from dataset.io.example.features import (
     FeatureSpec,
-    FixedLenFeature,
     FixedLenSequenceFeature,
     dtype_of,
     keys_of,
 )
-from dataset.io.example.locate import Locator
+from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
 from dataset.io.example.problem import Problem
-from dataset.io.example.reference import list_in, read_features
-from dataset.io.example.template import Template, Templates
+from dataset.io.example.reference import read_lists
 from dataset.plan.spec import ComponentSpec
 
 __all__ = ["ExampleParser", "parse_example", "parse_single_example"]
 
-Place = tuple[int, int, int, int]  # as in Template.places
-_BATCH_MIN = 8  # fewer records are faster one by one
-_READERS_MAX = 128  # record lengths for which single records are read with a template
 Records = Sequence[bytes] | npt.NDArray[Any]
+_Wanted = tuple[int, int, bool]  # the place of a key, the kind of its list, and whether an earlier feature reads it
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -172,23 +157,19 @@ class ExampleParser:
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
         self._features = _checked_features(features)
-        kinds: dict[tuple[str, int], int] = {}  # each key once per kind, even if several features read it
-        self._plan: list[tuple[str, Assembler[Any], list[int]]] = []
+        self._plan: list[tuple[str, Assembler[Any], list[_Wanted]]] = []
+        keys: dict[str, int] = {}
+        seen = set()
         for name, feature in self._features.items():
-            wanted = [(key, kind_of(np.dtype(dtype_of(feature, i)))) for i, key in enumerate(keys_of(name, feature))]
-            self._plan.append((name, assembler_for(feature), [kinds.setdefault(pair, len(kinds)) for pair in wanted]))
-        self._keys = [key for key, _ in kinds]
-        self._kinds = [kind for _, kind in kinds]
-        self._unique = list(dict.fromkeys(self._keys))
-        self._place = [self._unique.index(key) for key in self._keys]
-        single = {
-            name
-            for name, feature in self._features.items()
-            if isinstance(feature, FixedLenFeature) and math.prod(feature.shape) == 1
-        }
-        self._templates = Templates([key.encode() for key in self._unique])
-        self._readers: dict[int, tuple[Template, list[tuple[str, Callable[[bytes], Any]]]]] = {}
-        self._locator = Locator(self._unique, single)
+            wanted = []
+            for i, key in enumerate(keys_of(name, feature)):
+                place = keys.setdefault(key, len(keys))
+                wanted.append((place, kind_of(np.dtype(dtype_of(feature, i))), place in seen))
+                seen.add(place)
+            self._plan.append((name, assembler_for(feature), wanted))
+        self._keys = list(keys)
+        library = kernels_for_strings()
+        self._reader = None if library is None else KernelReader(library, self._keys)
 
     @property
     def features(self) -> dict[str, FeatureSpec]:
@@ -231,99 +212,51 @@ class ExampleParser:
 
     def skips(self, read: Collection[str]) -> bool:
         """Return whether a feature that is not in ``read`` is checked without decoding."""
-        return any(
-            name not in read and self._is_countable(assembler, numbers) for name, assembler, numbers in self._plan
-        )
+        return any(name not in read and not assembler.needs_values for name, assembler, _ in self._plan)
 
     def parse_one(self, serialized: bytes) -> dict[str, Any]:
         """Parse one record, like parse_single_example."""
         if not isinstance(serialized, bytes):
             raise TypeError(f"parse_single_example: serialized must be bytes, got {type(serialized).__name__}")
-        readers = self._readers.get(len(serialized))
-        if readers is not None and readers[0].fits(serialized):
-            return {name: read(serialized) for name, read in readers[1]}
-        if self._templates.worth_learning(len(serialized)):
-            self._learn(serialized)
-        found = [list_in(feature) for feature in read_features(serialized, self._unique)]
-        values: list[Any] = []
+        found = self._reader.read_one(serialized) if self._reader else read_lists(serialized, self._keys)
         result = {}
-        for place, wanted in zip(self._place, self._kinds, strict=True):
-            kind, message = found[place]
-            if kind not in {0, wanted}:
-                raise _sentence(wrong_kind(0, kind, wanted), self._name_of(len(values)), None)
-            values.append(None if kind == 0 else message.value)
-        for name, assembler, numbers in self._plan:
+        for name, assembler, wanted in self._plan:
+            values = []
             try:
-                result[name] = assembler.one([values[number] for number in numbers])
+                for place, kind, is_shared in wanted:
+                    held, items = found[place]
+                    if held not in {0, kind}:
+                        raise wrong_kind(0, held, kind)
+                    values.append(list(items) if held and is_shared else items)
+                result[name] = assembler.one(values)
             except Problem as problem:
                 raise _sentence(problem, name, None) from None
         return result
 
-    def _learn(self, serialized: bytes) -> None:
-        """Prepare readers for records with the same template as this one."""
-        template = self._templates.learn(serialized)
-        if template is None:
-            return
-        places = [template.places.get(key.encode()) for key in self._keys]
-        if any(place and place[0] != kind for place, kind in zip(places, self._kinds, strict=True)):
-            return
-        if len(self._readers) > _READERS_MAX:
-            self._readers.clear()
-        readers = [
-            (name, _reader(name, assembler, [places[number] for number in numbers]))
-            for name, assembler, numbers in self._plan
-        ]
-        self._readers[len(serialized)] = (template, readers)
-
     def _parse_many(
         self,
-        records: list[bytes],
+        records: npt.NDArray[Any],
         assemble: Callable[[Assembler[Any], list[Column]], Any],
         read: Collection[str] | None = None,
     ) -> dict[str, Any]:
         """Parse n records; ``assemble`` creates the values. Features not in ``read`` are not decoded."""
-        column_of, count_of = self._columns_of(records)
+        found: KernelColumns | MessageColumns = (
+            KernelColumns(self._reader, records) if self._reader else MessageColumns(records, self._keys)
+        )
         result = {}
-        columns: dict[int, Column] = {}
-        for name, assembler, numbers in self._plan:
+        for name, assembler, wanted in self._plan:
+            decoded = read is None or name in read or assembler.needs_values
             try:
-                if read is not None and name not in read and self._is_countable(assembler, numbers):
-                    assembler.check([count_of(number) for number in numbers])
+                columns = [found.column(place, kind, decoded=decoded) for place, kind, _ in wanted]
+                if decoded:
+                    result[name] = assemble(assembler, columns)
+                else:
+                    assembler.check(columns)
                     result[name] = np.zeros(len(records), np.int8)
-                    continue
-                needed = []
-                for number in numbers:
-                    if number in columns:  # used by another feature, which must not share its memory
-                        needed.append(columns[number].copy())
-                    else:
-                        needed.append(column_of(number))
-                        columns[number] = needed[-1]
-                result[name] = assemble(assembler, needed)
             except Problem as problem:
                 raise _sentence(problem, name, problem.row) from None
+        found.close()
         return result
-
-    def _is_countable(self, assembler: Assembler[Any], numbers: list[int]) -> bool:
-        """Return whether a feature can be checked without decoding it, and faster."""
-        return not assembler.needs_values and all(self._kinds[number] in COUNTED_KINDS for number in numbers)
-
-    def _columns_of(self, records: list[bytes]) -> tuple[Callable[[int], Column], Callable[[int], Column]]:
-        """Find the keys in the records; return two functions from number to column: one decodes, the other counts."""
-        if len(records) < _BATCH_MIN:
-            rows = [read_features(record, self._unique, row) for row, record in enumerate(records)]
-            found = [[list_in(features[key]) for features in rows] for key in range(len(self._unique))]
-
-            def decoded(number: int) -> Column:
-                return column_of_messages(found[self._place[number]], self._kinds[number])
-
-            return decoded, decoded
-        located, kinds = self._locator.locate(records), self._kinds
-        lists = [located[place] for place in self._place]
-        return lambda number: column(lists[number], kinds[number]), lambda number: counted(lists[number], kinds[number])
-
-    def _name_of(self, number: int) -> str:
-        """Return the name of the first feature that reads the key with this number."""
-        return next(name for name, _, numbers in self._plan if number in numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExampleParser, (self._features,)
@@ -352,51 +285,27 @@ def _batch(assembler: Assembler[Any], columns: list[Column]) -> Any:
     return assembler.batch(columns)
 
 
-def _as_records(serialized: Records) -> list[bytes]:
-    """Return ``serialized`` as a list of bytes."""
-    if isinstance(serialized, np.ndarray):
-        if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
-            advice = (
-                "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
-                "parse_example(records, features)) or map(parser.parse_batch)"
-                if serialized.ndim == 2 and serialized.dtype == object
-                else "Parse a single record with parse_single_example()"
-            )
+def _as_records(serialized: Records) -> npt.NDArray[Any]:
+    """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
+    if not isinstance(serialized, np.ndarray):
+        if isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
             raise TypeError(
-                f"parse_example: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
-                f"{serialized.shape}. {advice}"
+                f"parse_example: serialized must be a sequence of bytes, got {type(serialized).__name__}. "
+                "Parse a single record with parse_single_example()"
             )
-        records: list[Any] = serialized.tolist()
-    elif isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
-        raise TypeError(
-            f"parse_example: serialized must be a sequence of bytes, got {type(serialized).__name__}. "
-            "Parse a single record with parse_single_example()"
+        return object_array(serialized)
+    if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
+        advice = (
+            "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
+            "parse_example(records, features)) or map(parser.parse_batch)"
+            if serialized.ndim == 2 and serialized.dtype == object
+            else "Parse a single record with parse_single_example()"
         )
-    else:
-        records = list(serialized)
-    if set(map(type, records)) - {bytes}:  # other types may be subclasses of bytes
-        for row, record in enumerate(records):
-            if not isinstance(record, bytes):
-                raise TypeError(f"parse_example: records must be bytes, got {type(record).__name__} at position {row}")
-    return records
-
-
-def _reader(name: str, assembler: Assembler[Any], places: list[Place | None]) -> Callable[[bytes], Any]:
-    """Return a function that reads a feature from a record whose values are at ``places``."""
-
-    def general(record: bytes) -> Any:
-        try:
-            return assembler.one([place and decode_one(place[0], record, *place[1:]) for place in places])
-        except Problem as problem:
-            raise _sentence(problem, name, None) from None
-
-    if isinstance(assembler, Fixed) and assembler.is_value and places[0] is not None:
-        kind, _, begin, end = places[0]
-        if kind == 1:
-            return operator.itemgetter(slice(begin, end))
-        if kind == 3 and end - begin == 1:
-            return lambda record: np.int64(record[begin]) if record[begin] < 0x80 else general(record)
-    return general
+        raise TypeError(
+            f"parse_example: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
+            f"{serialized.shape}. {advice}"
+        )
+    return serialized.astype(object)
 
 
 def _sentence(problem: Problem, name: str, row: int | None) -> ParseError:

@@ -1,4 +1,4 @@
-"""Reference decoder: reads an Example with protobuf; the fast decoders in wire.py and template.py must agree with it.
+"""Reference decoder: reads an Example with protobuf; the native kernels must agree with it.
 
 If the message parses, its map of features is the result. TensorFlow does not parse features that were not requested,
 and does not require keys to be UTF-8. So if the message does not parse, only its outer structure is read, and then the
@@ -13,17 +13,42 @@ from typing import Any
 from dataset.errors import ParseError
 from dataset.io import example, libraries
 
-__all__ = ["KINDS", "list_in", "read_features", "regular_lists"]
+__all__ = ["read_lists", "regular_record"]
 
-KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
+_KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
 
 
-def read_features(record: bytes, keys: Sequence[str], row: int | None = None) -> list[Any]:
-    """Return the Feature message of each key, None for a key that the record does not have.
+def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[tuple[int, Any]]:
+    """Return the list of each key: its kind (1 bytes, 2 float, 3 int64, 0 none) and the sequence of values, or None.
 
     Raises:
         ParseError: ``record`` is not an Example, or one of these features is not a Feature.
     """
+    found = []
+    for feature in _read_features(record, keys, row):
+        name = None if feature is None else feature.WhichOneof("kind")
+        found.append((0, None) if name is None else (_KINDS[name], getattr(feature, name).value))
+    return found
+
+
+def regular_record(record: bytes, keys: Sequence[str], row: int | None = None) -> bytes:
+    """Return an Example with these features of ``record``, in the regular form that the kernels support.
+
+    Raises:
+        ParseError: as ``read_lists``.
+    """
+    features = zip(keys, _read_features(record, keys, row), strict=True)
+    given = {key: feature for key, feature in features if feature is not None}
+    message = example.messages.Example(features=example.messages.Features(feature=given))
+    message.DiscardUnknownFields()
+    regular: bytes = message.SerializeToString()
+    return regular
+
+
+def _read_features(record: bytes, keys: Sequence[str], row: int | None) -> list[Any]:
+    """Return the Feature message of each key, None for a key that the record does not have."""
+    if not isinstance(record, bytes):
+        raise TypeError(f"parse_example: records must be bytes, got {type(record).__name__} at position {row}")
     try:
         found = example.messages.Example.FromString(record).features.feature
     except libraries.protobuf.DecodeError:
@@ -52,17 +77,3 @@ def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> lis
                 f"parse_example: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.Feature"
             ) from None
     return features
-
-
-def list_in(feature: Any) -> tuple[int, Any]:
-    """Return a Feature's kind (1 bytes, 2 float, 3 int64, 0 none) and its list message, or None."""
-    if feature is None:
-        return 0, None
-    name = feature.WhichOneof("kind")
-    return (0, None) if name is None else (KINDS[name], getattr(feature, name))
-
-
-def regular_lists(record: bytes, keys: Sequence[str], row: int) -> list[tuple[int, bytes]]:
-    """Return each key's kind and the bytes of its list message, in the regular form that the fast decoders support."""
-    found = [list_in(feature) for feature in read_features(record, keys, row)]
-    return [(kind, b"" if values is None else values.SerializeToString()) for kind, values in found]

@@ -6,8 +6,8 @@
 Legal if select is downstream of a map that only parses, and all ops between them are independent of the elements'
 content; a batch is, if it can stack all features. Unused features are still checked: an error is raised if one is
 missing, of another kind, or has the wrong number of values. So only features that can be checked without decoding them
-are left out, which are bytes and floats. Their placeholders do not get past the select, which is moved directly above
-the map.
+are left out, which are all without partitions. Their placeholders do not get past the select, which is moved directly
+above the map.
 """
 
 from __future__ import annotations

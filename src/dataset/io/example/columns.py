@@ -1,0 +1,86 @@
+"""Column: the values of one key in n records, and the twin that reads columns with protobuf.
+
+kernel_columns.py reads the same columns with the native kernels; assemble.py shapes the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.io.example.problem import Problem
+from dataset.io.example.reference import read_lists
+from dataset.plan.spec import BYTES
+
+__all__ = ["Column", "MessageColumns", "kind_of", "object_array", "wrong_kind"]
+
+_KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
+
+
+@dataclass(slots=True)
+class Column:
+    """Column: the values of one key in n records.
+
+    Attributes:
+        present: bool (n,), whether the record has the key with a list; None if all have.
+        counts: int64 (n,), the number of values in each record.
+        values: all values, concatenated; bytes as an object array.
+        each: the number of values in every record, if known without inspecting ``counts``; otherwise -1.
+    """
+
+    present: npt.NDArray[np.bool_] | None
+    counts: npt.NDArray[np.int64]
+    values: npt.NDArray[Any]
+    each: int = -1
+
+
+class MessageColumns:
+    """Columns of records that protobuf has parsed: the specification of ``KernelColumns``.
+
+    Raises:
+        ParseError: a record is not an Example; the message has its position.
+    """
+
+    def __init__(self, records: Iterable[bytes], keys: Sequence[str]) -> None:
+        self._lists = [read_lists(record, keys, row) for row, record in enumerate(records)]
+
+    def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
+        """Return the values of the key at ``place``; the column has no values unless ``decoded``.
+
+        Raises:
+            Problem: for the first record whose list is not of kind ``wanted``.
+        """
+        lists = [row[place] for row in self._lists]
+        for row, (kind, _) in enumerate(lists):
+            if kind not in {0, wanted}:
+                raise wrong_kind(row, kind, wanted)
+        flat = [value for _, values in lists for value in values or ()] if decoded else []
+        present = None if all(kind for kind, _ in lists) else np.array([kind > 0 for kind, _ in lists], np.bool_)
+        counts = np.array([len(values or ()) for _, values in lists], np.int64)
+        values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
+        return Column(present, counts, values)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def kind_of(dtype: np.dtype[Any]) -> int:
+    """Return the field number in Feature of lists of ``dtype``."""
+    return 1 if dtype == BYTES else 2 if dtype.kind == "f" else 3
+
+
+def wrong_kind(row: int, kind: int, wanted: int) -> Problem:
+    """Return the problem of a record that holds another kind of list."""
+    held, requested = _KIND_NAMES[kind], _KIND_NAMES[wanted]
+    return Problem(row, f"holds {held}, but {requested} was requested. Request {held}")
+
+
+def object_array(items: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return a 1-D object array of ``items``, even if they are sequences."""
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array

@@ -1,0 +1,356 @@
+/* tf.train.Example: finds the lists of the requested features in many records, and decodes them into columns.
+
+   A record is a message; io/example/reference.py defines its meaning. A message is a series of fields, each a tag
+   (number << 3 | wire type) and its content:
+
+       Example { 1: Features { 1*: Entry { 1: key, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List } } } }
+       BytesList { 1*: bytes }    FloatList { 1*: packed floats | float }    Int64List { 1*: packed varints | varint }
+
+   Unknown fields are skipped. A record is refused if it is damaged, and also if it is valid but so unusual that its
+   rules are left to protobuf: groups, known fields of another wire type, and fields that are merged with an earlier one
+   of the same message. The caller then reads it with protobuf. */
+
+#include "native.h"
+
+#define TOP_BITS UINT64_C(0x8080808080808080)
+#define LOW_BITS UINT64_C(0x7f7f7f7f7f7f7f7f)
+
+enum { BYTES = 1, FLOAT = 2, INT64 = 3 };   /* the kinds of lists: their field numbers in Feature */
+enum { DELIMITED = 2, FIRST_DELIMITED = 10, SECOND_DELIMITED = 18, FIRST_VARINT = 8, FIRST_FIXED = 13 };   /* tags */
+
+/* The table of what was found has these rows for each key, each with a column for each record. KIND is 0 if the record
+   has no list. SEVERAL is added to it unless the list is one field of packed numbers or one value of bytes, which then
+   lies from START to END; otherwise the list itself does. Positions are relative to the record. */
+enum { KIND, START, END, COUNT, ROWS };
+enum { SEVERAL = 4 };
+
+/* A summary for each key: the set of KINDs as bits, the number of values in each record and in all, the sum of
+   END - START, and the size of each record's only value of bytes. MIXED says that records differ. */
+enum { KINDS, EACH, TOTAL, OCTETS, WIDTH, SUMMARY };
+enum { MIXED = -1 };
+
+typedef struct {
+    const uint8_t *at, *end;
+} span;
+
+typedef struct {
+    uint64_t tag;
+    span content;
+} field;
+
+/* Reads a varint of up to `octets` bytes; bits beyond the 64th are dropped. Returns 0 if there is none. */
+static inline int read_varint(span *from, int octets, uint64_t *value) {
+    uint64_t result = 0;
+    const uint8_t *at = from->at;
+    for (int shift = 0; shift < 7 * octets && at < from->end; shift += 7) {
+        uint64_t octet = *at++;
+        result |= (octet & 0x7f) << shift;
+        if (octet < 0x80) {
+            from->at = at;
+            *value = result;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Reads the next field of a message. Returns 0 if there is no whole one, or it is refused. */
+static inline int read_field(span *message, field *found) {
+    uint64_t size, ignored;
+    if (!read_varint(message, 4, &found->tag) || found->tag < 8)
+        return 0;
+    found->content.at = message->at;
+    switch (found->tag & 7) {
+    case 0:
+        if (!read_varint(message, 10, &ignored))
+            return 0;
+        found->content.end = message->at;
+        return 1;
+    case 1:
+        size = 8;
+        break;
+    case DELIMITED:
+        if (!read_varint(message, 5, &size))
+            return 0;
+        break;
+    case 5:
+        size = 4;
+        break;
+    default:
+        return 0;
+    }
+    if (size > (uint64_t)(message->end - message->at))
+        return 0;
+    found->content.at = message->at;
+    found->content.end = message->at += size;
+    return 1;
+}
+
+/* Returns the number of bytes of a word whose bits in `stops` are set. */
+static inline uint64_t count_stops(uint64_t stops) {
+    return (stops >> 7) * UINT64_C(0x0101010101010101) >> 56;
+}
+
+/* Returns the number of bytes up to the first one whose bit in `stops`, not 0, is set. */
+static inline int first_stop(uint64_t stops) {
+    return (__builtin_ctzll(stops) + 1) / 8;
+}
+
+/* Returns the number of packed varints, or -1 if one is damaged: cut off, or longer than ten bytes. Each ends in a byte
+   whose top bit is clear. */
+static int64_t count_varints(span packed) {
+    int64_t count = 0;
+    int begun = 0;   /* bytes of a varint that has not ended */
+    for (; packed.end - packed.at >= 8; packed.at += 8) {
+        uint64_t stops = ~load64(packed.at) & TOP_BITS;
+        if (begun + (stops ? first_stop(stops) : 8) > 10)
+            return -1;
+        begun = stops ? __builtin_clzll(stops) / 8 : begun + 8;
+        count += (int64_t)count_stops(stops);
+    }
+    for (; packed.at < packed.end; packed.at++) {
+        if (begun++ == 10)
+            return -1;
+        if (*packed.at < 0x80) {
+            count++;
+            begun = 0;
+        }
+    }
+    return begun ? -1 : count;
+}
+
+/* Returns the number of values in a list, or -1 if it is refused. Reduces a list of one field of packed numbers, or of
+   one value of bytes, to the content; otherwise adds SEVERAL to the kind. */
+static int64_t count_values(int64_t *kind, span *list) {
+    int64_t count = 0, more = 0, fields = 0;
+    span rest = *list;
+    field one = {0};
+    for (; rest.at < rest.end; count += more, fields++) {
+        if (!read_field(&rest, &one))
+            return -1;
+        int64_t size = one.content.end - one.content.at;
+        more = 1;   /* unless the field is packed */
+        if (one.tag != FIRST_DELIMITED) {
+            if (one.tag != (*kind == FLOAT ? FIRST_FIXED : FIRST_VARINT) || *kind == BYTES)
+                return -1;
+        } else if (*kind == INT64)
+            more = count_varints(one.content);
+        else if (*kind == FLOAT)
+            more = size % 4 ? -1 : size / 4;
+        if (more < 0)
+            return -1;
+    }
+    if (fields == 1 && one.tag == FIRST_DELIMITED)
+        *list = one.content;
+    else
+        *kind += SEVERAL;
+    return count;
+}
+
+/* The records, what is requested, and where to store what is found; kernel_columns.py declares the same structure. Record
+   i is the `lengths[i]` bytes at `base + offsets[i]`, so the base of a chunk of records in one block is the block. If
+   `lengths` is NULL, offset i is the address of an object of CPython, and the base is the distance to the content of
+   objects whose type is at the address `type`: `bytes`. Before the content are the type, the length, and a hash. */
+typedef struct {
+    intptr_t base;
+    const intptr_t *offsets;
+    const int64_t *lengths;
+    intptr_t type;
+    int64_t records;
+    const uint8_t *key_octets;   /* all keys, shorter ones first, and in the order of their bytes */
+    const int64_t *key_ends;     /* where the first key begins, and where each ends */
+    int64_t keys;
+    int64_t *table, *summary;
+} batch;
+
+/* Compares two keys, first by length. */
+static inline int compare(const uint8_t *key, int64_t size, span other) {
+    int64_t difference = size - (other.end - other.at);
+    return difference ? (difference < 0 ? -1 : 1) : memcmp(key, other.at, (size_t)size);
+}
+
+/* Returns the index of a key, or -1. `guess` is tried first. */
+static inline int64_t find_key(const batch *batch, span key, int64_t guess) {
+    int64_t low = 0, high = batch->keys, middle = guess;
+    while (low < high) {
+        const int64_t *begin = batch->key_ends + middle;
+        int order = compare(batch->key_octets + begin[0], begin[1] - begin[0], key);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+        middle = (low + high) / 2;
+    }
+    return -1;
+}
+
+/* Reads an entry of the map of features; stores the list in column `row` of the key's part of the table. Returns 0 if
+   it is refused. */
+static int read_entry(const batch *batch, int64_t row, const uint8_t *record, span entry, int64_t *guess) {
+    field part;
+    span key = {entry.at, entry.at}, feature = key, list = key;
+    int64_t kind = 0, count = 0;
+    uint64_t seen = 0;
+    while (entry.at < entry.end) {
+        if (!read_field(&entry, &part) || (part.tag != FIRST_DELIMITED && part.tag != SECOND_DELIMITED) ||
+            part.tag <= seen)
+            return 0;
+        seen = part.tag;
+        *(part.tag == FIRST_DELIMITED ? &key : &feature) = part.content;
+    }
+    int64_t found = find_key(batch, key, *guess);
+    if (found < 0)
+        return 1;
+    *guess = found + 1 < batch->keys ? found + 1 : 0;
+    while (feature.at < feature.end) {
+        if (!read_field(&feature, &part))
+            return 0;
+        int64_t number = (int64_t)(part.tag >> 3);
+        if (number > INT64)
+            continue;
+        if (kind || (part.tag & 7) != DELIMITED)
+            return 0;
+        kind = number;
+        list = part.content;
+    }
+    if (kind && (count = count_values(&kind, &list)) < 0)
+        return 0;
+    int64_t records = batch->records, *cell = batch->table + found * ROWS * records + row;
+    cell[KIND * records] = kind;
+    cell[START * records] = list.at - record;
+    cell[END * records] = list.end - record;
+    cell[COUNT * records] = count;
+    return 1;
+}
+
+static inline const uint8_t *record_at(const batch *batch, int64_t row) {
+    return (const uint8_t *)(batch->base + batch->offsets[row]);
+}
+
+/* Finds the lists of all keys in one record; stores them in column `row` of the table. Returns 0 if it is refused. */
+static int read_record(const batch *batch, int64_t row, int64_t *guess) {
+    const uint8_t *record = record_at(batch, row);
+    const intptr_t *header = (const intptr_t *)(const void *)record;
+    if (!batch->lengths && (!batch->offsets[row] || header[-3] != batch->type))
+        return 0;
+    int64_t length = batch->lengths ? batch->lengths[row] : header[-2];
+    span example = {record, record + length};
+    field features, entry;
+    if (length > INT32_MAX)
+        return 0;
+    for (int64_t i = 0; i < batch->keys * ROWS; i++)
+        batch->table[i * batch->records + row] = 0;
+    while (example.at < example.end) {
+        if (!read_field(&example, &features))
+            return 0;
+        if (features.tag >> 3 > 2)
+            continue;
+        if (features.tag != FIRST_DELIMITED)
+            return 0;
+        while (features.content.at < features.content.end) {
+            if (!read_field(&features.content, &entry))
+                return 0;
+            if (entry.tag >> 3 > 1)
+                continue;
+            if (entry.tag != FIRST_DELIMITED || !read_entry(batch, row, record, entry.content, guess))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Finds the lists of all keys in the records from `row` on. Returns the first record that is refused, or their number.
+   A call with this record replaced then continues. */
+KERNEL int64_t find_features(const batch *batch, int64_t row) {
+    int64_t records = batch->records, guess = 0;
+    if (row == 0)
+        memset(batch->summary, 0, (size_t)(batch->keys * SUMMARY) * sizeof *batch->summary);
+    for (; row < records && read_record(batch, row, &guess); row++)
+        for (int64_t key = 0; key < batch->keys; key++) {
+            const int64_t *cell = batch->table + key * ROWS * records + row;
+            int64_t *sums = batch->summary + key * SUMMARY, kind = cell[KIND * records], count = cell[COUNT * records];
+            int64_t octets = cell[END * records] - cell[START * records], width = kind == BYTES ? octets : MIXED;
+            sums[EACH] = row && sums[EACH] != count ? MIXED : count;
+            sums[WIDTH] = row && sums[WIDTH] != width ? MIXED : width;
+            sums[KINDS] |= INT64_C(1) << kind;
+            sums[TOTAL] += count;
+            sums[OCTETS] += octets;
+        }
+    return row;
+}
+
+/* Joins the groups of seven bits of a varint of up to eight bytes. */
+static inline uint64_t join_groups(uint64_t word) {
+    word &= LOW_BITS;
+    word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+    word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+    return (word & UINT64_C(0x000000000fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
+/* Decodes packed varints into `out`. Returns where the values end, or NULL if they exceed `limit` or one is damaged. */
+static int64_t *decode_varints(span packed, int64_t *out, const int64_t *limit) {
+    while (packed.at < packed.end) {
+        uint64_t word = 0, stops = 0;
+        if (packed.end - packed.at >= 8 && limit - out >= 8) {
+            word = load64(packed.at);
+            stops = ~word & TOP_BITS;
+        }
+        if (stops == TOP_BITS) {
+            for (int i = 0; i < 8; i++)
+                *out++ = packed.at[i];
+            packed.at += 8;
+        } else if (count_stops(stops) >= 4) {
+            int begin = 0;
+            for (int i = 0; i < 4; i++, stops &= stops - 1) {
+                uint64_t group = stops ^ (stops - 1);   /* the bits up to the first stop */
+                *out++ = (int64_t)join_groups((word & group) >> begin);
+                word &= ~group;
+                begin = 8 * first_stop(stops);
+            }
+            packed.at += begin / 8;
+        } else if (stops) {
+            *out++ = (int64_t)join_groups(word & (stops ^ (stops - 1)));
+            packed.at += first_stop(stops);
+        } else if (out == limit || !read_varint(&packed, 10, (uint64_t *)out++))
+            return NULL;
+    }
+    return out;
+}
+
+/* Decodes the lists of a key, which are all of one kind or missing, into the `size` bytes at `out`: int64, float32, or
+   the bytes of all values one after another, and where each of at most `values` ends into `ends`. Returns the number of
+   records, or the first one whose values do not fit. */
+KERNEL int64_t decode_features(const batch *batch, int64_t key, int64_t kind, uint8_t *out, int64_t size, int64_t *ends,
+                               int64_t values) {
+    const uint8_t *begin = out, *limit = out + size;
+    int64_t records = batch->records;
+    for (int64_t row = 0; row < records; row++) {
+        const int64_t *cell = batch->table + key * ROWS * records + row;
+        const uint8_t *record = record_at(batch, row);
+        field part = {0, {record + cell[START * records], record + cell[END * records]}};
+        span list = part.content;
+        for (int sole = cell[KIND * records] == kind; sole || list.at < list.end; sole = 0) {
+            if (sole)
+                list.at = list.end;
+            else if (!read_field(&list, &part))
+                return row;
+            size_t octets = (size_t)(part.content.end - part.content.at);
+            if (kind == INT64) {
+                void *end = decode_varints(part.content, (int64_t *)(void *)out, (const int64_t *)(const void *)limit);
+                if (!end)
+                    return row;
+                out = end;
+                continue;
+            }
+            if (octets > (size_t)(limit - out) || (kind == BYTES && !values--))
+                return row;
+            memcpy(out, part.content.at, octets);
+            out += octets;
+            if (kind == BYTES)
+                *ends++ = out - begin;
+        }
+    }
+    return records;
+}

@@ -1,0 +1,228 @@
+"""Tests of reading columns with the native kernels against their twin: valid, unusual, damaged and hostile records."""
+
+import struct
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset.errors import ParseError
+from dataset.io.example import kernel_columns
+from dataset.io.example.columns import MessageColumns, object_array
+from dataset.io.example.encode import encode_example
+from dataset.io.example.features import FixedLenFeature, RaggedFeature, VarLenFeature
+from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
+from dataset.io.example.parse import ExampleParser
+from dataset.io.example.reference import read_lists, regular_record
+from support.example_columns import contents
+from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
+
+LIBRARY = kernels_for_strings()
+READERS = {"twins": MessageColumns}
+if LIBRARY is not None:
+    READERS["kernels"] = lambda records, keys: KernelColumns(KernelReader(LIBRARY, keys), object_array(records))
+
+
+def check(records, keys):
+    """Check that the kernels read the same as the twin, and the same again with used memory."""
+    expected = contents(lambda: MessageColumns(records, keys), len(records), keys)
+    for make in READERS.values():
+        assert contents(lambda make=make: make(records, keys), len(records), keys) == expected
+    if LIBRARY is None:
+        return
+    reader = KernelReader(LIBRARY, keys)
+    for _ in range(2):
+        assert contents(lambda: KernelColumns(reader, object_array(records)), len(records), keys) == expected
+    for record in records:
+        assert one(reader.read_one, record) == one(lambda record: read_lists(record, keys), record)
+
+
+def one(read, record):
+    try:
+        lists = read(record)
+    except ParseError as error:
+        return str(error)
+    return [
+        (kind, [] if values is None else [struct.pack("f", value) if kind == 2 else value for value in values])
+        for kind, values in lists
+    ]
+
+
+USUALLY_1 = st.sampled_from([1] * 60 + [2, 3, 4, 5, 5])
+
+
+@st.composite
+def loose_fields(draw, number, content):
+    """Draw a field with unusual encodings of its tag and length, sometimes with a wrong one."""
+    odd = draw(st.integers(0, 200))
+    tag = number << 3 | (draw(st.integers(0, 7)) if odd == 7 else 2)
+    size = len(content)
+    if odd == 8:
+        size = draw(st.sampled_from([size - 1, size + 1, 1 << 20, (1 << 28) - 1, 1 << 31, (1 << 64) - 1]))
+    return varint(tag, draw(USUALLY_1)) + varint(size, draw(USUALLY_1) + (odd == 9) * 5) + content
+
+
+UNKNOWN = [b"\x28\x05", b"\x3a\x01z", b"\x2b\x2c", b"\x2d1234", b"\x00", b"\x0f", b"\x08\x07", b"\x0d1234", b"\x10\x05"]
+
+
+@st.composite
+def messages(draw, fields, max_size=3):
+    """Draw a message of a few fields, sometimes with one that is unknown, of another wire type, or invalid."""
+    parts = draw(st.lists(fields, min_size=draw(st.integers(0, 1)), max_size=max_size))
+    if draw(st.integers(0, 99)) == 50:
+        parts.insert(draw(st.integers(0, len(parts))), draw(st.sampled_from(UNKNOWN)))
+    return b"".join(parts)
+
+
+def fields_of(number, contents):
+    return contents.flatmap(lambda content: loose_fields(number, content))
+
+
+varints = st.builds(varint, st.integers(0, (1 << 64) - 1), st.sampled_from([*range(1, 11)] * 20 + [11]))
+small_varints = st.builds(varint, st.integers(0, 400), st.integers(1, 3))
+packed_varints = st.lists(varints, max_size=9).map(b"".join) | st.lists(small_varints, max_size=30).map(b"".join)
+packed_floats = st.binary(max_size=12).map(lambda octets: octets[: len(octets) // 4 * 4 or 3])
+LISTS = {
+    1: messages(fields_of(1, st.binary(max_size=9))),
+    2: messages(fields_of(1, packed_floats) | st.just(b"\x0d1234"), 2),
+    3: messages(fields_of(1, packed_varints) | st.builds(lambda value: b"\x08" + value, varints), 2),
+}
+features = st.one_of([messages(fields_of(kind, content), 2) for kind, content in LISTS.items()])
+key_fields = fields_of(1, st.sampled_from([b"a", b"ab", b"", b"\xff"]))
+entries = st.builds(lambda *parts: b"".join(parts), key_fields, fields_of(2, features)) | messages(
+    key_fields | fields_of(2, features)
+)
+hostile_examples = messages(fields_of(1, messages(fields_of(1, entries))), 2)
+
+
+@settings(max_examples=300)
+@given(st.lists(hostile_examples, min_size=1, max_size=4))
+def test_hostile_records_are_read_as_protobuf_reads_them(records):
+    check(records, ["ab", "", "a"])
+
+
+@settings(max_examples=200)
+@given(st.lists(odd_examples() | damaged(odd_examples()) | st.binary(max_size=30), max_size=12), st.permutations(KEYS))
+def test_unusual_and_damaged_records_are_read_as_protobuf_reads_them(records, keys):
+    check(records, keys[:5])
+
+
+@pytest.mark.parametrize("bits", range(64))
+def test_integers_of_every_length(bits):
+    near = [(1 << bits) + more for more in (-1, 0, 1)]
+    numbers = [*near, *[-number for number in near], 5]
+    for repeats in (1, 3, 9):
+        lists = [field(1, b"".join(map(varint, some)) * repeats) for some in (numbers, numbers[:2], numbers[-2:])]
+        lists.append(field(1, b"\x07" * 40 + b"".join(map(varint, numbers)) + b"\x07" * repeats))
+        check([example(entry("a", field(3, content))) for content in lists], ["a"])
+
+
+@pytest.mark.parametrize("size", range(1, 14))
+@pytest.mark.parametrize("before", range(9))
+def test_an_integer_has_ten_bytes_or_fewer_wherever_it_begins(size, before):
+    for after in (b"", b"\x05" * 12):
+        for octets in (varint(1, size), b"\x80" * size):
+            check([example(entry("a", field(3, field(1, b"\x01" * before + octets + after))))], ["a"])
+
+
+@pytest.mark.parametrize("width", [0, 1, 7, 4096, 4097])
+def test_values_of_bytes_of_equal_and_of_different_sizes(width):
+    rng = np.random.default_rng(0)
+    same = [x(rng.bytes(width)) for _ in range(20)]
+    zeros = [x(bytes(width)) for _ in range(20)]
+    for records in (same, zeros, [*same, x(b"longer" * 900)], [*same, x([b"two", b"values"])], [*same, b""], [b""] * 3):
+        check(records, ["x", "y"])
+
+
+def x(value):
+    return encode_example({"x": value})
+
+
+def test_many_unusual_records_among_regular_ones():
+    """Protobuf reads each of them, and the kernel continues after it."""
+    odd = [
+        entry("a", feature("int64", [1]) + feature("int64", [2])),
+        entry("a", field(3, b"\x0b\x0c" + field(1, b"\x07"))),
+    ]
+    odd += [
+        field(1, field(2, feature("float", [0.5])) + field(1, b"b")),
+        entry("a", feature("int64", [1, 300], unpacked)),
+    ]
+    regular = [entry("a", feature("int64", [4, 5])), entry("b", feature("float", [1.5])), entry("c", b"")]
+    records = [
+        example(*[parts[(i * 7 + j) % len(parts)] for j in range(2)]) for i in range(60) for parts in (odd, regular)
+    ]
+    check(records, ["a", "b", "c"])
+    for record in records:
+        once = regular_record(record, ["a", "b"])
+        assert read_lists(once, ["a", "b"]) == read_lists(record, ["a", "b"])
+
+
+def test_the_last_entry_of_a_key_counts():
+    entries = [entry("a", feature("int64", [1])), entry("a", feature("bytes", [b"x", b"y"])), entry("a", b"")]
+    check([example(*entries[i:], *entries[:i]) for i in range(3)], ["a"])
+
+
+@pytest.mark.parametrize("declared", [1 << 20, (1 << 28) - 1, 1 << 28, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 64) - 1])
+def test_memory_is_not_allocated_for_declared_lengths(declared):
+    inner = varint(1 << 3 | 2) + varint(declared) + b"123"
+    lists = [field(kind, inner) for kind in (1, 2, 3)]
+    records = [inner, field(1, inner), field(1, field(1, inner)), *[example(entry("a", content)) for content in lists]]
+    tracemalloc.start()
+    try:
+        for record in records:
+            check([record], ["a"])
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("octets", [b"\x01", b"\x81\x01", b"\x81\x82\x01", b"\xff" * 9 + b"\x01"])
+def test_memory_of_integers_is_in_proportion_to_the_bytes(octets):
+    records = [example(entry("a", field(3, field(1, octets * (1_000_000 // len(octets))))))] * 2
+    parser = ExampleParser({"a": VarLenFeature(np.int64)})
+    tracemalloc.start()
+    try:
+        parser.parse_columns(records, {"a"}, packed=True)
+        assert tracemalloc.get_traced_memory()[1] < 128_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_items_that_are_not_bytes_are_refused_before_their_memory_is_read():
+    good = x(1)
+    for bad in (None, 3, "text", bytearray(good), memoryview(good), object, np.array(1)):
+        for make in READERS.values():
+            with pytest.raises(TypeError, match=rf"records must be bytes, got {type(bad).__name__} at position 1"):
+                make([good, bad], ["x"])
+
+
+def test_objects_of_another_layout_are_not_read_by_the_kernels(monkeypatch):
+    monkeypatch.setattr(kernel_columns, "_HEADER", kernel_columns._HEADER - 8)
+    assert kernels_for_strings() is None
+
+
+def test_the_caller_may_replace_records_while_they_are_read():
+    """The kernels run without the interpreter's lock."""
+    features = {"a": FixedLenFeature((50,), np.int64), "b": RaggedFeature(bytes)}
+    records = np.empty(400, object)
+    records[:] = [encode_example({"a": [i] * 50, "b": [b"%d" % i] * (i % 5)}) for i in range(400)]
+    parser, stopped = ExampleParser(features), threading.Event()
+
+    def replace():
+        while not stopped.is_set():
+            records[:] = [bytes(bytearray(record)) for record in records]
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    try:
+        for _ in range(50):
+            found = parser.parse_batch(records)
+            assert (found["a"] == np.arange(400)[:, None]).all()
+            assert found["b"].to_list() == [[b"%d" % i] * (i % 5) for i in range(400)]
+    finally:
+        stopped.set()
+        thread.join()

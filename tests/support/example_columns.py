@@ -1,0 +1,32 @@
+"""Comparison of the readers of columns of Examples: what they return, as lists."""
+
+import numpy as np
+
+from dataset.errors import ParseError
+from dataset.io.example.problem import Problem
+
+
+def contents(make, length, keys):
+    """Return as lists what ``make`` reads from ``length`` records, for all keys and kinds; or the errors."""
+    try:
+        columns = make()
+    except ParseError as error:
+        return str(error)
+    found = []
+    for place in range(len(keys)):
+        for wanted in (1, 2, 3):
+            for decoded in (True, False):
+                try:
+                    column = columns.column(place, wanted, decoded=decoded)
+                except Problem as problem:
+                    found.append((problem.row, str(problem)))
+                    continue
+                counts = column.counts.tolist()
+                assert column.each == -1 or counts == [column.each] * length
+                present = [True] * length if column.present is None else column.present.tolist()
+                values = column.values if decoded else column.values[:0]
+                assert values.flags.writeable
+                assert values.dtype == {1: object, 2: np.float32, 3: np.int64}[wanted] or not decoded
+                found.append((counts, present, values.tolist() if wanted == 1 else values.tobytes()))
+    columns.close()
+    return found
