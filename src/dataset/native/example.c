@@ -147,10 +147,10 @@ static int64_t count_values(int64_t *kind, span *list) {
     return count;
 }
 
-/* The records, what is requested, and where to store what is found; kernel_columns.py declares the same structure. Record
-   i is the `lengths[i]` bytes at `base + offsets[i]`, so the base of a chunk of records in one block is the block. If
-   `lengths` is NULL, offset i is the address of an object of CPython, and the base is the distance to the content of
-   objects whose type is at the address `type`: `bytes`. Before the content are the type, the length, and a hash. */
+/* The records, what is requested, and where to store what is found; kernel_columns.py declares the same structure.
+   Record i is the `lengths[i]` bytes at `base + offsets[i]`, so for a chunk of records in one block the base is the
+   block. If `lengths` is NULL, offset i is the address of an object of CPython, and the base is the distance to the
+   content of an object whose type is at `type`: `bytes`. Before the content are its type, its length, and a hash. */
 typedef struct {
     intptr_t base;
     const intptr_t *offsets;
@@ -289,6 +289,18 @@ static inline uint64_t join_groups(uint64_t word) {
     return (word & UINT64_C(0x000000000fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
+/* Decodes the first four varints of a word, whose last bytes `stops` marks, and returns their size. Unless `wide`, each
+   has one or two bytes. */
+static inline int decode_four(uint64_t word, uint64_t stops, int wide, int64_t *out) {
+    int size = 0;
+    for (int i = 0; i < 4; i++, stops &= stops - 1) {
+        uint64_t octets = (word & (stops ^ (stops - 1))) >> 8 * size;
+        out[i] = (int64_t)(wide ? join_groups(octets) : (octets & 0x7f) | (octets >> 1 & 0x3f80));
+        size = first_stop(stops);
+    }
+    return size;
+}
+
 /* Decodes packed varints into `out`. Returns where the values end, or NULL if they exceed `limit` or one is damaged. */
 static int64_t *decode_varints(span packed, int64_t *out, const int64_t *limit) {
     while (packed.at < packed.end) {
@@ -302,14 +314,9 @@ static int64_t *decode_varints(span packed, int64_t *out, const int64_t *limit) 
                 *out++ = packed.at[i];
             packed.at += 8;
         } else if (count_stops(stops) >= 4) {
-            int begin = 0;
-            for (int i = 0; i < 4; i++, stops &= stops - 1) {
-                uint64_t group = stops ^ (stops - 1);   /* the bits up to the first stop */
-                *out++ = (int64_t)join_groups((word & group) >> begin);
-                word &= ~group;
-                begin = 8 * first_stop(stops);
-            }
-            packed.at += begin / 8;
+            uint64_t open = ~stops & TOP_BITS;   /* two adjacent ones are in a varint of three bytes or more */
+            packed.at += open & open >> 8 ? decode_four(word, stops, 1, out) : decode_four(word, stops, 0, out);
+            out += 4;
         } else if (stops) {
             *out++ = (int64_t)join_groups(word & (stops ^ (stops - 1)));
             packed.at += first_stop(stops);
