@@ -114,6 +114,7 @@ class Fixed(Assembler[FixedLenFeature]):
         self.shape = feature.shape
         self.size = math.prod(feature.shape)
         self.is_value = feature.shape == ()
+        self.scalar = None if self.dtype == BYTES else self.dtype.type
         self.default: Array | None = None
         if feature.default_value is not None:
             default = list(feature.default_value)
@@ -129,7 +130,7 @@ class Fixed(Assembler[FixedLenFeature]):
         if len(items) != self.size:
             raise self._wrong_count(0, len(items))
         if self.is_value:
-            return items[0] if self.dtype == BYTES else self.dtype.type(items[0])
+            return items[0] if self.scalar is None else self.scalar(items[0])
         return _array(items, self.dtype).reshape(self.shape)
 
     def batch(self, columns: Sequence[Column]) -> Array:

@@ -56,7 +56,7 @@ class MessageColumns:
         """
         lists = [row[place] for row in self._lists]
         for row, (kind, _) in enumerate(lists):
-            if kind not in {0, wanted}:
+            if kind and kind != wanted:
                 raise wrong_kind(row, kind, wanted)
         flat = [value for _, values in lists for value in values or ()] if decoded else []
         present = None if all(kind for kind, _ in lists) else np.array([kind > 0 for kind, _ in lists], np.bool_)

@@ -110,6 +110,8 @@ class KernelReader:
                 found.append((1, [record[start:end]]))
             elif kind == 3 and end - start == 1:
                 found.append((3, [record[start]]))
+            elif kind == 2 and count:
+                found.append((2, np.frombuffer(record, "<f4", count, start).astype(np.float32)))
             elif kind:
                 kind %= _SEVERAL
                 found.append((kind, self.decode(scratch, place, kind, count, end - start)))

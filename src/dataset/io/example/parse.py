@@ -225,7 +225,7 @@ class ExampleParser:
             try:
                 for place, kind, is_shared in wanted:
                     held, items = found[place]
-                    if held not in {0, kind}:
+                    if held and held != kind:
                         raise wrong_kind(0, held, kind)
                     values.append(list(items) if held and is_shared else items)
                 result[name] = assembler.one(values)
