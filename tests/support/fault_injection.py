@@ -17,6 +17,7 @@ from unittest import mock
 
 import numpy as np
 
+from dataset.io.tfrecord import reader
 from dataset.ops.interleave import reader_pool, subdatasets
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.parallel import outcome_queue, pool
@@ -78,6 +79,21 @@ def _numpy(name: str) -> Callable[[Fault], contextlib.AbstractContextManager[Any
             return function(*args, **keywords)
 
         return mock.patch.object(np, name, failing)
+
+    return patch
+
+
+def _frames(name: str) -> Callable[[Fault], contextlib.AbstractContextManager[Any]]:
+    """Return a point at a function that allocates what a block of a TFRecord file is taken apart into."""
+
+    def patch(fault: Fault) -> contextlib.AbstractContextManager[Any]:
+        function = getattr(reader, name)
+
+        def failing(*args: Any) -> Any:
+            fault.count()
+            return function(*args)
+
+        return mock.patch.object(reader, name, failing)
 
     return patch
 
@@ -148,6 +164,8 @@ def _arrays(fault: Fault) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in MAKERS:
             stack.enter_context(_numpy(name)(fault))
+        for name in ("find_frames", "cut_frames"):
+            stack.enter_context(_frames(name)(fault))
         yield
 
 
