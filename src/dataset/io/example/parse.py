@@ -26,6 +26,7 @@ from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kerne
 from dataset.io.example.problem import Problem
 from dataset.io.example.reference import read_lists
 from dataset.plan.spec import ComponentSpec
+from dataset.shared_calls import SharedCalls
 
 __all__ = ["ExampleParser", "parse_example", "parse_single_example"]
 
@@ -170,6 +171,7 @@ class ExampleParser:
         self._keys = list(keys)
         library = kernels_for_strings()
         self._reader = None if library is None else KernelReader(library, self._keys)
+        self._shared = SharedCalls(self._parse_elements)
 
     @property
     def features(self) -> dict[str, FeatureSpec]:
@@ -218,6 +220,9 @@ class ExampleParser:
         """Parse one record, like parse_single_example."""
         if not isinstance(serialized, bytes):
             raise TypeError(f"parse_single_example: serialized must be bytes, got {type(serialized).__name__}")
+        shared = self._shared.result(serialized)
+        if shared is not None:
+            return shared
         found = self._reader.read_one(serialized) if self._reader else read_lists(serialized, self._keys)
         result = {}
         for name, assembler, wanted in self._plan:
@@ -232,6 +237,17 @@ class ExampleParser:
             except Problem as problem:
                 raise _sentence(problem, name, None) from None
         return result
+
+    def _parse_elements(self, records: list[bytes]) -> Callable[[int], dict[str, Any]]:
+        """Parse records; return a function from the place of a record to its element."""
+        columns = self(records)
+        rows = list(zip(*map(list, columns.values()), strict=True))
+
+        def element(place: int) -> dict[str, Any]:
+            values = zip(columns, rows[place], strict=True)
+            return {name: value.copy() if type(value) is np.ndarray else value for name, value in values}
+
+        return element
 
     def _parse_many(
         self,

@@ -26,6 +26,7 @@ from dataset.runtime.parallel.tasks import Divisible, Run
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+from dataset.shared_calls import calling_for
 
 _UNSEEN_MAX = 8192  # inputs at a time, while none has produced an output yet
 
@@ -183,13 +184,14 @@ class CallLoop(Divisible):
 
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
-        if self._returns_immutable:
-            # extend() keeps the results before an exception, so the function is not called twice for any input.
-            results.extend(map(self.function, *self.arguments(inputs)))
-        else:
-            function, keep = self.function, results.append
-            for given in zip(*self.arguments(inputs), strict=True):
-                keep(own(function(*given), given))
+        with calling_for(inputs.length, inputs.columns):
+            if self._returns_immutable:
+                # extend() keeps the results before an exception, so the function is not called twice for any input.
+                results.extend(map(self.function, *self.arguments(inputs)))
+            else:
+                function, keep = self.function, results.append
+                for given in zip(*self.arguments(inputs), strict=True):
+                    keep(own(function(*given), given))
         self._returns_immutable = bool(results) and is_immutable(results[-1])
 
     def unread(self, inputs: Chunk, start: int) -> None:

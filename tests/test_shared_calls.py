@@ -1,0 +1,169 @@
+"""Tests of calls that a library function makes for all current inputs at once: here, parsing in a user's function."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, ParseError, RaggedTensor, SparseTensor, io, shared_calls
+from dataset.shared_calls import SharedCalls, calling_for
+
+FEATURES = {
+    "number": io.FixedLenFeature((), np.int64),
+    "floats": io.FixedLenFeature((2,), np.float32),
+    "word": io.FixedLenFeature((), bytes, b"none"),
+    "words": io.FixedLenFeature((2,), bytes, [b"a", b"b"]),
+    "sparse": io.VarLenFeature(np.int64),
+    "ragged": io.RaggedFeature(np.int64),
+    "sequence": io.FixedLenSequenceFeature((), np.float32, allow_missing=True),
+}
+COUNT = 50
+RECORDS = [
+    io.encode_example(
+        {
+            "number": [i],
+            "floats": [float(i), i / 2],
+            "sparse": list(range(i % 3)),
+            "ragged": list(range(i % 4)),
+            "sequence": [float(i)] * (i % 2),
+            **({"word": [b"%d" % i]} if i % 2 else {}),
+        }
+    )
+    for i in range(COUNT)
+]
+
+
+def records():
+    return Dataset.from_tensor_slices(RECORDS)
+
+
+def shown(element):
+    """Return a text that is equal for equal elements of equal types."""
+    if isinstance(element, dict):
+        return {name: shown(value) for name, value in element.items()}
+    if isinstance(element, SparseTensor):
+        return shown(element.indices), shown(element.values), element.dense_shape
+    if isinstance(element, RaggedTensor):
+        return shown(element.flat_values), [shown(splits) for splits in element.nested_row_splits]
+    if isinstance(element, np.ndarray):
+        return element.dtype, element.shape, element.tolist(), element.flags.writeable
+    return type(element), element
+
+
+def parses(function):
+    """Return the records that ``function`` passes to single calls of the parser, and the outcomes of a map."""
+    found = []
+    dataset = records().map(lambda record: found.append(function(record)) or np.int64(0)).batch(COUNT)
+    list(dataset)
+    return found
+
+
+@pytest.mark.parametrize(
+    "parse", [lambda record: io.parse_single_example(record, FEATURES), io.ExampleParser(FEATURES)]
+)
+def test_elements_are_those_of_single_calls(parse, native):
+    alone = [shown(parse(record)) for record in RECORDS]
+    assert [shown(element) for element in parses(parse)] == alone
+
+
+def test_all_current_inputs_are_parsed_at_once(monkeypatch):
+    parser = io.ExampleParser(FEATURES)
+    batches = []
+    original = io.ExampleParser._parse_many
+
+    def counted(self, serialized, *arguments):
+        batches.append(len(serialized))
+        return original(self, serialized, *arguments)
+
+    monkeypatch.setattr(io.ExampleParser, "_parse_many", counted)
+    parses(parser)
+    assert batches == [COUNT]
+
+
+def test_elements_share_no_memory_and_no_dict():
+    parser = io.ExampleParser(FEATURES)
+
+    def twice(record):
+        first, second = parser(record), parser(record)
+        first["floats"][:] = -1
+        first["ragged"][:] = -1
+        first["number"] = None
+        return second
+
+    assert [shown(element) for element in parses(twice)] == [shown(parser(record)) for record in RECORDS]
+    for element in parses(parser):
+        arrays = [element["floats"], element["words"], element["ragged"], element["sequence"]]
+        assert all(array.base is None for array in arrays)
+
+
+def test_an_error_is_that_of_its_own_record():
+    broken = [*RECORDS[:20], b"not an Example", *RECORDS[20:]]
+    dataset = Dataset.from_tensor_slices(broken).map(lambda record: io.parse_single_example(record, FEATURES)["number"])
+    with (
+        iter(dataset.batch(COUNT)) as iterator,
+        pytest.raises(ParseError, match=r"length 14\) can't be parsed"),
+    ):
+        next(iterator)
+    numbers = dataset.ignore_errors().batch(COUNT)
+    assert next(iter(numbers)).tolist() == list(range(COUNT))
+
+
+def test_a_parser_made_in_the_function_is_its_own():
+    """A new parser may have the address of one that was dropped."""
+
+    def parse(record):
+        names = ["number", "ragged"]
+        found = [io.ExampleParser({name: FEATURES[name]})(record) for name in names]
+        gc.collect(0)
+        return found
+
+    for i, (number, ragged) in enumerate(parses(parse)):
+        assert number == {"number": i}
+        assert list(ragged) == ["ragged"]
+
+
+def test_other_records_are_parsed_alone():
+    """A function may parse something else than its argument, or iterate another dataset."""
+    other = io.encode_example({"number": [777], "floats": [1.0, 2.0]})
+    parser = io.ExampleParser(FEATURES)
+    inner = Dataset.from_tensor_slices([other] * 20).map(lambda record: parser(record)["number"]).batch(20)
+
+    def parse(record):
+        return int(parser(other)["number"]), next(iter(inner)).tolist(), int(parser(record)["number"])
+
+    assert parses(parse) == [(777, [777] * 20, i) for i in range(COUNT)]
+
+
+@pytest.mark.parametrize("parallel", [{"num_parallel_calls": 2}, {"num_parallel_calls": 1, "executor": "process"}])
+def test_in_workers(parallel):
+    dataset = records().map(_number, **parallel).batch(COUNT)
+    assert next(iter(dataset)).tolist() == [2 * i for i in range(COUNT)]
+
+
+def _number(record):
+    return io.parse_single_example(record, FEATURES)["number"] * 2
+
+
+def test_results_that_are_not_used_are_no_longer_computed():
+    computed = []
+
+    def function(values):
+        computed.append(len(values))
+        return values.__getitem__
+
+    calls = SharedCalls(function)
+    values = [b"%d" % i for i in range(1000)]
+    for _ in range(100):
+        with calling_for(len(values), lambda: [values]):
+            calls.result(values[0])
+    assert len(computed) < 10
+    for _ in range(3):
+        with calling_for(len(values), lambda: [values]):
+            assert [calls.result(value) or value for value in values] == values
+    assert computed[-1] == 1000
+
+
+def test_nothing_is_kept_after_the_calls():
+    list(records().map(lambda record: io.parse_single_example(record, FEATURES)["number"]).batch(10))
+    assert shared_calls._current.columns is None
+    assert not shared_calls._current.found
