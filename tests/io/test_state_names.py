@@ -39,6 +39,20 @@ PIPELINES = {
     "interleave of shuffled batches of generated": lambda names: (
         generated(names).shuffle(3, seed=3).batch(2).repeat(2).interleave(TextLineDataset, cycle_length=2)
     ),
+    "interleave of choices, by a repeated order": lambda names: Dataset.choose_from_datasets(
+        [generated(names), generated(names).shuffle(3, seed=4)], Dataset.range(2).repeat(4), stop_on_empty_dataset=False
+    ).interleave(TextLineDataset, cycle_length=2),
+    "interleave of what follows a whole epoch": lambda names: (
+        generated(names).repeat(2).skip(len(names)).interleave(TextLineDataset, cycle_length=2)
+    ),
+    "interleave of batches across epochs without end": lambda names: (
+        generated(names)
+        .shuffle(3, seed=3)
+        .repeat()
+        .batch(2, drop_remainder=True)
+        .interleave(TextLineDataset, cycle_length=2)
+        .take(40)
+    ),
     "parallel interleave": lambda names: (
         slices(names).repeat(2).interleave(TextLineDataset, cycle_length=2, num_parallel_calls=2)
     ),

@@ -469,9 +469,9 @@ class Inputs:
         if self._own is None:
             self._own = OwnElements(context, node.source, key_of)
         found = (
-            self._own.get(key_of(argument))
+            self._own.assembled(argument, lambda names: saved_key(names, context))
+            or self._own.get(key_of(argument))
             or self._own.get(saved_key(names, context))
-            or self._own.assembled(argument, lambda names: saved_key(names, context))
         )
         if found is None:
             raise StateError(f"{node}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}")

@@ -10,8 +10,9 @@ Names are compared without the secrets in them (redaction.py), and after applyin
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -98,38 +99,49 @@ class OwnElements:
 
     def get(self, key: Any) -> Chunk | None:
         """Return the first element with this key, or None."""
-        if key in self._found:
-            return self._found[key]
+        if key not in self._found:
+            next((True for own, _ in self._new() if own == key), None)
+        return self._found.get(key)
+
+    def assembled(self, argument: Chunk, key: Callable[[list[Any]], str]) -> Chunk | None:
+        """Return a batch like ``argument`` from rows of the elements.
+
+        Args:
+            argument: an element.
+            key: returns the key of a row for what ``names_in`` would return for it.
+
+        Returns:
+            A chunk of one; None if ``argument`` is not a batch, or one of its rows is in no element.
+        """
+        batches = [column[0] for column in argument.columns()]
+        if not _are_batches(batches):
+            return None
+        keys = [key(_plain_values(row)) for row in _rows(batches)]
+        missing, found = set(keys), dict[str, list[Any]]()
+        known = list(self._found.items())
+        for _, element in itertools.chain(known, self._new()):
+            for row in _rows([column[0] for column in element.columns()]):
+                found.setdefault(digest(_plain_values(row)), row)
+            missing -= found.keys()
+            if not missing:
+                break
+        if missing or not keys:
+            return None
+        columns: list[Column] = []
+        for batch, parts in zip(batches, zip(*map(found.__getitem__, keys), strict=True), strict=True):
+            flat = np.concatenate([np.asarray(part, batch.dtype).ravel() for part in parts])
+            columns.append([flat.reshape(batch.shape)])
+        return Chunk(argument.structure, 1, columns)
+
+    def _new(self) -> Iterator[tuple[Any, Chunk]]:
+        """Iterate over further elements and their keys."""
         if self._rest is None:
             self._rest = self._run()
         for element in self._rest:
             own = self._key(element)
             if own is not None:
                 self._found.setdefault(own, element)
-                if own == key:
-                    return self._found[key]
-        return None
-
-    def assembled(self, argument: Chunk, key: Callable[[list[Any]], str]) -> Chunk | None:
-        """Return a batch like ``argument`` from rows of the elements; None if one of its rows is in no element.
-
-        Args:
-            argument: a batch, given as a chunk of one.
-            key: returns the key of a row for what ``names_in`` would return for it.
-        """
-        found: dict[str, list[Any]] = {}
-        for element in self._found.values():
-            for row in _rows([column[0] for column in element.columns()]):
-                found.setdefault(digest(_plain_values(row)), row)
-        batches = [column[0] for column in argument.columns()]
-        rows = [found.get(key(_plain_values(row))) for row in _rows(batches)]
-        if not rows or not all(rows):
-            return None
-        columns: list[Column] = []
-        for batch, parts in zip(batches, zip(*filter(None, rows), strict=True), strict=True):
-            flat = np.concatenate([np.asarray(part, batch.dtype).ravel() for part in parts])
-            columns.append([flat.reshape(batch.shape)])
-        return Chunk(argument.structure, 1, columns)
+                yield own, element
 
     def close(self) -> None:
         """Close the input, which is reopened by the next look-up."""
@@ -153,12 +165,15 @@ class OwnElements:
 
 
 def _once(plan: Node) -> Node:
-    """Return the plan without repetitions, which only repeat elements."""
-    if plan.traits.passes != 1:
+    """Return the plan without the repetitions that only repeat its elements, or rows of them."""
+    traits = plan.traits
+    if traits.passes != 1 or (traits.batches and traits.rows):  # the latter drops the last rows of each pass
         return _once(plan.inputs[0])
-    inputs = [_once(source) for source in plan.inputs]
-    changed = any(new is not old for new, old in zip(inputs, plan.inputs, strict=True))
-    return plan.with_inputs(inputs) if changed else plan
+    if len(plan.inputs) != 1 or not (traits.separable or traits.permutes):
+        return plan  # which elements it has may depend on their positions
+    (source,) = plan.inputs
+    once = _once(source)
+    return plan if once is source else plan.with_inputs([once])
 
 
 def holds_text(argument: Chunk) -> bool:
@@ -179,9 +194,13 @@ def _plain_values(values: list[Any]) -> list[Any]:
     return [_plain(value) for value in values]
 
 
+def _are_batches(values: list[Any]) -> bool:
+    return all(isinstance(value, np.ndarray) and value.ndim for value in values) and len({*map(len, values)}) == 1
+
+
 def _rows(values: list[Any]) -> list[list[Any]]:
     """Return the rows of batches, in order, down to the level at which a value is not a batch of the same length."""
-    if not all(isinstance(value, np.ndarray) and value.ndim for value in values) or len({*map(len, values)}) > 1:
+    if not _are_batches(values):
         return [values]
     return [row for parts in zip(*values, strict=True) for row in _rows(list(parts))]
 
