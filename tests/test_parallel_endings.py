@@ -22,6 +22,7 @@ import pytest
 
 import test_endings
 from dataset import Dataset, TFRecordDataset, io
+from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, outcomes
 from support import overlap
 from support.overlap import WAIT, Work, block_for_ever, double, fail_at_two, nothing_left, slow_at_first
@@ -105,6 +106,24 @@ def test_results_of_worker_processes_outlive_the_iterator_and_their_memory_goes_
         kept = [found["array"] for found in by_processes(Dataset.range(3), slow_at_first)]
         assert [float(array.sum()) for array in kept] == [0.0, 2000.0, 4000.0]
         del kept
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda numbers: numbers.map(double, num_parallel_calls=2),
+        lambda numbers: numbers.map(double, num_parallel_calls=2).batch(2, num_parallel_calls=2).repeat(2),
+        lambda numbers: numbers.interleave(Dataset.range, cycle_length=2, num_parallel_calls=2),
+        lambda numbers: numbers.prefetch(2),
+    ],
+)
+def test_an_operator_without_workers_is_saved_and_closed_without_a_wait_for_a_place(make, monkeypatch):
+    """A thread that saves a state does so while it holds locks of other operators."""
+    coordinator, operator = open_plan(make(Dataset.range(3)).plan)
+    monkeypatch.setattr(coordinator, "blocked", lambda: pytest.fail("gave up its place"))
+    operator.save()
+    operator.close()
+    coordinator.shut_down(lambda: None, wait=True)
 
 
 # Faults at every operator

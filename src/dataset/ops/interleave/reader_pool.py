@@ -320,11 +320,19 @@ class ReaderPool:
             self.call_workers()
 
     def _wait_for_stillness(self, wait: Callable[[], object], *, opening_only: bool = False) -> None:
-        with self._coordinator.blocked(), self.lock:
+        with self.lock:
             self._opens_no_more = True
             self._paused = not opening_only
-            while (self._opening or (self._paused and self._reading)) and not self._coordinator.has_ended:
+            if not self._is_busy:
+                return
+        with self._coordinator.blocked(), self.lock:
+            while self._is_busy and not self._coordinator.has_ended:
                 wait()
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a worker is still doing what ``_opens_no_more`` and ``_paused`` forbid."""
+        return bool(self._opening or (self._paused and self._reading))
 
     def wake(self) -> None:
         """Make all threads stop soon."""

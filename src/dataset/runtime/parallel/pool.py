@@ -605,9 +605,11 @@ class ParallelOperator(Operator, BackgroundOperator):
         if self.coordinator.forked:
             return
         self._stop()
-        with self.coordinator.blocked(), self._lock:
-            while self._active and not self.coordinator.has_ended:
-                self._left.wait_held()
+        if self._active:  # its workers only become fewer; without any, the caller may keep its place and its locks
+            with self.coordinator.blocked(), self._lock:
+                while self._active and not self.coordinator.has_ended:
+                    self._left.wait_held()
+        with self._lock:
             self._ready.clear()
             self._tasks.clear()
             self._hand = Remainder()
