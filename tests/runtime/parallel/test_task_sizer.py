@@ -90,7 +90,7 @@ def test_threads_that_gain_nothing_are_tried_against_the_consumer_alone():
 def test_the_workers_come_back_when_the_consumer_is_slower_and_after_a_while():
     task_sizer = run_inline(contended(), 3e-4)
     assert not task_sizer.inline
-    assert not contended(task_sizer, count=0.5).inline  # not again so soon
+    assert not contended(task_sizer, count=0.1).inline  # not again so soon
     assert not run_inline(contended(), 1e-4, times=100).inline
 
 
