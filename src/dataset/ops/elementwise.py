@@ -59,12 +59,12 @@ class Elementwise(ParallelNode):
 
     def parallel_settings(self) -> tuple[Any, ...]:
         """Return the settings that must be equal for two ops to be fused."""
-        return self.num_parallel_calls, self.deterministic, True, self.runs_in_processes
+        return self.num_parallel_calls, self.deterministic, True, self.executor
 
     @property
-    def runs_in_processes(self) -> bool:
-        """Whether the function is called in worker processes."""
-        return False
+    def executor(self) -> str | int:
+        """Where parallel calls run: "thread", "process" or AUTOTUNE."""
+        return "thread"
 
     def annotation(self) -> str:
         return ", ".join(filter(None, self._details()))

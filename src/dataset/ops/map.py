@@ -45,7 +45,7 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     synchronous: bool = field(default=False, kw_only=True, repr=False)
     """Whether calls must never run ahead or concurrently."""
     use_unbounded_threadpool: bool = field(default=False, kw_only=True, repr=False)
-    executor: str = field(default="thread", kw_only=True, repr=False)
+    executor: str | int = field(default="thread", kw_only=True, repr=False)
     process_owner: PoolKey = field(default_factory=PoolKey, kw_only=True, repr=False)
     """The owner of worker processes that are kept between iterations: this node and all nodes derived from it."""
     write_into_batch: bool = field(default=False, kw_only=True, repr=False)
@@ -56,9 +56,9 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     def __post_init__(self) -> None:
         require_callable("map", "map_func", self.function)
         require_parallelism("map", self.num_parallel_calls, self.deterministic)
-        if self.executor not in {"thread", "process"}:
-            raise ValueError(f'map(): executor must be "thread" or "process", got {self.executor!r}')
-        if self.executor == "process" and self.num_parallel_calls is None:
+        if self.executor not in {"thread", "process", AUTOTUNE}:
+            raise ValueError(f'map(): executor must be "thread", "process" or AUTOTUNE, got {self.executor!r}')
+        if self.executor != "thread" and self.num_parallel_calls is None:
             self._set("num_parallel_calls", AUTOTUNE)
 
     @property
@@ -79,7 +79,7 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
 
     def _details(self) -> list[str]:
         parallel, columns, joined = super()._details()
-        parallel += " in processes" if self.runs_in_processes else ""
+        parallel += {"process": " in processes", AUTOTUNE: " in threads or processes"}.get(self.executor, "")
         columns = columns or ("on columns" if self.column_function is not None else "")
         return [parallel, columns, joined, "into arrays" if self.write_into_batch else ""]
 
@@ -92,16 +92,12 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
         return operator
 
     def parallel_settings(self) -> tuple[Any, ...]:
-        return self.num_parallel_calls, self.deterministic, not self.use_unbounded_threadpool, self.runs_in_processes
-
-    @property
-    def runs_in_processes(self) -> bool:
-        return self.executor == "process"
+        return self.num_parallel_calls, self.deterministic, not self.use_unbounded_threadpool, self.executor
 
     def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
-        in_processes = self.runs_in_processes
-        counted = not (self.use_unbounded_threadpool or in_processes)  # in both cases, the threads only wait
-        return in_parallel(context, operator, self, counted=counted, in_processes=in_processes, stages=stages)
+        return in_parallel(
+            context, operator, self, counted=not self.use_unbounded_threadpool, executor=self.executor, stages=stages
+        )
 
 
 class MapOperator(ElementwiseOperator):

@@ -26,11 +26,11 @@ def fuse(node: Elementwise) -> Node | Miss:
         return Miss(
             f"{below.label()} below it has different parallel settings ({_settings(below)}; here {_settings(node)})"
         )
-    if node.runs_in_processes:
-        return Miss("the functions run in worker processes; call both in one function to send each element only once")
+    if node.executor != "thread":
+        return Miss("the functions may run in worker processes; call both in one function to send each element only once")
     return dataclasses.replace(node, fused=True)
 
 
 def _settings(node: Elementwise) -> str:
     calls = node.parallelism() or "one call at a time"
-    return f"{calls} in processes" if node.runs_in_processes else calls
+    return calls if node.executor == "thread" else f"{calls}, executor={node.executor!r}"

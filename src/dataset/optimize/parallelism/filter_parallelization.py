@@ -27,7 +27,7 @@ def parallelize_filter(node: Node) -> Node | Miss | None:
     if node.columnwise or is_vectorized(node.predicate):
         return Miss("the predicate runs on whole columns, which is fast")
     below = node.source
-    if isinstance(below, Map) and below.num_parallel_calls is not None and not below.runs_in_processes:
+    if isinstance(below, Map) and below.num_parallel_calls is not None and below.executor == "thread":
         calls, deterministic = below.num_parallel_calls, below.deterministic
     else:
         calls, deterministic = AUTOTUNE, True

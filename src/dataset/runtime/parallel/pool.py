@@ -31,12 +31,14 @@ entering and leaving are counted exactly once, whatever is raised in between.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections import deque
 from functools import partial
 
 from dataset.errors import ClosedError
+from dataset.options import AUTOTUNE
 from dataset.plan.node import ParallelNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
@@ -49,6 +51,8 @@ from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
+
+_log = logging.getLogger("dataset")
 
 GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
@@ -80,8 +84,8 @@ class ParallelOperator(Operator, BackgroundOperator):
         calls: the maximum number of concurrent tasks.
         task_sizer: determines the task size, and whether the consumer's thread does the work itself.
         ordered: whether elements come out in the order of the input.
-        counted: whether the workers count towards the coordinator's thread limit.
-        in_processes: whether the workers only wait for processes, which do the work.
+        counted: whether the workers count towards the coordinator's thread limit, unless they wait for processes.
+        executor: "thread", "process", or AUTOTUNE: threads first, then processes once threads have gained nothing.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         *,
         ordered: bool,
         counted: bool = True,
-        in_processes: bool = False,
+        executor: str | int = "thread",
     ) -> None:
         self.inner = inner
         self._context = context
@@ -101,7 +105,8 @@ class ParallelOperator(Operator, BackgroundOperator):
         self._account = context.iteration.limits.ledger.account()
         self.counters = context.counters
         self.knob = calls
-        self.in_processes = in_processes
+        self.in_processes = executor == "process"
+        self._may_move = executor == AUTOTUNE  # to processes
         self._pulse = context.iteration.pulse
         self.ordered = ordered
         self.counted = counted
@@ -243,9 +248,24 @@ class ParallelOperator(Operator, BackgroundOperator):
         self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
         self._lease = LEASE if self._task_sizer.is_settled else 0
         self._leased = self._lease * chunk.length
+        if self._task_sizer.gained_nothing and self._may_move:
+            self._move_to_processes()
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
         return chunk
+
+    def _move_to_processes(self) -> None:
+        """Let processes do the work from now on, unless the consumer turns out to be faster. No worker is active."""
+        self._may_move = False
+        try:
+            self.inner.open_processes(self.knob.maximum)
+        except (ImportError, NotImplementedError, TypeError) as error:
+            _log.info("executor=AUTOTUNE keeps to threads: %s", error)
+            return
+        with self._lock:
+            self._free.clear()
+            self.in_processes = True
+            self._task_sizer = TaskSizer(REMOTE_TASK_SECONDS)
 
     @property
     def inline(self) -> bool:
@@ -300,7 +320,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         visit = object()
         self._visits.add(visit)
         try:
-            self.coordinator.submit(partial(self._work, visit), counted=self.counted)
+            self.coordinator.submit(partial(self._work, visit), counted=self.counted and not self.in_processes)
         except BaseException as error:
             self._visits.discard(visit)
             # Closed meanwhile, or no more threads are available: the existing workers do the work.
@@ -651,7 +671,7 @@ def in_parallel(
     node: ParallelNode,
     *,
     counted: bool = True,
-    in_processes: bool = False,
+    executor: str | int = "thread",
     stages: int = 1,
 ) -> Operator:
     """Return the operator, or a ParallelOperator for it if the user requested several workers.
@@ -666,9 +686,8 @@ def in_parallel(
         return operator
     if calls.is_fixed:
         calls = Tunable(calls.name, calls.value * stages)
-    if in_processes:
+    task_sizer = TaskSizer()
+    if executor == "process":
         operator.open_processes(calls.maximum)
-    task_sizer = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False) if in_processes else TaskSizer()
-    return ParallelOperator(
-        operator, context, calls, task_sizer, ordered=ordered, counted=counted, in_processes=in_processes
-    )
+        task_sizer = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False)
+    return ParallelOperator(operator, context, calls, task_sizer, ordered=ordered, counted=counted, executor=executor)

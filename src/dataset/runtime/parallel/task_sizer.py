@@ -57,6 +57,7 @@ class TaskSizer:
         inline: whether the consumer should do the work itself.
         may_inline: whether it ever may.
         calls: the maximum number of concurrent tasks.
+        gained_nothing: whether the consumer alone was faster than the workers, and had much to do since.
     """
 
     def __init__(self, task_seconds: float = TASK_SECONDS, *, may_inline: bool = True) -> None:
@@ -73,6 +74,7 @@ class TaskSizer:
         self._done = 0  # elements of the tasks in the window
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
+        self.gained_nothing = False
         self._again_seconds = _AGAIN_SECONDS
         self._bound = 0.0  # seconds per element above which the consumer stops working inline
         self._waited = float("inf")  # seconds per element with workers: the minimum of the windows since the last trial
@@ -185,6 +187,7 @@ class TaskSizer:
             self._bound = _DEARER * _median(self._all)
         elif self._tried and self._inline_seconds > self._again_seconds:
             self._patience = 1
+            self.gained_nothing = True
             self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
 
