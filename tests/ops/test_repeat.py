@@ -71,3 +71,31 @@ def test_a_state_can_be_computed_after_the_operator_was_closed():
     state = operator.save()
     coordinator.shut_down(operator.close, wait=True)
     assert operator.advance(state, 1)["position"] == 4
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dataset.range(3).shuffle(3, seed=4).repeat(2).repeat(3),
+        lambda: Dataset.range(4).shuffle(4, seed=4).repeat(2).skip(1).take(6).repeat(3),
+        lambda: Dataset.range(2).random_map(lambda rng, x: rng.integers(100), seed=4).repeat(2).repeat(2).repeat(2),
+    ],
+)
+def test_a_state_of_an_earlier_pass_is_advanced_as_before_when_another_thread_has_read_on(make):
+    whole = [int(x) for x in make()]
+    coordinator, operator = open_plan(make().plan)
+    states, advanced = [], 0
+    for read in range(len(whole)):
+        states.append(operator.save())
+        for start in range(read):
+            for count in range(1, len(whole) - start):
+                state = operator.advance(states[start], count)
+                if state is not None:
+                    advanced += 1
+                    other, following = open_plan(make().plan)
+                    following.load(state)
+                    assert int(following.pull(1).only()) == whole[start + count], (start, count, read)
+                    other.shut_down(following.close, wait=True)
+        operator.pull(1)
+    assert advanced > len(whole)
+    coordinator.shut_down(operator.close, wait=True)

@@ -12,7 +12,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import openings
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode, is_infallible
+from dataset.plan.node import Node, Sharding, UnaryNode, inputs_first, is_infallible
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
@@ -151,17 +151,31 @@ class RepeatOperator(Operator):
         finished, beginning, position = int(state["finished"]), state["source"], int(state["position"])
         if self.source is None or state["over"]:
             return None
-        below = self.source.advance(beginning, count)
+        below = self._advance_in(finished, beginning, count)
         passed = position + count
         while below is None and passed > (length := self._length_of(finished, passed)):
             passes = max(1, (passed - 1) // length) if self._passes_are_alike else 1
             passed -= passes * length
             finished += passes
             beginning = self._fresh if self._passes_are_alike else self._beginnings.get(finished)
-            below = None if beginning is None else self.source.advance(beginning, passed)
+            below = None if beginning is None else self._advance_in(finished, beginning, passed)
         if below is None or 0 <= self.times <= finished or not self._gives_elements(finished, state):
             return None
         return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
+
+    def _advance_in(self, number: int, state: State, count: int) -> State | None:
+        """Return the state of the input ``count`` elements after ``state`` in a pass.
+
+        A repetition below remembers only the passes that it makes in the present one of this operator.
+        """
+        source = self.source  # before ``finished``: another thread sets it later
+        assert source is not None
+        is_present = number == self.finished or self._passes_are_alike or not self._is_over_another
+        return source.advance(state, count) if is_present else None
+
+    @lazy_property
+    def _is_over_another(self) -> bool:
+        return any(node.traits.passes != 1 for node in inputs_first(self.node))
 
     def _length_of(self, number: int, default: int) -> int:
         """Return how many elements a pass has, if it is known; failed elements count."""

@@ -27,7 +27,9 @@ def fuse(node: Elementwise) -> Node | Miss:
             f"{below.label()} below it has different parallel settings ({_settings(below)}; here {_settings(node)})"
         )
     if node.executor != "thread":
-        return Miss("the functions may run in worker processes; call both in one function to send each element only once")
+        return Miss(
+            "the functions may run in worker processes; call both in one function to send each element only once"
+        )
     return dataclasses.replace(node, fused=True)
 
 
