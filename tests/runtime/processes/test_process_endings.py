@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -233,6 +234,8 @@ def test_killing_the_launcher_ends_the_workers_and_is_an_error(tmp_path):
 def test_an_interrupt_from_the_terminal_prints_one_traceback(tmp_path):
     process, pids = staying(tmp_path, "threading.Event().wait()")
     for pid in pids:
+        ignored = re.search(r"SigIgn:\s*(\w+)", Path(f"/proc/{pid}/status").read_text()).group(1)
+        assert int(ignored, 16) >> (signal.SIGINT - 1) & 1
         os.kill(pid, signal.SIGINT)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, errors = process.communicate(timeout=WAIT)

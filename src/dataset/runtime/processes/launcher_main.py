@@ -39,8 +39,9 @@ _PR_SET_PDEATHSIG = 1  # from Linux's <sys/prctl.h>
 
 def main(descriptor: int) -> None:
     """Run the launcher."""
-    # Until here, SIGTERM ends this process. From now on there may be workers, which must be reaped.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Until here, these signals end this process. From now on there may be workers, which must be reaped.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     gc.freeze()  # the workers' collectors then do not touch the shared pages, so they stay shared
     control = Channel(socket.socket(fileno=descriptor))
     workers: dict[int, int | str] = {}  # number -> process id, or why it was not started
