@@ -79,6 +79,13 @@ def dataset(folder: Path) -> Pipeline:
     return mapped.batch(BATCH).prefetch(AUTOTUNE)
 
 
+@WORKLOAD.runner("dataset, natural", settings="map(executor=AUTOTUNE), prefetch(AUTOTUNE)")
+def dataset_natural(folder: Path) -> Pipeline:
+    from dataset import AUTOTUNE, Dataset
+
+    return Dataset.range(numbers(folder)).map(spin, executor=AUTOTUNE).batch(BATCH).prefetch(AUTOTUNE)
+
+
 @WORKLOAD.runner(
     "grain",
     settings=f"mp_prefetch with {WORKERS} workers after the batch; no threads in them",
