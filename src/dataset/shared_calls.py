@@ -37,11 +37,18 @@ class _Current(threading.local):
 _current = _Current()
 
 
-@contextlib.contextmanager
-def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> Iterator[None]:
+def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
     """Declare that a user function is called for each of some elements, of which ``columns`` returns the components."""
+    return _ALONE if length < _LENGTH_MIN else _calling_for(columns)
+
+
+_ALONE = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _calling_for(columns: Callable[[], Sequence[Any]]) -> Iterator[None]:
     outer = _current.columns, _current.found
-    _current.columns, _current.found = columns if length >= _LENGTH_MIN else None, {}
+    _current.columns, _current.found = columns, {}
     try:
         yield
     finally:
@@ -64,18 +71,18 @@ class SharedCalls(Generic[T, R]):
 
         It is None if the value is not one, or if the function fails for any of them.
         """
-        columns = _current.columns
-        if columns is None:
-            return None
-        self._unused -= self._unused > 0
         found = _current.found.get(self)
         if found is None:
+            columns = _current.columns
+            if columns is None:
+                return None
             found = _current.found[self] = self._computed(columns(), value)
-        _, places, result_at = found
-        place = places.get(id(value))
-        return None if place is None else result_at(place)
+        self._unused -= 1
+        place = found[1].get(id(value))
+        return None if place is None else found[2](place)
 
     def _computed(self, columns: Sequence[Any], value: T) -> _Found:
+        self._unused = max(0, self._unused)  # a result may be returned more than once
         if self._unused >= _UNUSED_MAX:
             return _NOTHING
         for column in columns:

@@ -241,11 +241,15 @@ class ExampleParser:
     def _parse_elements(self, records: list[bytes]) -> Callable[[int], dict[str, Any]]:
         """Parse records; return a function from the place of a record to its element."""
         columns = self(records)
+        names = list(columns)
         rows = list(zip(*map(list, columns.values()), strict=True))
+        arrays = [name for name, value in zip(names, rows[0], strict=True) if type(value) is np.ndarray]
 
         def element(place: int) -> dict[str, Any]:
-            values = zip(columns, rows[place], strict=True)
-            return {name: value.copy() if type(value) is np.ndarray else value for name, value in values}
+            found = dict(zip(names, rows[place]))  # noqa: B905  # a check of the lengths would cost as much
+            for name in arrays:
+                found[name] = found[name].copy()
+            return found
 
         return element
 

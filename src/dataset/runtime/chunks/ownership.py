@@ -61,9 +61,10 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
         del base  # a reference that _own_array would count
         return _own_array(result, unshared, given)
     if kind is tuple:
-        for item in result:  # fast path for the usual case: fresh arrays and numbers
+        for item in result:  # fast path for the usual case: fresh arrays, views of bytes, and numbers
             if type(item) is np.ndarray:
-                if item.base is not None or _references(item) > _IN_TUPLE:
+                base_type: Any = type(item.base)
+                if not (base_type is bytes or (item.base is None and _references(item) <= _IN_TUPLE)):
                     break
             elif type(item) not in _NUMBERS:
                 break
