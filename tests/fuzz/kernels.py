@@ -19,6 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
+from dataset.io.csv.layout import layout_of
+from dataset.io.csv.rows import parse_rows, read_rows
 from dataset.io.example.columns import MessageColumns, object_array
 from dataset.io.example.encode import encode_example
 from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
@@ -57,7 +61,37 @@ def try_features(rng: random.Random) -> bool:
     return bool(found == contents(lambda: MessageColumns(records, keys), len(records), keys))
 
 
-TRIALS = {"decode_features": try_features, "find_features": try_features, "find_frames": try_frames}
+def try_rows(rng: random.Random) -> bool:
+    """Compare the kernels of CSV with their twin."""
+    layout = rng.choice(LAYOUTS)
+    fields = [rng.choice(FIELDS) + rng.choice(FIELDS) if rng.random() < 0.3 else rng.choice(FIELDS) for _ in range(60)]
+    fields += [b"%.*f" % (rng.randrange(18), rng.gauss(0, 10 ** rng.randrange(9))) for _ in range(20)]
+    rows = [rng.choice((b",", b",", b"\t")).join(rng.choices(fields, k=3)) for _ in range(rng.randrange(12))]
+    block = rng.choice((b"\n", b"\r\n", b"\r")).join(rows) + rng.choice((b"\n", b"\r", b""))
+    if block and rng.random() < 0.3:
+        block = mutated(rng, block, [block])
+    start = rng.choice((0, 0, rng.randrange(len(block) + 1)))
+    found, expected = read_rows(block, start, layout), parse_rows(block, start, layout)
+    problems = [[(problem.row, str(problem)) for problem in rows.problems] for rows in (found, expected)]
+    columns = [repr([column.tolist() for column in rows.columns]) for rows in (found, expected)]
+    return list(found.starts) == expected.starts and columns[0] == columns[1] and problems[0] == problems[1]
+
+
+FIELDS = [b"", b"0", b"-17", b"4294967296", b"9223372036854775807", b"1.5", b"-0.30000000000000004", b"1e-30", b".", b"e"]
+FIELDS += [b"nan", b"-inf", b" 1 ", b"123456789012345678901", b"text", b"x" * 70, b"a\0", b'"a,b"', b'"a""b\n"', b'"', b"NA"]
+DEFAULTS = [[bytes, np.int64, np.float64(0)], [np.float32, b"", np.int32(7)], [np.float32(1), np.float32, np.float32(2)]]
+LAYOUTS = [
+    layout_of("fuzz", defaults, delimiter, quotes, na_value)
+    for defaults in DEFAULTS
+    for delimiter in (",", "\t", "1", "e")
+    for quotes in (True, False)
+    for na_value in ("", "NA", "-17")
+]
+LAYOUTS += [layout_of("fuzz", DEFAULTS[0][:2], select_cols=[0, 2]), layout_of("fuzz", [np.float64, bytes], exclude_cols=[1])]
+
+
+TRIALS = {"copy_texts": try_rows, "decode_features": try_features, "find_features": try_features, "find_frames": try_frames}
+TRIALS["read_rows"] = try_rows
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
 
 

@@ -39,6 +39,10 @@ class Kernel(NamedTuple):
 
 # The result of every kernel is an int64.
 KERNELS = {
+    "copy_texts": Kernel(
+        (c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64, c_void_p),
+        "dataset.io.csv.rows:cut_texts",
+    ),
     "decode_features": Kernel(
         (c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64),
         "dataset.io.example.columns:MessageColumns",
@@ -48,6 +52,7 @@ KERNELS = {
         (c_void_p, c_int64, c_int64, c_int32, c_void_p),
         "dataset.io.tfrecord.frames:walk_frames",
     ),
+    "read_rows": Kernel((c_void_p, c_int64, c_int64, c_int64, c_void_p), "dataset.io.csv.rows:parse_rows"),
 }
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from dataset import ClosedError
 from dataset.io.csv import reader
-from dataset.io.csv.cut import PADDING, cut_rows
 from dataset.io.csv.reader import CsvFile
-from dataset.io.csv.row_parser import scan_row
 from dataset.io.files import stream_file
 from support.csv_files import layout, outcomes, same
+
+pytestmark = pytest.mark.usefixtures("native")
 
 LAYOUT = layout(np.int64(7), np.float32, "none")
 MIXED = (
@@ -103,39 +103,6 @@ def test_what_the_standard_library_writes_comes_back(save, rows, quoting, end, s
 
 
 broken = st.text('a1,"\n\r', max_size=40).map(str.encode)
-
-
-@settings(max_examples=300)
-@given(text=broken, quotes=st.booleans())
-def test_blocks_are_cut_as_rows_are_scanned(text, quotes):
-    shape = layout("", "", use_quote_delim=quotes)
-    block = PADDING + text + b"\n"
-    found = cut_rows(block, shape)
-    starts, fields, bad = [len(PADDING)], [], []
-    while starts[-1] < len(block) and (row := scan_row(block, starts[-1], shape)).end >= 0:
-        if row.words or len(row.fields) != 2:
-            bad.append(len(starts) - 1)
-        else:
-            fields.append(tuple(row.fields))
-        starts.append(row.end)
-    assert found.starts.tolist() == starts
-    assert [problem.row for problem in found.problems] == bad
-    assert list(zip(found.texts(0), found.texts(1), strict=True)) == fields
-
-
-fields_of_all_lengths = st.one_of(
-    st.binary(max_size=9),
-    st.integers(0, 200).map(b"x".__mul__),
-    st.sampled_from([b"\0", b"a\0", b"\0b", b"a\0b\0\0"]),
-).map(lambda field: field.translate(None, b',"\r\n'))
-
-
-@settings(max_examples=150)
-@given(fields=st.lists(fields_of_all_lengths, min_size=1, max_size=40))
-def test_fields_of_any_length_and_with_zeros_are_cut_out_whole(fields):
-    found = cut_rows(PADDING + b"".join(field + b",\n" for field in fields), layout("", ""))
-    assert found.texts(0) == fields
-    assert found.texts(1) == [b""] * len(fields)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.csv.convert import FieldError, convert_field, convert_rows
-from dataset.io.csv.cut import PADDING, CsvRows, cut_rows, joined_rows
-from dataset.io.csv.layout import TEXT, CsvLayout, layout_of
-from dataset.io.csv.row_parser import RowError, scan_record
+from dataset.io.csv.fields import CsvProblem, convert_fields
+from dataset.io.csv.layout import Array, CsvLayout, layout_of
+from dataset.io.csv.row_parser import scan_record
+from dataset.io.csv.rows import array_of, read_rows
 
 __all__ = ["decode_csv"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 _FEW = 32  # up to this many records are faster to convert one by one than as columns
 _IMMUTABLE = (type, np.dtype, np.generic, str, bytes, int, float, type(None))
@@ -62,10 +59,10 @@ def decode_csv(
     del name
     layout = _layout(record_defaults, (field_delim, use_quote_delim, na_value), select_cols)
     texts, shape = _texts(records)
-    columns = _few(texts, layout) if len(texts) <= _FEW else _many(texts, layout)
-    if not shape:
-        return [column[0] for column in columns]
-    return [_array(values, column.dtype).reshape(shape) for values, column in zip(columns, layout.columns, strict=True)]
+    columns = _many(texts, layout) if len(texts) > _FEW else None
+    if columns is None:
+        columns = _one_by_one(texts, layout)
+    return [column.reshape(shape) if shape else column[0] for column in columns]
 
 
 # Operators read this attribute: they may call this function once per chunk instead of once per element.
@@ -108,59 +105,38 @@ def _texts(records: Any) -> tuple[list[bytes], tuple[int, ...]]:
     return texts, array.shape
 
 
-def _array(values: Any, dtype: np.dtype[Any]) -> Array:
-    """Return a column as an array."""
-    if isinstance(values, np.ndarray):
-        return values
-    return np.fromiter(values, object if dtype == TEXT else dtype, len(values))
-
-
-def _few(texts: list[bytes], layout: CsvLayout) -> list[list[Any]]:
+def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
     """Return the columns, converted field by field."""
-    columns: list[list[Any]] = [[] for _ in layout.columns]
+    rows = []
     for index, text in enumerate(texts):
-        fields = _fields(index, text, texts, layout)
-        for number, (field, column) in enumerate(zip(fields, layout.columns, strict=True)):
-            try:
-                columns[number].append(convert_field(field, column, layout.na_value))
-            except FieldError as error:
-                raise _error(index, f", {layout.column_name(number)}", str(error), texts) from None
-    return columns
+        try:
+            rows.append(convert_fields(scan_record(text, layout), layout, "record"))
+        except CsvProblem as problem:
+            raise _error(index, problem, layout, text) from None
+    columns = zip(*rows, strict=True) if rows else [()] * len(layout.columns)
+    return [array_of(values, column.dtype) for values, column in zip(columns, layout.columns, strict=True)]
 
 
-def _many(texts: list[bytes], layout: CsvLayout) -> list[Array]:
-    """Return the columns, each converted at once."""
-    columns, problems = convert_rows(_rows_of(texts, layout), layout)
-    if problems:
-        problem = problems[0]
-        column = "" if problem.column is None else f", {layout.column_name(problem.column)}"
-        raise _error(problem.row, column, problem.words, texts)
-    return columns
+def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:
+    """Return the columns, read as the rows of a file; None if a record is not one row of a file without errors."""
+    block = b"\n".join(texts) + b"\n"
+    # The grammar of files differs from that of records if there are line ends or empty records.
+    if block.count(b"\n") > len(texts) or b"\r" in block or b"" in texts:
+        return None
+    parts, start = [], 0
+    while start < len(block):
+        rows = read_rows(block, start, layout)
+        if rows.problems or len(rows.starts) == 1:
+            return None
+        parts.append(rows.columns)
+        start = int(rows.starts[-1])
+    if sum(len(columns[0]) for columns in parts) < len(texts):
+        return None
+    return parts[0] if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _rows_of(texts: list[bytes], layout: CsvLayout) -> CsvRows:
-    """Return the records as rows; split at once if each record would be one row in a file as well."""
-    if b"" not in texts:
-        joined = b"\n".join(texts)
-        # The grammar of files differs from that of records if there are line ends. On errors, scan_record decides.
-        if joined.count(b"\n") == len(texts) - 1 and b"\r" not in joined:
-            rows = cut_rows(PADDING + joined + b"\n", layout)
-            if len(rows) == len(texts) and not rows.problems:
-                return rows
-    return joined_rows([_fields(index, text, texts, layout) for index, text in enumerate(texts)], len(layout.columns))
-
-
-def _fields(index: int, text: bytes, texts: list[bytes], layout: CsvLayout) -> list[bytes]:
-    """Return the requested fields of a record."""
-    try:
-        fields = scan_record(text, layout)
-    except RowError as error:
-        raise _error(index, f", column {error.field}", error.words, texts) from None
-    if not layout.fits(len(fields)):
-        words = f"the record has {len(fields)} field{'s' if len(fields) != 1 else ''}, expected {layout.wanted()}"
-        raise _error(index, "", words, texts)
-    return [fields[column] for column in layout.indices]
-
-
-def _error(index: int, column: str, words: str, texts: list[bytes]) -> ParseError:
-    return ParseError(f"decode_csv(): record {index}{column}: {words}; the record is {texts[index]!r:.100}")
+def _error(index: int, problem: CsvProblem, layout: CsvLayout, text: bytes) -> ParseError:
+    column = "" if problem.field is None else f", column {problem.field}"
+    if problem.column is not None:
+        column = f", {layout.column_name(problem.column)}"
+    return ParseError(f"decode_csv(): record {index}{column}: {problem.words}; the record is {text!r:.100}")

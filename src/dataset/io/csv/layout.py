@@ -5,6 +5,8 @@ This module checks the arguments that ``CsvDataset`` and ``decode_csv`` share. I
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,12 +17,14 @@ import numpy.typing as npt
 
 from dataset.plan.checks import require_bool
 
-__all__ = ["NUMBERS", "TEXT", "CsvColumn", "CsvLayout", "columns_of", "layout_of"]
+__all__ = ["NUMBERS", "TEXT", "Array", "CsvColumn", "CsvLayout", "columns_of", "layout_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
 TEXT = np.dtype("S")
 NUMBERS = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
+
+_FIELDS_MAX = 1 << 15  # of the rows that are read at once
 
 # These bytes can't be delimiters: they end rows or open quotes.
 LINE_ENDS = b"\r\n"
@@ -62,7 +66,7 @@ class CsvLayout:
     exclude: tuple[int, ...] = ()
     names: tuple[str, ...] | None = None
 
-    @property
+    @functools.cached_property
     def indices(self) -> tuple[int, ...]:
         """The indices in a row of the columns that are read."""
         if self.select is not None:
@@ -71,16 +75,23 @@ class CsvLayout:
         left_out = set(self.exclude)
         return tuple([i for i in range(count + len(left_out)) if i not in left_out][:count])
 
-    def fits(self, counts: Any) -> Any:
-        """Return whether rows with these numbers of fields have all selected columns, or exactly the expected columns.
+    @functools.cached_property
+    def fields_min(self) -> int:
+        """The minimum number of fields of a row."""
+        return self.indices[-1] + 1
 
-        Args:
-            counts: an int, or an array of ints.
-        """
-        if self.select is not None:
-            return counts > self.select[-1]
-        excluded = np.searchsorted(self.exclude, counts) if self.exclude else 0
-        return counts - excluded == len(self.columns)
+    @functools.cached_property
+    def fields_max(self) -> int:
+        """The maximum number of fields of a row. Columns that are not selected, or excluded, may be missing at the end."""
+        most = sys.maxsize if self.select is not None else self.fields_min
+        while most in self.exclude:
+            most += 1
+        return most
+
+    @property
+    def rows_max(self) -> int:
+        """How many rows are read at once."""
+        return max(1, _FIELDS_MAX // len(self.columns))
 
     def wanted(self) -> str:
         """Return a description of the number of fields that a row must have."""

@@ -1,35 +1,27 @@
-"""Reference parser of CSV rows: reads one row at a time, including malformed rows.
+"""Reference parser of CSV rows: splits one row at a time into fields, including malformed rows.
 
 The grammar is tf.data's version of RFC 4180. A row ends with a line feed, a carriage return, or both. A field that
 begins with a quotation mark ends with the next one. It may contain anything, and two quotation marks in it mean one. A
-quotation mark anywhere else is an error of that row, but does not change where the row ends. cut.py does the same for
-whole blocks and uses this module if a block has such errors. ``scan_record`` implements the grammar of ``decode_csv``,
-where a record is one row.
+quotation mark anywhere else is an error of that row, but does not change where the row ends. ``scan_record`` implements
+the grammar of ``decode_csv``, where a record is one row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dataset.io.csv.fields import CsvProblem, unescaped
 from dataset.io.csv.layout import CsvLayout
 
-__all__ = ["NEVER_CLOSED", "RowError", "ScannedRow", "scan_record", "scan_row"]
+__all__ = ["NEVER_CLOSED", "ScannedRow", "scan_record", "scan_row"]
 
 _STRAY_QUOTE = (
     "a field that does not begin with a quotation mark contains one; put the field in quotes and double the quotation "
     "marks in it, or pass use_quote_delim=False"
 )
-_BEHIND_QUOTE = "text follows the closing quotation mark; double quotation marks inside a quoted field"
+_AFTER_QUOTE = "text follows the closing quotation mark; double quotation marks inside a quoted field"
 NEVER_CLOSED = "the quotation mark that opens here is never closed"
 _LINE_END = "an unquoted field contains a line end; pass one row per record"
-
-
-class RowError(ValueError):
-    """Internal error: a row can't be split into fields."""
-
-    def __init__(self, words: str, field: int) -> None:
-        super().__init__(words)
-        self.words, self.field = words, field
 
 
 @dataclass(slots=True)
@@ -57,14 +49,19 @@ class ScannedRow:
 
 
 def scan_row(data: bytes, start: int, layout: CsvLayout) -> ScannedRow:
-    """Read the row that begins at ``start``. It is complete only if its line end is within ``data``."""
+    """Read the row that begins at ``start``. It is complete only if its line end is within ``data``.
+
+    A carriage return at the end of ``data`` is not complete, because a line feed may follow.
+    """
+    end = data.find(b"\n", start)
+    line = data[start:end]
+    if end >= 0 and b"\r" not in line and not (layout.quotes and b'"' in line):
+        return ScannedRow(line.split(layout.delimiter), end + 1)
     row, at = ScannedRow([]), start
     while row.end < 0:
-        if layout.quotes and data.startswith(b'"', at):
-            after = _scan_quoted(data, at, layout.delimiter, row)
-        else:
-            after = _scan_plain(data, at, layout, row)
-        if after < 0:
+        is_quoted = layout.quotes and data.startswith(b'"', at)
+        after = _scan_quoted(data, at, layout, row) if is_quoted else _scan_plain(data, at, layout, row)
+        if after < 0 or (after == len(data) - 1 and data.endswith(b"\r")):
             row.field, row.place = len(row.fields), at
             return row
         if data[after : after + 1] != layout.delimiter:
@@ -75,8 +72,11 @@ def scan_row(data: bytes, start: int, layout: CsvLayout) -> ScannedRow:
 
 def _scan_plain(data: bytes, at: int, layout: CsvLayout, row: ScannedRow) -> int:
     """Read a field without quotes; return the position after it, or -1 if the field is incomplete."""
-    after = _first_of(data, at, layout.delimiter)
-    if after < 0:
+    after = len(data)
+    for byte in (b"\n", b"\r", layout.delimiter):
+        found = data.find(byte, at, after)
+        after = found if found >= 0 else after
+    if after == len(data):
         return -1
     text = data[at:after]
     if layout.quotes and b'"' in text:
@@ -85,25 +85,16 @@ def _scan_plain(data: bytes, at: int, layout: CsvLayout, row: ScannedRow) -> int
     return after
 
 
-def _first_of(data: bytes, at: int, delimiter: bytes) -> int:
-    """Return the position of the next delimiter or line end, or -1."""
-    found = data.find(b"\n", at)
-    for byte in (b"\r", delimiter):
-        earlier = data.find(byte, at, found if found >= 0 else len(data))
-        found = earlier if earlier >= 0 else found
-    return found
-
-
-def _scan_quoted(data: bytes, at: int, delimiter: bytes, row: ScannedRow) -> int:
+def _scan_quoted(data: bytes, at: int, layout: CsvLayout, row: ScannedRow) -> int:
     """Read a field that begins with a quotation mark; return the same as ``_scan_plain``."""
     quote = data.find(b'"', at + 1)
     while 0 <= quote < len(data) - 1:
-        behind = data[quote + 1 : quote + 2]
-        if behind == delimiter or behind in {b"\n", b"\r"}:
-            row.fields.append(data[at + 1 : quote].replace(b'""', b'"'))
+        after = data[quote + 1 : quote + 2]
+        if after == layout.delimiter or after in b"\r\n":
+            row.fields.append(unescaped(data[at + 1 : quote]))
             return quote + 1
-        if behind != b'"':
-            row.blame(_BEHIND_QUOTE, at)
+        if after != b'"':
+            row.blame(_AFTER_QUOTE, at)
         quote = data.find(b'"', quote + 2)
     return -1
 
@@ -114,7 +105,7 @@ def scan_record(record: bytes, layout: CsvLayout) -> list[bytes]:
     The text after the last selected column is not checked.
 
     Raises:
-        RowError: a quotation mark or line end is misplaced.
+        CsvProblem: a quotation mark or line end is misplaced.
     """
     fields: list[bytes] = []
     at, wanted = 0, None if layout.select is None else layout.select[-1] + 1
@@ -123,7 +114,7 @@ def scan_record(record: bytes, layout: CsvLayout) -> list[bytes]:
             at += 1
         elif layout.quotes and record.startswith(b'"', at):
             after = _closing_quote(record, at, layout.delimiter, len(fields))
-            fields.append(record[at + 1 : after].replace(b'""', b'"'))
+            fields.append(unescaped(record[at + 1 : after]))
             at = after + 2
         else:
             after = record.find(layout.delimiter, at)
@@ -138,18 +129,18 @@ def scan_record(record: bytes, layout: CsvLayout) -> list[bytes]:
 def _closing_quote(record: bytes, at: int, delimiter: bytes, field: int) -> int:
     quote = record.find(b'"', at + 1)
     while quote >= 0:
-        behind = record[quote + 1 : quote + 2]
-        if behind in {b"", delimiter}:
+        after = record[quote + 1 : quote + 2]
+        if after in {b"", delimiter}:
             return quote
-        if behind != b'"':
-            raise RowError(_BEHIND_QUOTE, field)
+        if after != b'"':
+            raise CsvProblem(_AFTER_QUOTE, field=field)
         quote = record.find(b'"', quote + 2)
-    raise RowError(NEVER_CLOSED, field)
+    raise CsvProblem(NEVER_CLOSED, field=field)
 
 
 def _checked(text: bytes, field: int, layout: CsvLayout) -> bytes:
     if layout.quotes and b'"' in text:
-        raise RowError(_STRAY_QUOTE, field)
+        raise CsvProblem(_STRAY_QUOTE, field=field)
     if b"\n" in text or b"\r" in text:
-        raise RowError(_LINE_END, field)
+        raise CsvProblem(_LINE_END, field=field)
     return text

@@ -1,0 +1,154 @@
+"""Conversion of a single field to a value. The native kernels (native/csv.c) do the same for decimal numbers."""
+
+from __future__ import annotations
+
+import decimal
+import re
+from typing import Any
+
+import numpy as np
+
+from dataset.io.csv.layout import TEXT, CsvLayout
+
+__all__ = ["CsvProblem", "convert_field", "convert_fields", "parse_float", "parse_int", "unescaped"]
+
+_MISSING = (
+    "the field is empty, and the column has no default; if fields may be empty, pass a default value instead of the "
+    "dtype"
+)
+_SHOWN_MAX = 60  # bytes of a field in a message
+_INT = re.compile(rb"[+-]?[0-9]+")
+_HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f.]+(p[+-]?[0-9]+)?")
+_NAN_WITH_PAYLOAD = re.compile(rb"[+-]?nan\([0-9a-z_]*\)")
+_DIGITS_MAX = 19  # of an int64
+
+
+class CsvProblem(ValueError):
+    """Internal error: a row can't be read.
+
+    Attributes:
+        words: the description of the error.
+        column: the index of the column among those that are read, or None.
+        field: the index of the column among all columns, or None.
+        row: the index of the row among those that are read at once.
+    """
+
+    def __init__(self, words: str, column: int | None = None, field: int | None = None, row: int = 0) -> None:
+        super().__init__(words)
+        self.words, self.column, self.field, self.row = words, column, field, row
+
+    def at(self, row: int) -> CsvProblem:
+        """Return a copy with another row. Unlike an exception that was raised, it holds no frames."""
+        return CsvProblem(self.words, self.column, self.field, row)
+
+
+def unescaped(text: bytes) -> bytes:
+    """Return the content of a quoted field, in which quotation marks are doubled."""
+    return text.replace(b'""', b'"')
+
+
+def convert_field(text: bytes, index: int, layout: CsvLayout) -> Any:
+    """Return the value of a field of the column ``index`` of those that are read.
+
+    Raises:
+        CsvProblem: the field is missing or not a number.
+    """
+    column = layout.columns[index]
+    if not text or text == layout.na_value:
+        if column.default is None:
+            raise CsvProblem(_MISSING, index)
+        return column.default
+    if column.dtype == TEXT:
+        return text
+    try:
+        if column.dtype.kind == "i":
+            return column.dtype.type(parse_int(text, column.dtype))
+        return parse_float(text, column.dtype)
+    except ValueError:
+        raise CsvProblem(_no_number(text, column.dtype), index) from None
+
+
+def convert_fields(fields: list[bytes], layout: CsvLayout, kind: str) -> list[Any]:
+    """Return the values of the columns, given all fields of a row; ``kind`` is the word for "row" in messages.
+
+    Raises:
+        CsvProblem: there are too few or too many fields, or one can't be converted.
+    """
+    count = len(fields)
+    if not layout.fields_min <= count <= layout.fields_max:
+        raise CsvProblem(f"the {kind} has {count} field{'s' if count != 1 else ''}, expected {layout.wanted()}")
+    return [convert_field(fields[field], index, layout) for index, field in enumerate(layout.indices)]
+
+
+def _no_number(text: bytes, dtype: np.dtype[Any]) -> str:
+    shown = repr(text[:_SHOWN_MAX]) + ("..." if len(text) > _SHOWN_MAX else "")
+    limits = f" from {np.iinfo(dtype).min} to {np.iinfo(dtype).max}" if dtype.kind == "i" else ""
+    kind = "an integer" if dtype.kind == "i" else "a number"
+    return (
+        f"{shown} is not {kind}{limits}, as the column's dtype {dtype.name} requires; correct the file, or pass "
+        "another dtype for the column (bytes accepts any text)"
+    )
+
+
+def parse_int(text: bytes, dtype: np.dtype[Any]) -> int:
+    """Return the integer in a text; blanks around it are allowed.
+
+    Raises:
+        ValueError: the text is not an integer, or the integer does not fit into ``dtype``.
+    """
+    stripped = text.strip()
+    if _INT.fullmatch(stripped):
+        digits = stripped.lstrip(b"+-").lstrip(b"0")
+        if len(digits) <= _DIGITS_MAX:  # int() is slow for thousands of digits, and raises for more
+            value = int(digits or b"0") * (-1 if stripped.startswith(b"-") else 1)
+            limits = np.iinfo(dtype)
+            if limits.min <= value <= limits.max:
+                return value
+    raise ValueError(text)
+
+
+def parse_float(text: bytes, dtype: np.dtype[Any]) -> np.floating[Any]:
+    """Return the float nearest to a text, as C's ``strtod`` does; blanks around it are allowed.
+
+    Raises:
+        ValueError: the text is not a number.
+    """
+    value = _parse_double(text)
+    if dtype == np.float64:
+        return np.float64(value)
+    with np.errstate(over="ignore"):
+        return np.float32(_toward(text, value))
+
+
+def _parse_double(text: bytes) -> float:
+    try:
+        if b"_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    word = text.strip().lower()
+    if _NAN_WITH_PAYLOAD.fullmatch(word):
+        return float("nan")
+    if not _HEXADECIMAL.fullmatch(word):
+        raise ValueError(text)
+    try:
+        return float.fromhex(word.decode())
+    except OverflowError:
+        return float("-inf" if word.startswith(b"-") else "inf")
+
+
+def _toward(text: bytes, value: float) -> float:
+    """Return a float64 that rounds to the same float32 as the text does.
+
+    Rounding twice gives a wrong result if the float64 is exactly between two float32s and the text is not.
+    """
+    try:
+        exact = decimal.Decimal(text.decode().strip())
+    except (decimal.InvalidOperation, UnicodeDecodeError):
+        return value  # hexadecimal, or not a finite number
+    if not exact.is_finite() or not np.isfinite(value):
+        return value
+    between = decimal.Decimal(value)
+    if exact == between:
+        return value
+    return float(np.nextafter(value, np.inf if exact > between else -np.inf))
