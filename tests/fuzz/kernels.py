@@ -77,9 +77,36 @@ def try_rows(rng: random.Random) -> bool:
     return list(found.starts) == expected.starts and columns[0] == columns[1] and problems[0] == problems[1]
 
 
-FIELDS = [b"", b"0", b"-17", b"4294967296", b"9223372036854775807", b"1.5", b"-0.30000000000000004", b"1e-30", b".", b"e"]
-FIELDS += [b"nan", b"-inf", b" 1 ", b"123456789012345678901", b"text", b"x" * 70, b"a\0", b'"a,b"', b'"a""b\n"', b'"', b"NA"]
-DEFAULTS = [[bytes, np.int64, np.float64(0)], [np.float32, b"", np.int32(7)], [np.float32(1), np.float32, np.float32(2)]]
+FIELDS = [
+    b"",
+    b"0",
+    b"-17",
+    b"4294967296",
+    b"9223372036854775807",
+    b"1.5",
+    b"-0.30000000000000004",
+    b"1e-30",
+    b".",
+    b"e",
+]
+FIELDS += [
+    b"nan",
+    b"-inf",
+    b" 1 ",
+    b"123456789012345678901",
+    b"text",
+    b"x" * 70,
+    b"a\0",
+    b'"a,b"',
+    b'"a""b\n"',
+    b'"',
+    b"NA",
+]
+DEFAULTS = [
+    [bytes, np.int64, np.float64(0)],
+    [np.float32, b"", np.int32(7)],
+    [np.float32(1), np.float32, np.float32(2)],
+]
 LAYOUTS = [
     layout_of("fuzz", defaults, delimiter, quotes, na_value)
     for defaults in DEFAULTS
@@ -87,10 +114,18 @@ LAYOUTS = [
     for quotes in (True, False)
     for na_value in ("", "NA", "-17")
 ]
-LAYOUTS += [layout_of("fuzz", DEFAULTS[0][:2], select_cols=[0, 2]), layout_of("fuzz", [np.float64, bytes], exclude_cols=[1])]
+LAYOUTS += [
+    layout_of("fuzz", DEFAULTS[0][:2], select_cols=[0, 2]),
+    layout_of("fuzz", [np.float64, bytes], exclude_cols=[1]),
+]
 
 
-TRIALS = {"copy_texts": try_rows, "decode_features": try_features, "find_features": try_features, "find_frames": try_frames}
+TRIALS = {
+    "copy_texts": try_rows,
+    "decode_features": try_features,
+    "find_features": try_features,
+    "find_frames": try_frames,
+}
 TRIALS["read_rows"] = try_rows
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
 

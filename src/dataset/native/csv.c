@@ -1,8 +1,8 @@
 /* CSV: splits rows into fields, and converts the fields to columns of numbers and of positions of texts.
 
    io/csv/row_parser.py defines the grammar of a row, io/csv/fields.py that of numbers. The kernel stops at a row
-   that is malformed or incomplete. A field it can't convert is odd: its position is listed, and Python converts it. Such are
-   empty fields without a default value, and numbers in other than the decimal notation. */
+   that is malformed or incomplete. A field that it can't convert is odd: it lists the position, and Python converts the
+   field. Such are empty fields without a default value, and numbers in other than the decimal notation. */
 
 #include "native.h"
 
@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define INLINE static inline __attribute__((always_inline))   /* a tenth faster */
 #define ONES UINT64_C(0x0101010101010101)
 #define TOPS UINT64_C(0x8080808080808080)
 #define DIGITS_MAX 19   /* the integers of this many digits fit in 64 bits */
@@ -43,18 +44,18 @@ static const double POWERS[POWER_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5, 
                                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 static const uint64_t WHOLE_POWERS[9] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-static inline int has(span text, uint8_t octet) {
+INLINE int has(span text, uint8_t octet) {
     return text.at < text.end && *text.at == octet;
 }
 
 /* Returns a word whose lowest set bit is in the first byte of `word` that equals `octet`; 0 if there is none. */
-static inline uint64_t matches(uint64_t word, uint8_t octet) {
+INLINE uint64_t matches(uint64_t word, uint8_t octet) {
     word ^= ONES * octet;
     return (word - ONES) & ~word & TOPS;
 }
 
 /* Returns the first `size` bytes of 8, or fewer; the others are 0. */
-static inline uint64_t load_some(const uint8_t *at, int64_t size) {
+INLINE uint64_t load_some(const uint8_t *at, int64_t size) {
     uint64_t word = 0;
     if (size >= 8)
         return load64(at);
@@ -64,7 +65,7 @@ static inline uint64_t load_some(const uint8_t *at, int64_t size) {
 
 /* Appends the digits at text.at to the number `value`, modulo 2^64. Returns where they end. The value of 8 digits takes
    three multiplications (Lemire, "Quickly parsing eight digits"). */
-static inline const uint8_t *read_digits(span text, uint64_t *value) {
+INLINE const uint8_t *read_digits(span text, uint64_t *value) {
     while (text.at < text.end) {
         uint64_t word = load_some(text.at, text.end - text.at) ^ ONES * '0';
         uint64_t others = (word | (word + ONES * 0x76)) & TOPS;   /* exact up to the first byte above 9 */
@@ -87,7 +88,7 @@ static inline const uint8_t *read_digits(span text, uint64_t *value) {
    A product or quotient of exact numbers is rounded once (Clinger, "How to read floating point numbers accurately").
    For more bits, the remainder of the division corrects the quotient (Dekker, "A floating-point technique for extending
    the available precision"). The result is in doubt unless it is the same for all remainders within the error. */
-static inline int nearest(uint64_t whole, int64_t power, double *value) {
+INLINE int nearest(uint64_t whole, int64_t power, double *value) {
     double rounded = (double)whole;
     if (FLT_EVAL_METHOD || power < -POWER_MAX || power > POWER_MAX || (power > 0 && whole >> EXACT_BITS))
         return 0;
@@ -106,7 +107,7 @@ static inline int nearest(uint64_t whole, int64_t power, double *value) {
 }
 
 /* Returns whether the float32 nearest to a number may be another one than that nearest to its nearest double. */
-static inline int is_in_doubt(double value) {
+INLINE int is_in_doubt(double value) {
     uint64_t bits = load64((const uint8_t *)&value);
     return (bits & 0x1fffffff) == 0x10000000 || value >= FLT_MAX || (value < FLT_MIN && value != 0);
 }
@@ -125,7 +126,7 @@ static int read_slowly(span text, int64_t kind, double *value) {
 
 /* Reads the rest of a float without its sign, which begins at `digits`: text.at follows the digits that give `whole`.
    Returns where the float ends, or NULL. */
-static inline const uint8_t *read_float(span text, const uint8_t *digits, uint64_t whole, int64_t kind, double *value) {
+INLINE const uint8_t *read_float(span text, const uint8_t *digits, uint64_t whole, int64_t kind, double *value) {
     int64_t count = text.at - digits, power = 0;
     if (has(text, '.')) {
         const uint8_t *point = ++text.at;
@@ -156,11 +157,12 @@ static inline const uint8_t *read_float(span text, const uint8_t *digits, uint64
 }
 
 /* Reads a number; blanks around it are allowed. Returns where it ends, or NULL if it is odd. */
-static inline const uint8_t *read_number(span text, int64_t kind, void *target) {
+INLINE const uint8_t *read_number(span text, int64_t kind, void *target) {
     while (has(text, ' '))
         text.at++;
-    int is_negative = has(text, '-');
-    text.at += is_negative || has(text, '+');
+    uint8_t sign = text.at < text.end ? *text.at : 0;
+    int is_negative = sign == '-';
+    text.at += is_negative | (sign == '+');
     const uint8_t *digits = text.at;
     uint64_t whole = 0;
     text.at = read_digits(text, &whole);
@@ -168,14 +170,14 @@ static inline const uint8_t *read_number(span text, int64_t kind, void *target) 
         double value;
         if (!(text.at = read_float(text, digits, whole, kind, &value)))
             return NULL;
-        value = is_negative ? -value : value;
+        value = copysign(value, 1 - 2 * is_negative);
         float narrow = kind == FLOAT32 ? (float)value : 0;
         kind == FLOAT32 ? memcpy(target, &narrow, sizeof narrow) : memcpy(target, &value, sizeof value);
     } else {
         uint64_t limit = kind == INT32 ? INT32_MAX : INT64_MAX;
         if (text.at == digits || text.at - digits > DIGITS_MAX || whole > limit + (uint64_t)is_negative)
             return NULL;
-        whole = is_negative ? 0 - whole : whole;
+        whole = (whole ^ (0 - (uint64_t)is_negative)) + (uint64_t)is_negative;
         memcpy(target, &whole, kind == INT32 ? 4 : 8);
     }
     while (has(text, ' '))
@@ -183,13 +185,13 @@ static inline const uint8_t *read_number(span text, int64_t kind, void *target) 
     return text.at;
 }
 
-static inline int ends_field(const csv_layout *layout, span text) {
+INLINE int ends_field(const csv_layout *layout, span text) {
     return has(text, (uint8_t)layout->delimiter) || has(text, '\n') || has(text, '\r');
 }
 
 /* Finds the field at the beginning of `rest`. Returns where the delimiter or line end after it is; NULL if the field is
    incomplete or malformed. */
-static inline const uint8_t *find_field(const csv_layout *layout, span rest, span *field, int64_t *flags) {
+INLINE const uint8_t *find_field(const csv_layout *layout, span rest, span *field, int64_t *flags) {
     uint8_t delimiter = (uint8_t)layout->delimiter, quote = layout->quotes ? '"' : delimiter;
     field->at = rest.at;
     if (layout->quotes && has(rest, '"')) {
@@ -216,7 +218,7 @@ static inline const uint8_t *find_field(const csv_layout *layout, span rest, spa
 }
 
 /* Reads a row. Returns where the next one begins, or NULL if the row is malformed or incomplete. */
-static inline const uint8_t *read_row(csv_layout *layout, const uint8_t *block, span rest, int64_t row) {
+INLINE const uint8_t *read_row(csv_layout *layout, const uint8_t *block, span rest, int64_t row) {
     int64_t index = 0, number = 0, odd = layout->odd_count;
     for (;; number++, rest.at++) {
         const column *wanted = layout->columns + index;

@@ -4,10 +4,10 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dataset.io.csv.fields import CsvProblem, convert_field, parse_float, parse_int
+from dataset.io.csv.fields import RowError, convert_field, parse_float, parse_int
 from dataset.io.csv.rows import read_rows
 from support.csv_files import F32, F64, I32, I64, layout, same
 
@@ -44,8 +44,8 @@ def values_of(fields, dtype):
 def parsed(field, dtype):
     """Return the value that Python gives, or the words of the problem."""
     try:
-        return convert_field(field, 0, layout(np.dtype(dtype)))
-    except CsvProblem as problem:
+        return np.dtype(dtype).type(convert_field(field, 0, layout(np.dtype(dtype))))
+    except RowError as problem:
         return problem.words
 
 
@@ -75,6 +75,8 @@ def test_quotients_of_more_than_53_bits_are_the_nearest(numbers):
 
 
 @given(st.floats(-(2.0**127), 2.0**127, width=32), st.integers(-3, 3))
+@example(7.006492321624085e-45, -1)
+@example(1.0, -1)
 def test_the_nearest_float32_is_found_around_the_middle_of_two(number, steps):
     upper = float(np.nextafter(np.float32(number), np.float32(np.inf)))
     if not np.isfinite(upper):
@@ -86,7 +88,7 @@ def test_the_nearest_float32_is_found_around_the_middle_of_two(number, steps):
     if below != above:
         assert float(found) == (number if below < above else upper)
     (value,) = values_of([text], F32)
-    assert same(value, found)
+    assert same(value, np.float32(found))
 
 
 @pytest.mark.parametrize(

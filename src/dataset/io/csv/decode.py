@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.fields import CsvProblem, convert_fields
+from dataset.io.csv.fields import RowError, convert_fields
 from dataset.io.csv.layout import Array, CsvLayout, layout_of
 from dataset.io.csv.row_parser import scan_record
 from dataset.io.csv.rows import array_of, read_rows
@@ -111,7 +111,7 @@ def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
     for index, text in enumerate(texts):
         try:
             rows.append(convert_fields(scan_record(text, layout), layout, "record"))
-        except CsvProblem as problem:
+        except RowError as problem:
             raise _error(index, problem, layout, text) from None
     columns = zip(*rows, strict=True) if rows else [()] * len(layout.columns)
     return [array_of(values, column.dtype) for values, column in zip(columns, layout.columns, strict=True)]
@@ -135,7 +135,7 @@ def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:
     return parts[0] if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _error(index: int, problem: CsvProblem, layout: CsvLayout, text: bytes) -> ParseError:
+def _error(index: int, problem: RowError, layout: CsvLayout, text: bytes) -> ParseError:
     column = "" if problem.field is None else f", column {problem.field}"
     if problem.column is not None:
         column = f", {layout.column_name(problem.column)}"

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import decimal
+import math
 import re
 from typing import Any
 
 import numpy as np
 
-from dataset.io.csv.layout import TEXT, CsvLayout
+from dataset.io.csv.layout import CsvLayout
 
-__all__ = ["CsvProblem", "convert_field", "convert_fields", "parse_float", "parse_int", "unescaped"]
+__all__ = ["RowError", "convert_field", "convert_fields", "parse_float", "parse_int", "unescaped"]
 
 _MISSING = (
     "the field is empty, and the column has no default; if fields may be empty, pass a default value instead of the "
     "dtype"
 )
 _SHOWN_MAX = 60  # bytes of a field in a message
-_INT = re.compile(rb"[+-]?[0-9]+")
+_INT = re.compile(rb"\s*([+-]?)0*([0-9]{1,19})\s*")  # int() is slow for thousands of digits, and raises for more
 _HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f.]+(p[+-]?[0-9]+)?")
 _NAN_WITH_PAYLOAD = re.compile(rb"[+-]?nan\([0-9a-z_]*\)")
-_DIGITS_MAX = 19  # of an int64
+_NORMAL_MIN = 2.0**-126  # of float32
+_ROUNDED_UP = 2.0**128 - 2.0**103  # from here on, the nearest float32 is infinite
 
 
-class CsvProblem(ValueError):
+class RowError(ValueError):
     """Internal error: a row can't be read.
 
     Attributes:
@@ -37,9 +39,9 @@ class CsvProblem(ValueError):
         super().__init__(words)
         self.words, self.column, self.field, self.row = words, column, field, row
 
-    def at(self, row: int) -> CsvProblem:
+    def at(self, row: int) -> RowError:
         """Return a copy with another row. Unlike an exception that was raised, it holds no frames."""
-        return CsvProblem(self.words, self.column, self.field, row)
+        return RowError(self.words, self.column, self.field, row)
 
 
 def unescaped(text: bytes) -> bytes:
@@ -51,32 +53,30 @@ def convert_field(text: bytes, index: int, layout: CsvLayout) -> Any:
     """Return the value of a field of the column ``index`` of those that are read.
 
     Raises:
-        CsvProblem: the field is missing or not a number.
+        RowError: the field is missing or not a number.
     """
     column = layout.columns[index]
     if not text or text == layout.na_value:
         if column.default is None:
-            raise CsvProblem(_MISSING, index)
+            raise RowError(_MISSING, index)
         return column.default
-    if column.dtype == TEXT:
+    if column.dtype.kind == "S":
         return text
     try:
-        if column.dtype.kind == "i":
-            return column.dtype.type(parse_int(text, column.dtype))
-        return parse_float(text, column.dtype)
+        return parse_int(text, column.dtype) if column.dtype.kind == "i" else parse_float(text, column.dtype)
     except ValueError:
-        raise CsvProblem(_no_number(text, column.dtype), index) from None
+        raise RowError(_no_number(text, column.dtype), index) from None
 
 
 def convert_fields(fields: list[bytes], layout: CsvLayout, kind: str) -> list[Any]:
     """Return the values of the columns, given all fields of a row; ``kind`` is the word for "row" in messages.
 
     Raises:
-        CsvProblem: there are too few or too many fields, or one can't be converted.
+        RowError: there are too few or too many fields, or one can't be converted.
     """
     count = len(fields)
     if not layout.fields_min <= count <= layout.fields_max:
-        raise CsvProblem(f"the {kind} has {count} field{'s' if count != 1 else ''}, expected {layout.wanted()}")
+        raise RowError(f"the {kind} has {count} field{'s' if count != 1 else ''}, expected {layout.wanted()}")
     return [convert_field(fields[field], index, layout) for index, field in enumerate(layout.indices)]
 
 
@@ -96,28 +96,23 @@ def parse_int(text: bytes, dtype: np.dtype[Any]) -> int:
     Raises:
         ValueError: the text is not an integer, or the integer does not fit into ``dtype``.
     """
-    stripped = text.strip()
-    if _INT.fullmatch(stripped):
-        digits = stripped.lstrip(b"+-").lstrip(b"0")
-        if len(digits) <= _DIGITS_MAX:  # int() is slow for thousands of digits, and raises for more
-            value = int(digits or b"0") * (-1 if stripped.startswith(b"-") else 1)
-            limits = np.iinfo(dtype)
-            if limits.min <= value <= limits.max:
-                return value
+    found = _INT.fullmatch(text)
+    if found:
+        value = int(found[1] + found[2])
+        limit = 1 << 8 * dtype.itemsize - 1
+        if -limit <= value < limit:
+            return value
     raise ValueError(text)
 
 
-def parse_float(text: bytes, dtype: np.dtype[Any]) -> np.floating[Any]:
+def parse_float(text: bytes, dtype: np.dtype[Any]) -> float:
     """Return the float nearest to a text, as C's ``strtod`` does; blanks around it are allowed.
 
     Raises:
         ValueError: the text is not a number.
     """
     value = _parse_double(text)
-    if dtype == np.float64:
-        return np.float64(value)
-    with np.errstate(over="ignore"):
-        return np.float32(_toward(text, value))
+    return value if dtype.itemsize == 8 else _narrowed(text, value)
 
 
 def _parse_double(text: bytes) -> float:
@@ -128,7 +123,7 @@ def _parse_double(text: bytes) -> float:
         pass
     word = text.strip().lower()
     if _NAN_WITH_PAYLOAD.fullmatch(word):
-        return float("nan")
+        return math.nan
     if not _HEXADECIMAL.fullmatch(word):
         raise ValueError(text)
     try:
@@ -137,18 +132,19 @@ def _parse_double(text: bytes) -> float:
         return float("-inf" if word.startswith(b"-") else "inf")
 
 
-def _toward(text: bytes, value: float) -> float:
-    """Return a float64 that rounds to the same float32 as the text does.
+def _narrowed(text: bytes, value: float) -> float:
+    """Return the float32 nearest to a text, given the nearest float64.
 
-    Rounding twice gives a wrong result if the float64 is exactly between two float32s and the text is not.
+    Rounding twice gives a wrong result if the float64 is exactly between two float32s and the text is not. Then the
+    next float64 on the side of the text is rounded.
     """
-    try:
-        exact = decimal.Decimal(text.decode().strip())
-    except (decimal.InvalidOperation, UnicodeDecodeError):
-        return value  # hexadecimal, or not a finite number
-    if not exact.is_finite() or not np.isfinite(value):
-        return value
-    between = decimal.Decimal(value)
-    if exact == between:
-        return value
-    return float(np.nextafter(value, np.inf if exact > between else -np.inf))
+    digits = value * 2.0**150 if abs(value) < _NORMAL_MIN else math.frexp(value)[0] * 2.0**25
+    if abs(digits) % 2 == 1:
+        try:
+            exact, between = decimal.Decimal(text.decode().strip()), decimal.Decimal(value)
+        except decimal.InvalidOperation:
+            pass  # hexadecimal, and few of them have so many digits
+        else:
+            if exact != between:
+                value = math.nextafter(value, math.inf if exact > between else -math.inf)
+    return math.copysign(math.inf, value) if abs(value) >= _ROUNDED_UP else float(np.float32(value))

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.layout import TEXT, CsvColumn, CsvLayout
 from dataset.io.csv.fields import parse_int
+from dataset.io.csv.layout import TEXT, CsvColumn, CsvLayout
 from dataset.io.csv.reader import CsvFile, read_header
 from dataset.redaction import redacted
 

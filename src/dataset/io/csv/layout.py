@@ -82,13 +82,13 @@ class CsvLayout:
 
     @functools.cached_property
     def fields_max(self) -> int:
-        """The maximum number of fields of a row. Columns that are not selected, or excluded, may be missing at the end."""
+        """The maximum number of fields of a row. Only columns that are not read may be missing at its end."""
         most = sys.maxsize if self.select is not None else self.fields_min
         while most in self.exclude:
             most += 1
         return most
 
-    @property
+    @functools.cached_property
     def rows_max(self) -> int:
         """How many rows are read at once."""
         return max(1, _FIELDS_MAX // len(self.columns))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dataset.errors import DataLossError, ParseError
-from dataset.io.csv.fields import CsvProblem
+from dataset.io.csv.fields import RowError
 from dataset.io.csv.layout import Array, CsvLayout
 from dataset.io.csv.row_parser import NEVER_CLOSED, scan_row
 from dataset.io.csv.rows import CsvRows, read_rows
@@ -284,7 +284,7 @@ class CsvFile(StreamFile):
         self._counted = position
         return self._line
 
-    def _error_of(self, problem: CsvProblem) -> ParseError:
+    def _error_of(self, problem: RowError) -> ParseError:
         line = self._line_at(int(self._rows.starts[problem.row])) + 1
         guess = guess_compression(self._block) if line == 1 else ""
         hint = f'; the file starts like a {guess} stream: pass compression_type="{guess}"' if guess else ""
@@ -315,7 +315,7 @@ def _line_ends(text: bytes, start: int, stop: int) -> int:
     """Return the number of lines that end from ``start`` to ``stop``. Large arrays would cost a page fault per page."""
     octets = np.frombuffer(text, np.uint8) if text else _NO_ROWS
     pieces = [octets[at : min(at + _PIECE_BYTES, stop)] for at in range(start, stop, _PIECE_BYTES)]
-    count = sum(np.count_nonzero(piece == ord("\n")) for piece in pieces)
-    if text.find(b"\r", start, stop) >= 0:
-        count += sum(np.count_nonzero(piece == ord("\r")) for piece in pieces) - text.count(b"\r\n", start, stop)
-    return int(count)
+    count = sum(int(np.count_nonzero(piece == ord("\n"))) for piece in pieces)
+    if text.find(b"\r", start, stop) < 0:
+        return count
+    return count + text.count(b"\r", start, stop) - text.count(b"\r\n", start, stop)

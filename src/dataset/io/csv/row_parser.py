@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dataset.io.csv.fields import CsvProblem, unescaped
+from dataset.io.csv.fields import RowError, unescaped
 from dataset.io.csv.layout import CsvLayout
 
 __all__ = ["NEVER_CLOSED", "ScannedRow", "scan_record", "scan_row"]
@@ -105,7 +105,7 @@ def scan_record(record: bytes, layout: CsvLayout) -> list[bytes]:
     The text after the last selected column is not checked.
 
     Raises:
-        CsvProblem: a quotation mark or line end is misplaced.
+        RowError: a quotation mark or line end is misplaced.
     """
     fields: list[bytes] = []
     at, wanted = 0, None if layout.select is None else layout.select[-1] + 1
@@ -133,14 +133,14 @@ def _closing_quote(record: bytes, at: int, delimiter: bytes, field: int) -> int:
         if after in {b"", delimiter}:
             return quote
         if after != b'"':
-            raise CsvProblem(_AFTER_QUOTE, field=field)
+            raise RowError(_AFTER_QUOTE, field=field)
         quote = record.find(b'"', quote + 2)
-    raise CsvProblem(NEVER_CLOSED, field=field)
+    raise RowError(NEVER_CLOSED, field=field)
 
 
 def _checked(text: bytes, field: int, layout: CsvLayout) -> bytes:
     if layout.quotes and b'"' in text:
-        raise CsvProblem(_STRAY_QUOTE, field=field)
+        raise RowError(_STRAY_QUOTE, field=field)
     if b"\n" in text or b"\r" in text:
-        raise CsvProblem(_LINE_END, field=field)
+        raise RowError(_LINE_END, field=field)
     return text

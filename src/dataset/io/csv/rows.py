@@ -1,19 +1,19 @@
 """Rows of a block of CSV text: read by the native kernels (native/csv.c) if they are in use, otherwise by their twins.
 
-A row with a malformed, missing or invalid field is left out of all columns and reported as a ``CsvProblem``.
+A row with a malformed, missing or invalid field is left out of all columns and reported as a ``RowError``.
 """
 
 from __future__ import annotations
 
 import threading
-from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p
 from collections.abc import Sequence
+from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dataset.io.csv.fields import CsvProblem, convert_field, convert_fields, unescaped
+from dataset.io.csv.fields import RowError, convert_field, convert_fields, unescaped
 from dataset.io.csv.layout import TEXT, Array, CsvLayout
 from dataset.io.csv.row_parser import ScannedRow, scan_row
 from dataset.native.library import kernels
@@ -38,7 +38,7 @@ class CsvRows:
 
     starts: Sequence[int] | Array
     columns: list[Array]
-    problems: list[CsvProblem]
+    problems: list[RowError]
 
 
 def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
@@ -54,11 +54,11 @@ def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
 
 def parse_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
     """Do the work of ``read_rows`` in Python."""
-    starts, good, problems = [start], [], []
-    while len(starts) <= layout.rows_max and (row := scan_row(block, starts[-1], layout)).end >= 0:
+    starts, good, problems, rows_max = [start], [], [], layout.rows_max
+    while len(starts) <= rows_max and (row := scan_row(block, starts[-1], layout)).end >= 0:
         try:
             good.append(values_of(row, layout))
-        except CsvProblem as problem:
+        except RowError as problem:
             problems.append(problem.at(len(starts) - 1))
         starts.append(row.end)
     columns = zip(*good, strict=True) if good else [()] * len(layout.columns)
@@ -69,7 +69,7 @@ def parse_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
 def values_of(row: ScannedRow, layout: CsvLayout) -> list[Any]:
     """Return the values of a row, or raise its problem."""
     if row.words:
-        raise CsvProblem(row.words, field=row.field)
+        raise RowError(row.words, field=row.field)
     return convert_fields(row.fields, layout, "row")
 
 
@@ -141,14 +141,14 @@ class _RowsKernel:
         while row < layout.rows_max and (bad := _bad_row(block, int(self.starts[row]), layout)) is not None:
             try:
                 values += [(row, index, value) for index, value in enumerate(values_of(bad, layout))]
-            except CsvProblem as problem:
+            except RowError as problem:
                 problems[row] = problem.at(row)
             row = self.native.read_rows(block, len(block), bad.end, row + 1, self.address)
         for number, index, begin, end in self.odd[: self.spec.odd_count].tolist():
             text = unescaped(block[begin:end]) if layout.quotes else block[begin:end]
             try:
                 values.append((number, index, convert_field(text, index, layout)))
-            except CsvProblem as problem:
+            except RowError as problem:
                 problems.setdefault(number, problem.at(number))
         columns = [self._column(block, index, row) for index in range(len(layout.columns))]
         for number, index, value in values:
@@ -160,7 +160,8 @@ class _RowsKernel:
     def _column(self, block: bytes, index: int, count: int) -> Array:
         column, places = self.layout.columns[index], self.places[index]
         if column.dtype != TEXT:
-            return places.reshape(-1).view(column.dtype)[:count].copy()
+            numbers: Array = places.reshape(-1).view(column.dtype)[:count].copy()
+            return numbers
         longest, flags = self.summaries[index].tolist()
         width = max(-(-longest // 8) * 8, 8)
         if width > _WIDTH_MAX or flags & _ENDS_IN_ZERO:
