@@ -11,7 +11,7 @@ from dataset.errors import ParseError
 from dataset.io.csv.fields import RowError, convert_fields
 from dataset.io.csv.layout import Array, CsvLayout, layout_of
 from dataset.io.csv.row_parser import scan_record
-from dataset.io.csv.rows import array_of, read_rows
+from dataset.io.csv.rows import arrays_of, read_rows
 
 __all__ = ["decode_csv"]
 
@@ -113,8 +113,7 @@ def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
             rows.append(convert_fields(scan_record(text, layout), layout, "record"))
         except RowError as problem:
             raise _error(index, problem, layout, text) from None
-    columns = zip(*rows, strict=True) if rows else [()] * len(layout.columns)
-    return [array_of(values, column.dtype) for values, column in zip(columns, layout.columns, strict=True)]
+    return arrays_of(list(zip(*rows, strict=True)), layout)
 
 
 def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dataset.io.csv.layout import CsvLayout
 
-__all__ = ["RowError", "convert_field", "convert_fields", "parse_float", "parse_int", "unescaped"]
+__all__ = ["RowError", "convert_field", "convert_fields", "convert_texts", "parse_float", "parse_int", "unescaped"]
 
 _MISSING = (
     "the field is empty, and the column has no default; if fields may be empty, pass a default value instead of the "
@@ -66,6 +67,20 @@ def convert_field(text: bytes, index: int, layout: CsvLayout) -> Any:
         return parse_int(text, column.dtype) if column.dtype.kind == "i" else parse_float(text, column.dtype)
     except ValueError:
         raise RowError(_no_number(text, column.dtype), index) from None
+
+
+def convert_texts(texts: Sequence[bytes], index: int, layout: CsvLayout) -> Sequence[Any]:
+    """Return the values of many fields of a column; raises the same as ``convert_field``."""
+    dtype = layout.columns[index].dtype
+    if b"" not in texts and layout.na_value not in texts:
+        if dtype.kind == "S":
+            return texts
+        if dtype.itemsize == 8 and b"_" not in b"".join(texts):
+            try:
+                return np.fromiter(map(int if dtype.kind == "i" else float, texts), dtype, len(texts))
+            except (ValueError, OverflowError):
+                pass  # one is not a number, or not a decimal one
+    return [convert_field(text, index, layout) for text in texts]
 
 
 def convert_fields(fields: list[bytes], layout: CsvLayout, kind: str) -> list[Any]:

@@ -5,6 +5,7 @@ A row with a malformed, missing or invalid field is left out of all columns and 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p
@@ -13,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dataset.io.csv.fields import RowError, convert_field, convert_fields, unescaped
+from dataset.io.csv.fields import RowError, convert_field, convert_fields, convert_texts, unescaped
 from dataset.io.csv.layout import TEXT, Array, CsvLayout
 from dataset.io.csv.row_parser import ScannedRow, scan_row
 from dataset.native.library import kernels
 
-__all__ = ["CsvRows", "array_of", "cut_texts", "parse_rows", "read_rows"]
+__all__ = ["CsvRows", "arrays_of", "cut_texts", "parse_rows", "read_rows"]
 
 _WIDTH_MAX = 64  # bytes of a text; longer ones are cheaper to slice one by one
 _IN_NUMBERS = b"0123456789+-.eE "  # delimiters that do not end every number
@@ -54,16 +55,22 @@ def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
 
 def parse_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
     """Do the work of ``read_rows`` in Python."""
-    starts, good, problems, rows_max = [start], [], [], layout.rows_max
+    starts, rows, rows_max = [start], [], layout.rows_max
     while len(starts) <= rows_max and (row := scan_row(block, starts[-1], layout)).end >= 0:
+        rows.append(row)
+        starts.append(row.end)
+    if all(layout.fields_min <= len(row.fields) <= layout.fields_max and not row.words for row in rows):
+        texts = [[row.fields[field] for row in rows] for field in layout.indices]
+        with contextlib.suppress(RowError):
+            columns = [convert_texts(column, index, layout) for index, column in enumerate(texts)]
+            return CsvRows(starts, arrays_of(columns, layout), [])
+    good, problems = [], []
+    for number, row in enumerate(rows):
         try:
             good.append(values_of(row, layout))
         except RowError as problem:
-            problems.append(problem.at(len(starts) - 1))
-        starts.append(row.end)
-    columns = zip(*good, strict=True) if good else [()] * len(layout.columns)
-    arrays = [array_of(values, column.dtype) for values, column in zip(columns, layout.columns, strict=True)]
-    return CsvRows(starts, arrays, problems)
+            problems.append(problem.at(number))
+    return CsvRows(starts, arrays_of(list(zip(*good, strict=True)), layout), problems)
 
 
 def values_of(row: ScannedRow, layout: CsvLayout) -> list[Any]:
@@ -73,9 +80,11 @@ def values_of(row: ScannedRow, layout: CsvLayout) -> list[Any]:
     return convert_fields(row.fields, layout, "row")
 
 
-def array_of(values: Any, dtype: np.dtype[Any]) -> Array:
-    """Return the values of a column as an array."""
-    return np.fromiter(values, object if dtype == TEXT else dtype, len(values))
+def arrays_of(columns: Sequence[Sequence[Any]], layout: CsvLayout) -> list[Array]:
+    """Return the values of the columns as arrays. No columns at all are columns without values."""
+    dtypes = [object if column.dtype == TEXT else column.dtype for column in layout.columns]
+    columns = columns or [()] * len(dtypes)
+    return [np.fromiter(values, dtype, len(values)) for values, dtype in zip(columns, dtypes, strict=True)]
 
 
 def cut_texts(block: bytes, places: Array, *, is_doubled: bool) -> list[bytes]:
@@ -165,7 +174,8 @@ class _RowsKernel:
         longest, flags = self.summaries[index].tolist()
         width = max(-(-longest // 8) * 8, 8)
         if width > _WIDTH_MAX or flags & _ENDS_IN_ZERO:
-            texts = array_of(cut_texts(block, places[:count], is_doubled=bool(flags & _DOUBLED)), TEXT)
+            found = cut_texts(block, places[:count], is_doubled=bool(flags & _DOUBLED))
+            texts = np.fromiter(found, object, count)
         else:
             strings = np.empty(count, f"S{width}")
             address = strings.ctypes.data
