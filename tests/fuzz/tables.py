@@ -19,7 +19,7 @@ from dataset.io.csv.reader import CsvFile
 from .mutate import mutated
 from .target import Target
 
-_INT = re.compile(rb" *[+-]?[0-9]+ *")
+_INT = re.compile(rb"\s*[+-]?[0-9]+\s*")
 
 
 class Csv(Target):

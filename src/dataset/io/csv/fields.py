@@ -69,8 +69,8 @@ def convert_field(text: bytes, index: int, layout: CsvLayout) -> Any:
         raise RowError(_no_number(text, column.dtype), index) from None
 
 
-def convert_texts(texts: Sequence[bytes], index: int, layout: CsvLayout) -> Sequence[Any]:
-    """Return the values of many fields of a column; raises the same as ``convert_field``."""
+def convert_texts(texts: Sequence[bytes], index: int, layout: CsvLayout) -> Any:
+    """Return the values of many fields of a column as a list or array; raises the same as ``convert_field``."""
     dtype = layout.columns[index].dtype
     if b"" not in texts and layout.na_value not in texts:
         if dtype.kind == "S":

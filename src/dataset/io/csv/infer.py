@@ -16,7 +16,7 @@ import numpy as np
 from dataset.errors import ParseError
 from dataset.io.csv.fields import parse_int
 from dataset.io.csv.layout import TEXT, CsvColumn, CsvLayout
-from dataset.io.csv.reader import CsvFile, read_header
+from dataset.io.csv.reader import CsvFile
 from dataset.redaction import redacted
 
 __all__ = ["infer_columns", "infer_names"]
@@ -52,7 +52,9 @@ def infer_names(paths: Sequence[str], layout: CsvLayout, compression: str, encod
 
 def _names_in(path: str, layout: CsvLayout, compression: str, encoding: str) -> list[str]:
     names = []
-    for number, name in enumerate(read_header(path, layout, compression)):
+    with CsvFile(path, layout, compression, header=True) as file:
+        header = file.header_names()
+    for number, name in enumerate(header):
         try:
             names.append(name.decode(encoding))
         except UnicodeDecodeError as error:
@@ -104,8 +106,7 @@ def _first_rows(
     """Yield the columns of the first ``rows_max`` rows of all files together, in blocks."""
     left = rows_max
     for path in paths:
-        file = CsvFile(path, layout, compression, header=header)
-        try:
+        with CsvFile(path, layout, compression, header=header) as file:
             while left is None or left > 0:
                 try:
                     columns = file.columns(_ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE))
@@ -117,8 +118,6 @@ def _first_rows(
                     break
                 left = None if left is None else left - len(columns[0])
                 yield columns
-        finally:
-            file.close()
 
 
 def _widened(dtype: np.dtype[Any] | None, texts: Any, na_value: bytes) -> np.dtype[Any] | None:

@@ -25,7 +25,7 @@ from dataset.io.files.compression import DamagedStreamError, InputStream, guess_
 from dataset.io.files.stream_file import StreamFile
 from dataset.redaction import redacted
 
-__all__ = ["CsvFile", "read_header"]
+__all__ = ["CsvFile"]
 
 BLOCK_BYTES = 1 << 18
 ROW_BYTES_MAX = 1 << 26  # so that an unclosed quotation mark does not read a whole file into memory
@@ -300,15 +300,6 @@ class CsvFile(StreamFile):
     def _error(self, line: int, column: str, words: str) -> ParseError:
         place = f", {column}" if column else ""
         return ParseError(f"{redacted(self.path)}, line {line}{place}: {words}")
-
-
-def read_header(path: str, layout: CsvLayout, compression_type: str) -> list[bytes]:
-    """Return the fields in the first row of a file."""
-    file = CsvFile(path, layout, compression_type, header=True)
-    try:
-        return file.header_names()
-    finally:
-        file.close()
 
 
 def _line_ends(text: bytes, start: int, stop: int) -> int:

@@ -80,7 +80,7 @@ def values_of(row: ScannedRow, layout: CsvLayout) -> list[Any]:
     return convert_fields(row.fields, layout, "row")
 
 
-def arrays_of(columns: Sequence[Sequence[Any]], layout: CsvLayout) -> list[Array]:
+def arrays_of(columns: Sequence[Any], layout: CsvLayout) -> list[Array]:
     """Return the values of the columns as arrays. No columns at all are columns without values."""
     dtypes = [object if column.dtype == TEXT else column.dtype for column in layout.columns]
     columns = columns or [()] * len(dtypes)
