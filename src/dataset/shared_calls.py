@@ -19,11 +19,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _LENGTH_MIN = 8  # fewer elements are faster one by one
-_UNUSED_MAX = 2048  # results computed in vain, before elements are computed one by one for a while
+_UNUSED_MAX = 2048  # results computed in vain, before values are computed one by one for a while
+_REST = 32  # how much sooner the next results are computed after a chunk of such values
 
-# The values, kept so that no other object takes their ids; their places by id; and the result by place.
-_Found = tuple[list[Any], dict[int, int], Callable[[int], Any]]
-_NOTHING: _Found = [], {}, lambda _: None
+_NOTHING: dict[int, Any] = {}  # the results if values are computed one by one
 
 
 class _Current(threading.local):
@@ -31,27 +30,28 @@ class _Current(threading.local):
 
     def __init__(self) -> None:
         self.columns: Callable[[], Sequence[Any]] | None = None
-        self.found: dict[SharedCalls[Any, Any], _Found] = {}
+        self.found: dict[SharedCalls[Any, Any], dict[int, Any]] = {}  # results by the ids of the values
 
 
 _current = _Current()
+_ALONE = contextlib.nullcontext()
 
 
 def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
     """Declare that a user function is called for each of some elements, of which ``columns`` returns the components."""
-    return _ALONE if length < _LENGTH_MIN else _calling_for(columns)
-
-
-_ALONE = contextlib.nullcontext()
+    return _ALONE if length < _LENGTH_MIN else _calling_for(length, columns)
 
 
 @contextlib.contextmanager
-def _calling_for(columns: Callable[[], Sequence[Any]]) -> Iterator[None]:
+def _calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> Iterator[None]:
     outer = _current.columns, _current.found
     _current.columns, _current.found = columns, {}
     try:
         yield
     finally:
+        for calls, results in _current.found.items():
+            if results is not _NOTHING:
+                calls.settle(length, len(results))
         _current.columns, _current.found = outer
 
 
@@ -59,37 +59,37 @@ class SharedCalls(Generic[T, R]):
     """Calls of a function without side effects that are made for many elements at once.
 
     Args:
-        function: takes a list of values, and returns a function from the place of a value to its result.
+        function: returns the results for a list of values. Each is handed out once.
     """
 
-    def __init__(self, function: Callable[[list[T]], Callable[[int], R]]) -> None:
+    def __init__(self, function: Callable[[list[T]], list[R]]) -> None:
         self._function = function
-        self._unused = 0  # results that no call has returned yet
+        self._unused = 0  # results that no call has taken, less those that were taken
 
     def result(self, value: T) -> R | None:
         """Return the result for a value that is a component of one of the current elements.
 
-        It is None if the value is not one, or if the function fails for any of them.
+        It is None if the value is not one, if its result has been taken, or if the function fails for any of them.
         """
         found = _current.found.get(self)
         if found is None:
-            columns = _current.columns
-            if columns is None:
+            if _current.columns is None:
                 return None
-            found = _current.found[self] = self._computed(columns(), value)
-        self._unused -= 1
-        place = found[1].get(id(value))
-        return None if place is None else found[2](place)
+            found = _current.found[self] = self._computed(_current.columns(), value)
+        return found.pop(id(value), None)
 
-    def _computed(self, columns: Sequence[Any], value: T) -> _Found:
-        self._unused = max(0, self._unused)  # a result may be returned more than once
+    def _computed(self, columns: Sequence[Any], value: T) -> dict[int, R]:
+        """Return the results by the ids of the values, which the current elements keep alive."""
         if self._unused >= _UNUSED_MAX:
+            self._unused -= _REST
             return _NOTHING
         for column in columns:
             values = column.tolist() if isinstance(column, np.ndarray) and column.dtype.hasobject else column
-            places = {id(item): place for place, item in enumerate(values)} if type(values) is list else {}
-            if id(value) in places:
-                self._unused += len(values)
+            if type(values) is list and any(item is value for item in values):
                 with contextlib.suppress(Exception):  # the call for the single value shows which one failed
-                    return values, places, self._function(values)
+                    return dict(zip(map(id, values), self._function(values), strict=True))
         return _NOTHING
+
+    def settle(self, count: int, unused: int) -> None:
+        """Note that the calls for ``count`` elements have ended, and left some results."""
+        self._unused = max(0, self._unused + 2 * unused - count)

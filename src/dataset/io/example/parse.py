@@ -129,6 +129,12 @@ def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureS
     return dict(features)
 
 
+def _values_of(column: Any) -> list[Any]:
+    """Return the values of a column of parsed records, arrays with memory of their own."""
+    rows = list(column)
+    return [row.copy() for row in rows] if rows and type(rows[0]) is np.ndarray else rows
+
+
 class ExampleParser:
     """Parser function for tf.train.Examples, prepared once for its features; meant for ``Dataset.map``.
 
@@ -238,20 +244,10 @@ class ExampleParser:
                 raise _sentence(problem, name, None) from None
         return result
 
-    def _parse_elements(self, records: list[bytes]) -> Callable[[int], dict[str, Any]]:
-        """Parse records; return a function from the place of a record to its element."""
+    def _parse_elements(self, records: list[bytes]) -> list[dict[str, Any]]:
         columns = self(records)
-        names = list(columns)
-        rows = list(zip(*map(list, columns.values()), strict=True))
-        arrays = [name for name, value in zip(names, rows[0], strict=True) if type(value) is np.ndarray]
-
-        def element(place: int) -> dict[str, Any]:
-            found = dict(zip(names, rows[place]))  # noqa: B905  # a check of the lengths would cost as much
-            for name in arrays:
-                found[name] = found[name].copy()
-            return found
-
-        return element
+        rows = zip(*map(_values_of, columns.values()), strict=True)
+        return [dict(zip(columns, row)) for row in rows]  # noqa: B905  # a check of each length would cost as much
 
     def _parse_many(
         self,
