@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from dataset import AUTOTUNE, Dataset
+from dataset.runtime.parallel import pool
 from support.overlap import nothing_left
 
 COUNT = 200
@@ -27,12 +28,19 @@ def moving(dataset, *, after=5):
     iterator = iter(dataset)
     before = [next(iterator) for _ in range(after)]
     sizer = iterator._root._task_sizer
-    sizer.inline = sizer.gained_nothing = True
+    sizer.inline = sizer._tried = True
+    sizer._bound, sizer._inline_seconds = float("inf"), 0.3
+    assert sizer.gained_nothing
     return iterator, before
 
 
 def values(elements):
     return [int(value) for value, _ in elements]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(pool, "START_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -46,7 +46,7 @@ from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.task_sizer import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, TaskSizer
+from dataset.runtime.parallel.task_sizer import LEASE, LEASE_SECONDS, REMOTE_TASK_SECONDS, SIZE_MAX, TaskSizer
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import Condition
@@ -56,6 +56,9 @@ _log = logging.getLogger("dataset")
 
 GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
+
+START_SECONDS = 0.25
+"""How long the consumer goes on inline while the first process for the work starts."""
 
 AHEAD_PER_VARIATION = 7
 """How many more rounds are computed ahead for work whose duration is distributed exponentially.
@@ -107,6 +110,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         self.knob = calls
         self.in_processes = executor == "process"
         self._may_move = executor == AUTOTUNE  # to processes
+        self._moves_at = 0.0  # when the started processes are ready, on the clock of time.perf_counter
         self._pulse = context.iteration.pulse
         self.ordered = ordered
         self.counted = counted
@@ -246,22 +250,27 @@ class ParallelOperator(Operator, BackgroundOperator):
         ended = time.perf_counter()
         self._task_sizer.add_inline(chunk.length, ended - started)
         self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
-        self._lease = LEASE if self._task_sizer.is_settled else 0
+        self._lease = LEASE if self._task_sizer.is_settled and ended - started < LEASE_SECONDS else 0
         self._leased = self._lease * chunk.length
-        if self._task_sizer.gained_nothing and self._may_move:
-            self._move_to_processes()
+        if self._may_move:
+            self._move_to_processes(ended)
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
         return chunk
 
-    def _move_to_processes(self) -> None:
-        """Let processes do the work from now on, unless the consumer turns out to be faster. No worker is active."""
-        self._may_move = False
-        try:
-            self.inner.open_processes(self.knob.maximum)
-        except (ImportError, NotImplementedError, TypeError) as error:
-            _log.info("executor=AUTOTUNE keeps to threads: %s", error)
+    def _move_to_processes(self, now: float) -> None:
+        """If threads gain nothing, let processes do the work, unless the consumer turns out to be faster."""
+        if not self._moves_at and self._task_sizer.gained_nothing:
+            try:
+                self.inner.open_processes(self.knob.maximum)
+            except (ImportError, NotImplementedError, TypeError) as error:
+                self._may_move = False
+                _log.info("executor=AUTOTUNE keeps to threads: %s", error)
+                return
+            self._moves_at = now + START_SECONDS
+        if not self._moves_at or now < self._moves_at:
             return
+        self._may_move = False
         with self._lock:
             self._free.clear()
             self.in_processes = True

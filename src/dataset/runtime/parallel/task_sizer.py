@@ -32,6 +32,9 @@ CHEAP_SECONDS = 2.5e-4
 LEASE = 16
 """How many inline pulls the consumer makes before it measures the time again."""
 
+LEASE_SECONDS = 1e-4
+"""Pulls that take longer are all measured: it costs about a microsecond."""
+
 _SAMPLES = 7
 _SAMPLES_MIN = 3
 _CHEAP_SIZE_MIN = 8  # the duration of smaller tasks is mostly overhead
@@ -44,6 +47,7 @@ _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
 _AGAIN_SECONDS_MAX = 8.0
+_MOVE_SECONDS = 0.2  # of inline work before processes are tried
 
 
 class TaskSizer:
@@ -57,7 +61,6 @@ class TaskSizer:
         inline: whether the consumer should do the work itself.
         may_inline: whether it ever may.
         calls: the maximum number of concurrent tasks.
-        gained_nothing: whether the consumer alone was faster than the workers, and had much to do since.
     """
 
     def __init__(self, task_seconds: float = TASK_SECONDS, *, may_inline: bool = True) -> None:
@@ -74,7 +77,6 @@ class TaskSizer:
         self._done = 0  # elements of the tasks in the window
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
-        self.gained_nothing = False
         self._again_seconds = _AGAIN_SECONDS
         self._bound = 0.0  # seconds per element above which the consumer stops working inline
         self._waited = float("inf")  # seconds per element with workers: the minimum of the windows since the last trial
@@ -136,6 +138,11 @@ class TaskSizer:
         self._go_inline(_CLEARLY * self._waited)
 
     @property
+    def gained_nothing(self) -> bool:
+        """Whether the consumer alone was faster than the workers, and has worked for a while since."""
+        return self.inline and self._tried and self._inline_seconds > _MOVE_SECONDS
+
+    @property
     def learned(self) -> tuple[float | None, int]:
         """The workers' time per element if the last trial showed that inline is faster, and the patience.
 
@@ -187,7 +194,6 @@ class TaskSizer:
             self._bound = _DEARER * _median(self._all)
         elif self._tried and self._inline_seconds > self._again_seconds:
             self._patience = 1
-            self.gained_nothing = True
             self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
 
