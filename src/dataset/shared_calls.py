@@ -38,7 +38,7 @@ _ALONE = contextlib.nullcontext()
 
 
 def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
-    """Declare that a user function is called for each of some elements, of which ``columns`` returns the components."""
+    """Declare that a user function is called for each of some elements; ``columns`` returns their components."""
     return _ALONE if length < _LENGTH_MIN else _calling_for(length, columns)
 
 

@@ -158,7 +158,7 @@ def _narrowed(text: bytes, value: float) -> float:
         try:
             exact, between = decimal.Decimal(text.decode().strip()), decimal.Decimal(value)
         except decimal.InvalidOperation:
-            pass  # hexadecimal, and few of them have so many digits
+            pass  # hexadecimal, and few of them have that many digits
         else:
             if exact != between:
                 value = math.nextafter(value, math.inf if exact > between else -math.inf)

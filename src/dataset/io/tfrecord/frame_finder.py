@@ -16,7 +16,7 @@ FEW_FRAMES = 8  # slicing fewer frames one by one is faster
 KEPT_FRAMES = 1 << 14  # as many as fit in a block of the default size
 
 
-class _Scratch(threading.local):
+class _FrameEdges(threading.local):
     """Array of a thread for the results of the kernel. A new array for each block would cost a page fault per page."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class _Scratch(threading.local):
         self.address = self.edges.ctypes.data
 
 
-_scratch = _Scratch()
+_scratch = _FrameEdges()
 
 
 def find_frames(block: bytes, position: int, verify: int) -> tuple[list[int], list[int]]:

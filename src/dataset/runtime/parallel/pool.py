@@ -58,7 +58,7 @@ GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
 
 START_SECONDS = 0.25
-"""How long the consumer goes on inline while the first process for the work starts."""
+"""How long the consumer still works inline while the first process for the work starts."""
 
 AHEAD_PER_VARIATION = 7
 """How many more rounds are computed ahead for work whose duration is distributed exponentially.
