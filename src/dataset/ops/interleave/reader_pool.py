@@ -472,7 +472,7 @@ class ReaderPool:
                     return self._open, self._leave_source
                 record = self._first or self._later
                 if self._reading < self._calls.value and record and (count := self._reserve(record[0])):
-                    return self._begin(record.popleft(), count)
+                    return self._begin(record, count)
             self._workers -= 1
             return None
 
@@ -487,8 +487,10 @@ class ReaderPool:
         """Return whether the consumer waits for this reader, and no awaited reader is being read."""
         return not self._told and reader in self._awaited and not any(other.busy for other in self._awaited)
 
-    def _begin(self, reader: ReaderSlot, count: int) -> _Task:
+    def _begin(self, record: deque[ReaderSlot], count: int) -> _Task:
+        reader = record[0]
         task = partial(self._read, reader, count), partial(self._let_go, reader)
+        record.popleft()  # from here on nothing allocates: a fault leaves the reader either queued or busy
         reader.queued, reader.busy = False, True
         self._reading += 1
         return task
