@@ -128,6 +128,21 @@ def test_of_a_pass_with_failures_a_full_cache_gives_the_rest_with_them():
         assert_from(place, outcomes(loaded(whole, state)), found)
 
 
+@pytest.mark.parametrize("filename", ["", "kept"])
+@pytest.mark.parametrize("ahead", [lambda d: d.prefetch(4), lambda d: d.map(np.negative, num_parallel_calls=2)])
+def test_only_the_pass_that_fills_a_cache_has_failures(filename, ahead, tmp_path):
+    """A position in a later pass, computed from that of the first one, counts the failures once."""
+
+    def make(run: int) -> Dataset[Any]:
+        cached = Dataset.range(8).map(fail_at(1, 4, 7)).cache(filename and str(tmp_path / f"{filename}{run}"))
+        return ahead(cached.repeat(3))
+
+    for place in range(9, 19):  # each in an iteration of its own, which has saved no other position
+        found, states = interrupted(make(place), [place])
+        assert [type(one) for one in found].count(ValueError) == 3
+        assert_from(place, outcomes(loaded(make(-place), states[place])), found)
+
+
 # In files: a process is killed
 
 KEEPERS: dict[str, Callable[[Any, str], Any]] = {

@@ -185,8 +185,9 @@ class RepeatOperator(Operator):
 
     @lazy_property
     def _passes_are_alike(self) -> bool:
-        """Whether all passes begin in the same state, because nothing upstream is random."""
-        return not openings(self.node)
+        """Whether all passes begin in the same state and yield the same, failures included."""
+        keeps_pass = any(part.traits.keeps_pass for part in inputs_first(self.node))
+        return not openings(self.node) and (not keeps_pass or is_infallible(self.node))
 
     @lazy_property
     def _fresh(self) -> State:

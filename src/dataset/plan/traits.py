@@ -37,6 +37,7 @@ class Traits:
         elastic: its state can be loaded in any number of processes that share the elements of its input. Its elements
             correspond to those of its input one to one or by a fixed batch size, and its state counts no element of
             another process.
+        keeps_pass: it keeps the elements of its first pass for later ones, in which elements that failed are missing.
         expands_elements: each element of its input, such as the name of a file, is opened as a dataset of many
             elements.
     """
@@ -60,4 +61,5 @@ class Traits:
     reads_files: bool = False
     separable: bool = False
     elastic: bool = False
+    keeps_pass: bool = False
     expands_elements: bool = False

@@ -19,7 +19,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class FileCache(UnaryNode, reads_files=True, seekable=True):
+class FileCache(UnaryNode, reads_files=True, seekable=True, keeps_pass=True):
     """Node: the elements of ``source``, which is iterated once; stored in the directory ``filename``."""
 
     op: ClassVar[str] = "cache"

@@ -223,7 +223,7 @@ def _joined_column(parts: list[Column], length: int) -> Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Cache(UnaryNode, seekable=True, separable=True):
+class Cache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
     """Node that caches the elements of ``source``, which runs once."""
 
     op: ClassVar[str] = "cache"
