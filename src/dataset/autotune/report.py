@@ -69,6 +69,7 @@ class _Report:
         buffered, nbytes = (0, 0) if stage is None else stage.buffered()
         knob = None if stage is None else stage.knob
         calls = knob is not None and knob.name == "num_parallel_calls"
+        workers = max(1, knob.value) if knob is not None and calls else 1
         self.operators[record] = OperatorStatistics(
             name=record.name,
             location=str(record.node.origin),
@@ -88,6 +89,8 @@ class _Report:
             is_tuned=knob is not None and not knob.is_fixed,
             memory_refusals=counters.refusals,
             skipped_elements=record.skipped.total,
+            busy=min(1.0, seconds / self.seconds / workers) if self.seconds else 0.0,
+            capacity=None if stage is None else stage.capacity,
         )
         for source in below:
             if stage is None:
@@ -142,6 +145,8 @@ class _Report:
             ram_budget=None if limits.ledger.budget == UNBOUNDED else limits.ledger.budget,
             cpu_budget=limits.cores,
             native_kernels=kernels_status() if reads_files else None,
+            step_waits=None if self.profile.began is None else self.profile.waits.percentiles(self.profile.began),
+            ended=self.profile.ended is not None,
         )
 
     def _wait_seconds(self) -> float:
@@ -176,7 +181,9 @@ class _Report:
         bound = now.binding.name if isinstance(now.binding, OpRecord) else str(now.binding)
         if bound == CONSUMER and best is not None:
             bound = "the consumer's thread"
-        return Bottleneck(CONSUMER if best is None else best.name, gains[best], bound)
+        if best is None:
+            return Bottleneck(CONSUMER, gains[best], bound)
+        return Bottleneck(best.name, gains[best], bound, list(self.operators).index(best))
 
     def _root(self, consumer_seconds: float, halved: OpRecord | None) -> Section:
         """Return the model of the pipeline, with the op ``halved`` twice as fast."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import length_hint
 from types import FrameType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 
+from dataset import live
 from dataset.closing import Closing
 from dataset.errors import ClosedError, SpecError, StateError
 from dataset.options import Options
@@ -26,6 +30,7 @@ from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.iteration.live_source import LiveSource
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
 from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
@@ -49,6 +54,10 @@ from dataset.runtime.state.envelope import Envelope
 from dataset.runtime.state.own_elements import mapping_of
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
+
+if TYPE_CHECKING:
+    from dataset.live.feed import SnapshotFeed
+    from dataset.live.page_server import LivePage
 
 T_co = TypeVar("T_co", covariant=True)
 _Iterator = TypeVar("_Iterator", bound="DatasetIterator[Any]")
@@ -93,6 +102,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     np.int64(0)
     """
 
+    _page: LivePage | None = None
+    _shown_by: tuple[LiveSource, ...] = ()
+
     @guarded
     def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, reader: Reader | None = None) -> None:
         self._plan = plan
@@ -106,6 +118,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         install()
         self._take_over(self._open(EpochLedger()))
         try:
+            if setting := os.environ.get("DATASET_LIVE"):
+                self._show_on(live.shown_by_environment(setting))
             check()
         except BaseException:
             self.close()
@@ -156,6 +170,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         install()
         # Bound to what must be closed, not to self: otherwise self would never be dropped.
         self._finalizer = Finalizer(self, functools.partial(self._coordinator.shut_down, self._finish, wait=False))
+        for source in self._shown_by:
+            source.follow(self._profile, self._observer)
 
     def __iter__(self) -> Self:
         return self
@@ -185,12 +201,19 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             for element in self._ahead:  # another thread has pulled them
                 return element, self._ahead, None
+            steps, began = 0, 0.0
             if self._left <= 0:
                 self._look()
+                steps, began = self._left, time.perf_counter()  # this one is measured for all of them
             if self._step > 1:
                 ahead = self._read_ahead()
+                if steps:
+                    each = (time.perf_counter() - began) / max(1, length_hint(ahead))
+                    self._profile.waits.add(steps, began, began + each)
                 return next(ahead), ahead, None
             chunk = self._pull_one()
+            if steps:
+                self._profile.waits.add(steps, began, time.perf_counter())
             if chunk is None:
                 self._end(1)
                 raise StopIteration
@@ -470,6 +493,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """
         if self._coordinator.forked:
             self._coordinator.check_usable()
+        return self._statistics()
+
+    def _statistics(self) -> PipelineStatistics:
         asked = self._profile.elements_until(self._left) - self._not_handed_out()
         statistics: PipelineStatistics = self._observer.stats(asked - self._is_waited_for())
         return statistics
@@ -480,6 +506,50 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._lock.release()
             return False
         return True
+
+    @_entry
+    def serve(self, port: int = 0) -> LivePage:
+        """Open a page for a browser on this machine that shows this iterator while it runs.
+
+        The page draws the plan from the source at the top to the consumer at the bottom, with the rates, the work and
+        the buffers of all operators, the bottleneck, the waits of the consumer, memory, and the autotuner's decisions.
+        The same figures are at ``/snapshot`` as JSON, at ``/events`` as server-sent events, and at ``/metrics`` for
+        Prometheus. Only this machine can connect; from another one, use ``ssh -L 8080:localhost:8080``.
+
+        After the end of the data, the page shows the final figures until the iterator is closed or dropped. The
+        environment variable ``DATASET_LIVE=8080`` opens a page without a call, which always shows the newest iterator
+        of the process.
+
+        Args:
+            port: the port; 0 for any free one. If the iterator has an open page already, that is returned.
+
+        Returns:
+            A LivePage with the attributes ``url`` and ``port``, and a method ``close()``.
+
+        Raises:
+            OSError: if the port is in use.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(10))
+        >>> iterator.serve().url
+        'http://127.0.0.1:.../'
+        >>> iterator.close()
+        """
+        require_int("serve", "port", port, minimum=0)
+        if self._coordinator.forked or self._closed:
+            self._coordinator.check_usable()
+        if self._page is None or self._page.closed:
+            feed = live.SnapshotFeed()
+            self._page = live.LivePage(port, feed)
+            weakref.finalize(self, self._page.stop)
+            self._show_on(feed)
+        return self._page
+
+    def _show_on(self, feed: SnapshotFeed | None) -> None:
+        if feed is not None:
+            source = LiveSource(feed, self._statistics)
+            self._shown_by = (*self._shown_by, source)
+            source.follow(self._profile, self._observer)
 
     @_entry
     def tuning_log(self) -> TuningLog:
@@ -617,6 +687,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._stop_counting(self._not_handed_out())
         self._ahead, self._pulled = _NOTHING, None
         self._let_go(wait=True)
+        if self._page is not None:
+            self._page.close()
 
     def _let_go(self, *, wait: bool) -> None:
         if self._finalizer.detach():

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.metrics.metering import Metering
 from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.step_waits import StepWaits
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
 
@@ -53,6 +55,8 @@ class PipelineProfile:
         elements: the number of elements that the consumer has requested.
         began: the time of the first request on the clock of ``time.perf_counter``; None before.
         ended: the time when the iteration ended.
+        waits: how long the steps of the consumer waited.
+        at_end: functions that are called after the iteration has ended, with the last figures.
     """
 
     def __init__(self, plan: Node) -> None:
@@ -62,6 +66,8 @@ class PipelineProfile:
         self.elements = 0
         self.began: float | None = None
         self.ended: float | None = None
+        self.waits = StepWaits()
+        self.at_end: list[Callable[[], None]] = []
         self._metering: Metering | None = None
         self._observer: Observer | None = None
         self._observer_due = 0.0
@@ -131,6 +137,8 @@ class PipelineProfile:
         # Nothing refers back to this any more, so everything is freed with the iterator, without the garbage collector.
         self._observer = None
         self.top.end()
+        while self.at_end:
+            self.at_end.pop()()
 
 
 _LOOK_SECONDS = 5e-3

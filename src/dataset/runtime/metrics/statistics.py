@@ -38,6 +38,10 @@ class OperatorStatistics:
         skipped_elements: the number of elements dropped because they had failed (``ignore_errors``) or were damaged
             (``TFRecordDataset(on_error="skip")``), including those in datasets that it opened, such as the files of an
             interleave. The skipped rest of a file counts as one.
+        busy: the share of the elapsed time in which it did its own work, from 0 to 1. With ``parallelism``, the mean
+            over so many workers.
+        capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
+            background.
     """
 
     name: str
@@ -58,6 +62,8 @@ class OperatorStatistics:
     is_tuned: bool
     memory_refusals: int
     skipped_elements: int = 0
+    busy: float = 0.0
+    capacity: int | None = None
 
     @property
     def seconds_per_element(self) -> float:
@@ -74,11 +80,31 @@ class Bottleneck:
         gain: the factor by which the throughput would then rise, as predicted by the model.
         bound: what limits the pipeline now: "the consumer", "the consumer's thread" with the operators that run in it,
             "cores", "interpreter lock", or the name of the operator whose threads do.
+        operator: the position of the operator in ``operators``; None for the consumer.
     """
 
     name: str
     gain: float
     bound: str
+    operator: int | None = None
+
+
+@dataclass(frozen=True)
+class WaitPercentiles:
+    """Percentiles of the time that a step of the consumer waits for its element, in seconds.
+
+    If elements are produced quickly, only some of the steps are measured.
+
+    Attributes:
+        p50, p95, p99: the wait that 50%, 95% and 99% of the steps do not exceed, exact to about 6%.
+        by_period: for consecutive periods the time of their end, and the three percentiles in them. The time is in
+            seconds since the first element was requested. At most 64 periods; they become longer as time passes.
+    """
+
+    p50: float
+    p95: float
+    p99: float
+    by_period: tuple[tuple[float, float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +122,8 @@ class PipelineStatistics:
         ram_budget: the limit of that size in bytes; None for no limit.
         cpu_budget: the number of cores that AUTOTUNE may keep busy.
         native_kernels: "in use", or "not in use" and the reason; None if the pipeline reads no files.
+        step_waits: how long single steps waited; None before the first.
+        ended: whether the iteration has ended, so that the figures are final.
     """
 
     elements: int
@@ -108,10 +136,30 @@ class PipelineStatistics:
     ram_budget: int | None
     cpu_budget: int
     native_kernels: str | None = None
+    step_waits: WaitPercentiles | None = None
+    ended: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """One sentence that says whether the consumer waits for elements, and what would help most."""
+        if not self.elements or not self.seconds:
+            return "The consumer has not received an element yet."
+        waited = self.wait_seconds / self.seconds
+        if waited < _FEW:
+            return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time."
+        words = f"The consumer waited {waited:.0%} of the time"
+        if self.bottleneck is None or self.bottleneck.operator is None:
+            return f"{words}, but its own work takes longer than the pipeline's."
+        gain = f"would give {self.bottleneck.gain:.2f} times the throughput"
+        return f"{words}: {self.bottleneck.name} is the bottleneck; making it twice as fast {gain}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
-        return {**dataclasses.asdict(self), "operators": [dataclasses.asdict(operator) for operator in self.operators]}
+        return {
+            **dataclasses.asdict(self),
+            "operators": [dataclasses.asdict(operator) for operator in self.operators],
+            "verdict": self.verdict,
+        }
 
     def __repr__(self) -> str:
         return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *self._last_lines()])
@@ -174,6 +222,7 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+_FEW = 0.05  # a consumer that waits for a smaller share of the time would gain nothing from a faster pipeline
 _SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = ("operator", "elements", "skipped", "each", "busy", "waits for input", "is waited for", "holds", "runs")
 

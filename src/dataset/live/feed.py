@@ -1,0 +1,112 @@
+"""Snapshot feed: the latest figures of the pipelines that a page shows, computed once for all clients."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any, Protocol
+
+__all__ = ["SnapshotFeed", "SnapshotSource"]
+
+_INTERVAL_SECONDS = 1.0
+_INTERVAL_COSTS = 50  # the interval is at least so many times as long as computing a snapshot takes
+_ENDED_SECONDS = 15.0  # without news, streams send the last snapshot again, which reveals clients that have vanished
+
+
+class SnapshotSource(Protocol):
+    """A running pipeline."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return its figures as plain data. Called from any thread, by one at a time."""
+
+
+class SnapshotFeed:
+    """Shows the pipeline that was begun last and still runs, or else the final figures of the one that ended last.
+
+    The methods may be called from a finalizer, which may run inside any of them in the same thread. So no other lock is
+    taken while the condition is held.
+    """
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()  # guards the fields but those of the last snapshot
+        self._changes = 0
+        self._shown = 0
+        self._running: list[SnapshotSource] = []
+        self._final: dict[str, Any] = {}
+        self._closed = False
+        self._computing = threading.Lock()  # guards the following
+        self._latest = b""
+        self._latest_change = -1
+        self._computed = 0.0
+        self._interval = _INTERVAL_SECONDS
+
+    def begin(self, source: SnapshotSource) -> None:
+        """Show a pipeline until it ends or another begins."""
+        with self._news:
+            self._running.append(source)
+            self._shown += 1
+            self._change()
+
+    def end(self, source: SnapshotSource, final: dict[str, Any]) -> None:
+        """Note that a pipeline has ended; ``final`` is its last snapshot."""
+        with self._news:
+            if source in self._running:
+                self._running.remove(source)
+                self._final = final
+                self._change()
+
+    def close(self) -> None:
+        """End all streams."""
+        with self._news:
+            self._closed = True
+            self._running.clear()
+            self._change()
+
+    def _change(self) -> None:
+        self._changes += 1
+        self._news.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the feed was closed."""
+        return self._closed
+
+    def next(self, seen: int) -> tuple[int, bytes] | None:
+        """Wait until there is news or it is time for new figures; return a number and a snapshot.
+
+        Args:
+            seen: the number that the previous call returned, or -1.
+
+        Returns:
+            None if the feed was closed.
+        """
+        with self._news:
+            seconds = self._interval if self._running else _ENDED_SECONDS
+            self._news.wait_for(lambda: self._closed or self._changes != seen, seconds)
+            if self._closed:
+                return None
+            changes = self._changes
+        return changes, self.encoded()
+
+    def pause(self, seconds: float) -> None:
+        """Wait for that time, or until the feed is closed."""
+        with self._news:
+            self._news.wait_for(lambda: self._closed, seconds)
+
+    def encoded(self) -> bytes:
+        """Return the current snapshot as JSON. It may be half an interval old."""
+        with self._computing:
+            now = time.perf_counter()
+            if self._latest_change != self._changes or now - self._computed >= self._interval / 2:
+                self._latest_change = self._changes
+                self._latest = json.dumps(self.snapshot()).encode()
+                self._computed = time.perf_counter()
+                self._interval = max(_INTERVAL_SECONDS, _INTERVAL_COSTS * (self._computed - now))
+            return self._latest
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the current snapshot as plain data."""
+        with self._news:
+            source, final, shown = self._running[-1] if self._running else None, self._final, self._shown
+        return {"pipeline": shown, **(final if source is None else source.snapshot())}

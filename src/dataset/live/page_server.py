@@ -1,0 +1,248 @@
+"""Page server: serves a feed on the loopback interface, in threads that end with it.
+
+Only this machine can connect. A page of another site in the same browser must not read the figures, even if it makes
+its own name point to this machine (DNS rebinding), so the Host header must name the loopback interface. No header
+permits other origins to read, and the policy of the page permits only its own script and style.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import hashlib
+import importlib.resources
+import logging
+import os
+import re
+import socket
+import socketserver
+import threading
+import weakref
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from dataset.closing import Closing
+from dataset.live.feed import SnapshotFeed
+from dataset.live.prometheus import exposition
+
+__all__ = ["LivePage"]
+
+_logger = logging.getLogger("dataset")
+
+_HOSTS = {"localhost", "127.0.0.1", "::1"}
+_CLIENTS_MAX = 32  # each has a thread
+_PATIENCE_SECONDS = 5.0  # for a client that does not send its request, or does not take the answer
+
+
+class LivePage(Closing):
+    """A page in the browser that shows a running pipeline, as returned by ``iterator.serve()``.
+
+    It is closed by ``close()``, at the end of a ``with`` block, with its iterator, or at the exit of the interpreter.
+
+    Attributes:
+        url: the address of the page.
+        port: its port.
+    """
+
+    def __init__(self, port: int, feed: SnapshotFeed) -> None:
+        self._server = _PageServer(port, feed)
+        self.port: int = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def closed(self) -> bool:
+        """Whether the page was closed."""
+        return self._server.feed.closed
+
+    def stop(self) -> None:
+        """Stop without waiting for the threads."""
+        self._server.stop()
+
+    def close(self) -> None:
+        """Stop, and wait for the threads. May be called more than once."""
+        self._server.stop()
+        self._server.join()
+
+    def __repr__(self) -> str:
+        return f"<LivePage {self.url}{', closed' * self.closed}>"
+
+
+_live: weakref.WeakSet[_PageServer] = weakref.WeakSet()
+
+
+class _PageServer(HTTPServer):
+    request_queue_size = 16
+
+    def __init__(self, port: int, feed: SnapshotFeed) -> None:
+        self.feed = feed
+        self._clients: dict[threading.Thread, socket.socket] = {}
+        super().__init__(("127.0.0.1", port), _RequestHandler)
+        _live.add(self)
+        self._thread = threading.Thread(target=self._run, name="dataset-live", daemon=True)
+        self._thread.start()
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer would look up the name of this machine
+        self.server_name, self.server_port = "localhost", self.server_address[1]
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the socket was closed
+            while not self.feed.closed:
+                self.handle_request()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            self.feed.pause(1.0)  # too many open files: the connection stays in the queue
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if len(self._clients) >= _CLIENTS_MAX or self.feed.closed:
+            self.shutdown_request(request)
+            return
+        arguments = (request, client_address)
+        thread = threading.Thread(target=self._serve, args=arguments, name="dataset-live-client", daemon=True)
+        self._clients[thread] = request
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads
+            self._clients.pop(thread)
+            raise
+
+    def _serve(self, request: socket.socket, client_address: Any) -> None:
+        try:
+            self.finish_request(request, client_address)
+        except Exception:
+            self.handle_error(request, client_address)
+        finally:
+            self.shutdown_request(request)
+            self._clients.pop(threading.current_thread(), None)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
+        _logger.debug("a request to the live page failed", exc_info=True)
+
+    def stop(self) -> None:
+        """End all threads, without waiting for them. May be called from a finalizer in any thread, and repeatedly."""
+        self.feed.close()
+        if self.socket.fileno() < 0:
+            return
+        with contextlib.suppress(OSError):  # wakes the thread that waits for a connection
+            socket.create_connection(("127.0.0.1", self.server_address[1]), 1.0).close()
+        self.server_close()
+        for request in list(self._clients.values()):
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def join(self) -> None:
+        """Wait until the threads have ended."""
+        for thread in [self._thread, *self._clients]:
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE_SECONDS)
+
+    def forget(self) -> None:
+        """In a child process: close the copies of the sockets, which the parent still uses."""
+        self.server_close()
+        for request in self._clients.values():
+            request.close()
+        self._clients.clear()
+        self.feed.__init__()  # type: ignore[misc]  # its locks may have been held by threads that do not exist here
+        self.feed.close()
+
+
+class _RequestHandler(BaseHTTPRequestHandler):
+    server: _PageServer
+    server_version, sys_version = "dataset", ""
+    timeout = _PATIENCE_SECONDS
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):  # the client has left, or is too slow
+            super().handle()
+
+    def do_GET(self) -> None:
+        if not self._names_this_machine():
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"The Host header does not name this machine.\n")
+            return
+        path = urlsplit(self.path).path
+        if path == "/":
+            self._send(HTTPStatus.OK, "text/html", _page(), policy=_policy())
+        elif path == "/snapshot":
+            self._send(HTTPStatus.OK, "application/json", self.server.feed.encoded())
+        elif path == "/metrics":
+            text = exposition(self.server.feed.snapshot())
+            self._send(HTTPStatus.OK, "text/plain; version=0.0.4", text.encode())
+        elif path == "/events":
+            self._stream()
+        else:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"There are /, /snapshot, /events and /metrics.\n")
+
+    def _names_this_machine(self) -> bool:
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in _HOSTS
+        except ValueError:
+            return False
+
+    def _refuse(self) -> None:
+        self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", b"Only GET is supported.\n")
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse
+
+    def _stream(self) -> None:
+        """Send events until the feed is closed, or the client has left or does not read."""
+        self._send_head(HTTPStatus.OK, "text/event-stream", _CLOSED_POLICY)
+        seen = -1
+        while (news := self.server.feed.next(seen)) is not None:
+            seen, snapshot = news
+            self.wfile.write(b"data: " + snapshot + b"\n\n")
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes, policy: str = "") -> None:
+        self._send_head(status, kind, policy or _CLOSED_POLICY, len(body))
+        self.wfile.write(body)
+
+    def _send_head(self, status: HTTPStatus, kind: str, policy: str, length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind if ";" in kind else f"{kind}; charset=utf-8")
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET")
+        self.send_header("Content-Security-Policy", policy)
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name in the base class
+        _logger.debug("live page: " + format, *args)  # noqa: G003
+
+
+_CLOSED_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+@functools.cache
+def _page() -> bytes:
+    return importlib.resources.files("dataset.live").joinpath("page.html").read_bytes()
+
+
+@functools.cache
+def _policy() -> str:
+    """Return the policy that permits the script and the style of the page by their digests, and no others."""
+    digests = {
+        kind: base64.b64encode(hashlib.sha256(text).digest()).decode()
+        for kind, text in re.findall(rb"<(script|style)>(.*?)</\1>", _page(), re.DOTALL)
+    }
+    allowed = f"script-src 'sha256-{digests[b'script']}'; style-src 'sha256-{digests[b'style']}'"
+    return f"{_CLOSED_POLICY}; {allowed}; connect-src 'self'; img-src data:"
+
+
+def _forget_all() -> None:
+    for server in list(_live):
+        server.forget()
+
+
+if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
+    os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,86 @@
+"""Histogram of the consumer's waits: how long each step waited for its element, over all of the time and by period.
+
+Not every step of a fast loop is measured. A measured step represents the steps until the next measured one, so the
+percentiles are those of all steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from dataset.runtime.metrics.statistics import WaitPercentiles
+
+_PERIODS_MAX = 64
+_BUCKETS_PER_OCTAVE = 8  # so a percentile is exact to 6%
+
+
+class _Period:
+    """The waits in a period of time."""
+
+    __slots__ = ("steps", "until")
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+        self.steps: Counter[int] = Counter()  # by bucket
+
+
+class StepWaits:
+    """Distribution of waits. If there are too many periods, they become twice as long.
+
+    Added to by one thread at a time, and read by any.
+    """
+
+    __slots__ = ("_periods", "_width")
+
+    def __init__(self) -> None:
+        self._width = 1.0
+        self._periods: list[_Period] = []
+
+    def add(self, steps: int, began: float, ended: float) -> None:
+        """Add the wait from ``began`` to ``ended``, both in the same clock, which represents ``steps`` steps."""
+        if not self._periods or ended >= self._periods[-1].until:
+            self._begin_period(ended)
+        self._periods[-1].steps[_bucket(ended - began)] += steps
+
+    def _begin_period(self, now: float) -> None:
+        if len(self._periods) >= _PERIODS_MAX:
+            self._width *= 2
+            merged = []
+            for first, second in zip(self._periods[::2], self._periods[1::2], strict=True):
+                period = _Period(second.until)
+                period.steps = first.steps + second.steps
+                merged.append(period)
+            self._periods = merged
+        self._periods.append(_Period(now + self._width))
+
+    def percentiles(self, began: float) -> WaitPercentiles | None:
+        """Return the percentiles over all of the time and of each period, whose end is relative to ``began``."""
+        periods = [(period.until, period.steps.copy()) for period in tuple(self._periods)]
+        if not periods:
+            return None
+        overall = sum((steps for _, steps in periods), Counter[int]())
+        by_period = tuple((until - began, *_quantiles(steps)) for until, steps in periods)
+        return WaitPercentiles(*_quantiles(overall), by_period)
+
+
+def _bucket(seconds: float) -> int:
+    mantissa, exponent = math.frexp(max(seconds, 1e-9))  # the mantissa is at least 0.5 and below 1
+    return exponent * _BUCKETS_PER_OCTAVE + int((mantissa * 2 - 1) * _BUCKETS_PER_OCTAVE)
+
+
+def _middle(bucket: int) -> float:
+    exponent, part = divmod(bucket, _BUCKETS_PER_OCTAVE)
+    return math.ldexp((1 + (part + 0.5) / _BUCKETS_PER_OCTAVE) / 2, exponent)
+
+
+def _quantiles(steps: Counter[int]) -> Iterable[float]:
+    """Return the 50th, 95th and 99th percentile in seconds."""
+    total, below = steps.total(), 0
+    wanted, found = [0.5 * total, 0.95 * total, 0.99 * total], list[float]()
+    for bucket, count in sorted(steps.items()):
+        below += count
+        while len(found) < len(wanted) and below >= wanted[len(found)]:
+            found.append(_middle(bucket))
+    return found
