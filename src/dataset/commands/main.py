@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dataset.commands import head, index, info, merge, split, state, verify
+from dataset.commands import head, index, info, live_ranks, merge, split, state, verify
 from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, os_error_words
 from dataset.commands.display.terminal import complain
 from dataset.errors import DataLossError, StateError
@@ -95,4 +95,5 @@ def parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         command.add(commands)
     state.add(formats)
+    live_ranks.add(formats)
     return program

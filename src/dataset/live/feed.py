@@ -42,8 +42,10 @@ class SnapshotFeed:
         self._interval = _INTERVAL_SECONDS
 
     def begin(self, source: SnapshotSource) -> None:
-        """Show a pipeline until it ends or another begins."""
+        """Show a pipeline until it ends or another begins. Called again if it begins anew."""
         with self._news:
+            if source in self._running:
+                self._running.remove(source)
             self._running.append(source)
             self._shown += 1
             self._change()

@@ -32,7 +32,7 @@ __all__ = ["LivePage"]
 
 _logger = logging.getLogger("dataset")
 
-_HOSTS = {"localhost", "127.0.0.1", "::1"}
+_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 _CLIENTS_MAX = 32  # each has a thread
 _PATIENCE_SECONDS = 5.0  # for a client that does not send its request, or does not take the answer
 
@@ -117,21 +117,24 @@ class _PageServer(HTTPServer):
         try:
             self.finish_request(request, client_address)
         except Exception:
-            self.handle_error(request, client_address)
+            _logger.exception("the live page has failed to answer; please report this")
         finally:
             self.shutdown_request(request)
             self._clients.pop(threading.current_thread(), None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        _logger.debug("a request to the live page failed", exc_info=True)
+        _logger.warning("no thread could be started for a request to the live page")
 
     def stop(self) -> None:
         """End all threads, without waiting for them. May be called from a finalizer in any thread, and repeatedly."""
         self.feed.close()
         if self.socket.fileno() < 0:
             return
-        with contextlib.suppress(OSError):  # wakes the thread that waits for a connection
-            socket.create_connection(("127.0.0.1", self.server_address[1]), 1.0).close()
+        try:  # wake the thread that waits for a connection, and free the port
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:  # not every system has this for a socket that listens
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", self.server_address[1]), 1.0).close()
         self.server_close()
         for request in list(self._clients.values()):
             with contextlib.suppress(OSError):
@@ -162,8 +165,15 @@ class _RequestHandler(BaseHTTPRequestHandler):
         with contextlib.suppress(OSError):  # the client has left, or is too slow
             super().handle()
 
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if self.command != "GET":
+            self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", b"Only GET is supported.\n")
+        return self.command == "GET"
+
     def do_GET(self) -> None:
-        if not self._names_this_machine():
+        if not _HOST.fullmatch(self.headers.get("Host", "")):
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"The Host header does not name this machine.\n")
             return
         path = urlsplit(self.path).path
@@ -178,17 +188,6 @@ class _RequestHandler(BaseHTTPRequestHandler):
             self._stream()
         else:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"There are /, /snapshot, /events and /metrics.\n")
-
-    def _names_this_machine(self) -> bool:
-        try:
-            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in _HOSTS
-        except ValueError:
-            return False
-
-    def _refuse(self) -> None:
-        self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", b"Only GET is supported.\n")
-
-    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse
 
     def _stream(self) -> None:
         """Send events until the feed is closed, or the client has left or does not read."""

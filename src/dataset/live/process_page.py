@@ -44,7 +44,7 @@ def shown_by_environment(setting: str) -> SnapshotFeed | None:
 
 def _forget() -> None:
     """In a child process: its page is another one."""
-    global _page, _opening  # noqa: PLW0603  # as above
+    global _page, _opening
     _page, _opening = None, threading.RLock()
 
 

@@ -41,9 +41,8 @@ class LiveSource:
         """Show an iteration. Called again if the iterator begins another, at a state that was loaded."""
         if profile is self._profile:
             return
-        is_first, self._profile, self._observer = self._profile is None, profile, observer
-        if is_first:
-            self._feed.begin(self)
+        self._profile, self._observer = profile, observer
+        self._feed.begin(self)
         if profile.ended is None:
             profile.at_end.append(functools.partial(self._end, profile))
         else:

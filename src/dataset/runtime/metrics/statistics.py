@@ -149,17 +149,16 @@ class PipelineStatistics:
             return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time."
         words = f"The consumer waited {waited:.0%} of the time"
         if self.bottleneck is None or self.bottleneck.operator is None:
-            return f"{words}, but its own work takes longer than the pipeline's."
+            return f"{words} so far; with the present settings, its own work limits the throughput."
         gain = f"would give {self.bottleneck.gain:.2f} times the throughput"
         return f"{words}: {self.bottleneck.name} is the bottleneck; making it twice as fast {gain}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
-        return {
-            **dataclasses.asdict(self),
-            "operators": [dataclasses.asdict(operator) for operator in self.operators],
-            "verdict": self.verdict,
-        }
+        data = dataclasses.asdict(self)
+        if self.step_waits is not None:
+            data["step_waits"]["by_period"] = list(map(list, self.step_waits.by_period))
+        return {**data, "operators": list(data["operators"]), "verdict": self.verdict}
 
     def __repr__(self) -> str:
         return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *self._last_lines()])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 
 from dataset.runtime.metrics.statistics import WaitPercentiles
 
@@ -62,7 +61,7 @@ class StepWaits:
             return None
         overall = sum((steps for _, steps in periods), Counter[int]())
         by_period = tuple((until - began, *_quantiles(steps)) for until, steps in periods)
-        return WaitPercentiles(*_quantiles(overall), by_period)
+        return WaitPercentiles(*_quantiles(overall), by_period=by_period)
 
 
 def _bucket(seconds: float) -> int:
@@ -75,7 +74,7 @@ def _middle(bucket: int) -> float:
     return math.ldexp((1 + (part + 0.5) / _BUCKETS_PER_OCTAVE) / 2, exponent)
 
 
-def _quantiles(steps: Counter[int]) -> Iterable[float]:
+def _quantiles(steps: Counter[int]) -> tuple[float, float, float]:
     """Return the 50th, 95th and 99th percentile in seconds."""
     total, below = steps.total(), 0
     wanted, found = [0.5 * total, 0.95 * total, 0.99 * total], list[float]()
@@ -83,4 +82,5 @@ def _quantiles(steps: Counter[int]) -> Iterable[float]:
         below += count
         while len(found) < len(wanted) and below >= wanted[len(found)]:
             found.append(_middle(bucket))
-    return found
+    p50, p95, p99 = found
+    return p50, p95, p99
