@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -15,6 +16,16 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 ]  # fmt: skip
+
+
+START = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+for wanted, pipe in zip((3, 4), pipes):
+    os.dup2(pipe, wanted)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Starts the browser with the pipes as the descriptors that it expects."""
 
 
 def find_browser():
@@ -29,9 +40,18 @@ class Browser:
         self.folder = tempfile.mkdtemp(prefix="browser-")
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
-        command = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", command, find_browser(), *FLAGS, f"--user-data-dir={self.folder}", "about:blank"],
+            [
+                sys.executable,
+                "-c",
+                START,
+                str(to_read),
+                str(to_write),
+                find_browser(),
+                *FLAGS,
+                f"--user-data-dir={self.folder}",
+                "about:blank",
+            ],
             pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -46,6 +66,7 @@ class Browser:
         (page,) = [target for target in self.command("Target.getTargets")["targetInfos"] if target["type"] == "page"]
         attached = self.command("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self.session = attached["sessionId"]
+        self.command("Emulation.setScrollbarsHidden", hidden=True)
         for domain in ("Page", "Runtime", "Log", "Performance"):
             self.command(f"{domain}.enable")
 

@@ -1,0 +1,163 @@
+"""Tests of the live page in a real browser: headless Chromium."""
+
+import os
+import pathlib
+
+import pytest
+
+from dataset import AUTOTUNE, Dataset
+from dataset.live import feed as feeds
+from dataset.runtime.metrics.statistics import _number, _seconds
+from support.browser import Browser, find_browser
+
+pytestmark = pytest.mark.skipif(
+    find_browser() is None and "BROWSER_REQUIRED" not in os.environ,
+    reason="Chromium is not installed: apt-get install chromium",
+)
+
+SHOWN = "document.getElementById('{}').textContent"
+NAME = '<img src=x onerror="document.title=1"> </script><script>document.title=2</script>'
+
+
+@pytest.fixture(scope="module")
+def browser():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(browser, monkeypatch):
+    monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.05)
+    browser.complaints.clear()
+    yield
+    browser.open("about:blank")
+    refused = [one for one in browser.complaints if "ERR_CONNECTION_REFUSED" not in str(one)]
+    assert not refused
+
+
+def pipeline(count=300):
+    left = Dataset.range(count).map(lambda x: x + 1, name=NAME)
+    right = Dataset.range(count).map(str, name="text", num_parallel_calls=2)
+    return Dataset.zip(left, right).batch(10).prefetch(AUTOTUNE)
+
+
+def state_is(browser, state):
+    browser.wait_until(f"{SHOWN.format('state')} === '{state}'")
+
+
+def texts(browser, selector):
+    return browser.evaluate(f"Array.from(document.querySelectorAll('{selector}'), node => node.textContent)")
+
+
+def test_the_numbers_on_the_page_are_those_of_stats(browser):
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        state_is(browser, "running")
+        list(iterator)
+        state_is(browser, "ended")
+        stats = iterator.stats()
+        assert browser.evaluate(SHOWN.format("verdict")) == stats.verdict
+        assert browser.evaluate(SHOWN.format("tile-elements")) == f"{stats.elements:,}"
+        assert browser.evaluate(SHOWN.format("tile-rate")) == f"{_number(stats.elements / stats.seconds)}/s"
+        for name in ("p50", "p95", "p99"):
+            value = browser.evaluate(SHOWN.format(f"tile-{name}"))
+            assert value == _seconds(getattr(stats.step_waits, name))
+        nodes = texts(browser, "#plan .node")
+        for operator, shown in zip(stats.operators, nodes[1:], strict=True):
+            assert f"{operator.elements:,} elements" in shown
+            assert f"{_percent(operator.busy)}% busy" in shown
+            assert not operator.seconds or f"{_seconds(operator.seconds_per_element)} each" in shown
+        hot = texts(browser, "#plan .hot .name")
+        expected = stats.bottleneck.name[:25] if stats.bottleneck.operator is not None else "the consumer"
+        assert hot[0].startswith(expected)
+
+
+def _percent(share):
+    return int(100 * share + 0.5)  # as JavaScript rounds
+
+
+def test_names_are_text_and_never_markup(browser):
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        state_is(browser, "running")
+        assert NAME in "".join(texts(browser, "#plan .node title"))
+        assert browser.evaluate("document.title") == "dataset"
+        assert browser.evaluate("document.images.length") == 0
+        assert browser.evaluate("document.scripts.length") == 1
+
+
+def test_the_source_is_on_top_and_the_consumer_at_the_bottom(browser):
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        state_is(browser, "running")
+        tops = browser.evaluate(
+            "Array.from(document.querySelectorAll('#plan .node'), node => node.getBoundingClientRect().top)"
+        )
+        depths = [-1, *(operator.depth for operator in iterator.stats().operators)]
+        rows = {depth: {round(top) for top, its in zip(tops, depths, strict=True) if its == depth} for depth in depths}
+        assert all(len(row) == 1 for row in rows.values())
+        order = [rows[depth].pop() for depth in sorted(rows)]
+        assert order == sorted(order, reverse=True)
+
+
+def test_it_updates_while_the_loop_runs(browser):
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        for count in (1, 2, 3):
+            next(iterator)
+            browser.wait_until(f"{SHOWN.format('tile-elements')} === '{count}'")
+
+
+def test_it_survives_the_end_of_the_iterator_and_shows_the_next_on_the_same_port(browser):
+    iterator = iter(pipeline())
+    port = iterator.serve().port
+    browser.open(iterator.serve().url)
+    list(iterator)
+    state_is(browser, "ended")
+    iterator.close()
+    state_is(browser, "not connected; trying again")
+    assert browser.evaluate(SHOWN.format("tile-elements")) == "30"
+    with iter(pipeline(70)) as iterator:
+        iterator.serve(port)
+        list(iterator)
+        browser.wait_until(f"{SHOWN.format('tile-elements')} === '7'")
+        state_is(browser, "ended")
+
+
+def test_half_an_hour_of_updates_leaves_memory_flat(browser):
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        next(iterator)
+        browser.wait_until(f"{SHOWN.format('tile-elements')} === '1'")
+        update = (
+            "(async () => { const base = await (await fetch('/snapshot')).json(); for (let i = 1; i <= %d; i++) {"
+            " const one = structuredClone(base); one.stats.seconds += i; one.stats.elements += i;"
+            " one.decision_count = i; show(one); } })()"
+        )
+        browser.evaluate(update % 100)
+        before = memory(browser)
+        browser.evaluate(update % 1800)  # one per second
+        after = memory(browser)
+        assert after["Nodes"] <= before["Nodes"] + 100
+        assert after["JSEventListeners"] <= before["JSEventListeners"] + 2
+        assert after["JSHeapUsedSize"] <= before["JSHeapUsedSize"] + 1_000_000
+
+
+def memory(browser):
+    browser.command("HeapProfiler.collectGarbage")
+    return {one["name"]: one["value"] for one in browser.command("Performance.getMetrics")["metrics"]}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_into_its_window_in_both_modes(browser, width, dark, tmp_path):
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        list(iterator)
+        state_is(browser, "ended")
+        folder = pathlib.Path(os.environ.get("SCREENSHOTS", tmp_path))
+        browser.screenshot(folder / f"page-{width}-{'dark' if dark else 'light'}.png", width, dark=dark)
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == ("rgb(20, 23, 27)" if dark else "rgb(246, 247, 249)")
