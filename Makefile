@@ -42,7 +42,7 @@ test: $(VENV)/.ready-test $(KERNELS)
 
 check: $(VENV)/.ready-check $(KERNELS)
 	$(PYTEST) tests/test_architecture.py tests/test_lazy_imports.py \
-	  $(addprefix tests/,autotune checkpoint commands io native ops optimize plan runtime) \
+	  $(addprefix tests/,autotune checkpoint commands io live native ops optimize plan runtime) \
 	  --ignore tests/io/image --ignore tests/io/files/remote
 
 faults: $(VENV)/.ready-test $(KERNELS)

@@ -131,7 +131,7 @@ class _Report:
     def statistics(self) -> PipelineStatistics:
         """Return the whole report."""
         wait = self._wait_seconds()
-        limits = self.profile.limits
+        profile, limits = self.profile, self.profile.limits
         assert limits is not None  # it is open
         reads_files = any(record.node.traits.reads_files for record in self.operators)
         return PipelineStatistics(
@@ -145,8 +145,8 @@ class _Report:
             ram_budget=None if limits.ledger.budget == UNBOUNDED else limits.ledger.budget,
             cpu_budget=limits.cores,
             native_kernels=kernels_status() if reads_files else None,
-            step_waits=None if self.profile.began is None else self.profile.waits.percentiles(self.profile.began),
-            ended=self.profile.ended is not None,
+            step_waits=None if profile.began is None else profile.waits.percentiles(profile.began, self.until),
+            ended=profile.ended is not None,
         )
 
     def _wait_seconds(self) -> float:

@@ -54,9 +54,9 @@ class StepWaits:
             self._periods = merged
         self._periods.append(_Period(now + self._width))
 
-    def percentiles(self, began: float) -> WaitPercentiles | None:
+    def percentiles(self, began: float, now: float) -> WaitPercentiles | None:
         """Return the percentiles over all of the time and of each period, whose end is relative to ``began``."""
-        periods = [(period.until, period.steps.copy()) for period in tuple(self._periods)]
+        periods = [(min(period.until, now), period.steps.copy()) for period in tuple(self._periods)]
         if not periods:
             return None
         overall = sum((steps for _, steps in periods), Counter[int]())
