@@ -418,13 +418,13 @@ STATISTICS = PipelineStatistics(
             "prefetch(AUTOTUNE)", elements=1200, consumer_wait_seconds=15.0, runs="in a thread", buffer_size=8,
             buffered_elements=5, buffered_bytes=96_000_000, is_tuned=True,
         ),
-        operator("batch(32)", depth=1, elements=1205, seconds=6.025, cpu_seconds=6.0, input_wait_seconds=12.5,
+        operator("batch(32)", depth=1, elements=1205, seconds=6.025, cpu_seconds=6.0, input_wait_seconds=12.5, busy=0.1,
                  runs="in the thread of prefetch"),
         operator("map(decode)", depth=2, elements=38_560, seconds=231.36, cpu_seconds=180.0,
-                 consumer_wait_seconds=12.5, runs="in threads", parallelism=6, mean_parallelism=3.856,
+                 consumer_wait_seconds=12.5, runs="in threads", parallelism=6, mean_parallelism=3.856, busy=0.64,
                  buffered_elements=37, is_tuned=True),
         operator("map(cheap)", depth=3, elements=38_600, seconds=0.00386, cpu_seconds=0.00386, runs="inline",
-                 parallelism=4, mean_parallelism=0.0),
+                 parallelism=4, mean_parallelism=0.0, busy=1e-4),
         operator("range(1000000)", depth=4, elements=38_600, seconds=1.9e-5, cpu_seconds=1.9e-5,
                  runs="in the threads of map, one at a time"),
     ),
@@ -436,15 +436,15 @@ STATISTICS = PipelineStatistics(
 
 PRINTED = """\
 1,200 elements in 60 s: 20/s; the consumer waited for them 25% of the time
-operator                elements    each  busy  waits for input  is waited for           holds  runs
-prefetch(AUTOTUNE)         1,200                                          15 s  5 of 8 (96 MB)  in a thread, tuned
-  batch(32)                1,205    5 ms  100%           12.5 s                                 in the thread \
+operator                elements    each   cpu  busy  waits for input  is waited for           holds  runs
+prefetch(AUTOTUNE)         1,200                                                15 s  5 of 8 (96 MB)  in a thread, tuned
+  batch(32)                1,205    5 ms  100%   10%           12.5 s                                 in the thread \
 of prefetch
-    map(decode)           38,560    6 ms   78%                          12.5 s              37  in threads, 6 at once \
-(3.9 busy), tuned
-      map(cheap)          38,600  100 ns  100%                                                  inline
-        range(1000000)    38,600    0 ns  100%                                                  in the threads of map, \
-one at a time
+    map(decode)           38,560    6 ms   78%   64%                          12.5 s              37  in threads, \
+6 at once (3.9 busy), tuned
+      map(cheap)          38,600  100 ns  100%    0%                                                  inline
+        range(1000000)    38,600    0 ns  100%                                                        in the threads \
+of map, one at a time
 bottleneck: map(decode) (if twice as fast: 1.27 times the throughput; limited by: cores)
 memory: 102 MB in buffers of a budget of 2 GB; cores: 4"""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from dataset.autotune.remedies import untuned_advice
 from dataset.autotune.report import report
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
@@ -99,7 +100,10 @@ class Autotuner:
 
     def tuning_log(self) -> TuningLog:
         """Return the decisions so far."""
-        return TuningLog(self._log)
+        log = TuningLog(self._log)
+        if not log:
+            log.advice = untuned_advice(list(self._profile.top.walk()))
+        return log
 
     def _record(
         self, now: float, record: OpRecord, action: str, before: int | None, after: int | None, reason: str

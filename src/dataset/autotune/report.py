@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dataset.autotune.model import Section, predict
+from dataset.autotune.remedies import Symptoms, remedy_for
 from dataset.autotune.windows import CONSUMER
 from dataset.native.library import kernels_status
 from dataset.runtime.metrics.meter import PullStats
@@ -183,7 +184,16 @@ class _Report:
             bound = "the consumer's thread"
         if best is None:
             return Bottleneck(CONSUMER, gains[best], bound)
-        return Bottleneck(best.name, gains[best], bound, list(self.operators).index(best))
+        return Bottleneck(best.name, gains[best], bound, list(self.operators).index(best), self._remedy(best))
+
+    def _remedy(self, record: OpRecord) -> str:
+        limits = self.profile.limits
+        assert limits is not None  # it is open
+        memory = limits.ledger.held / max(1, limits.ledger.budget)
+        has_stages = any(other.stage is not None for other in self.operators)
+        return remedy_for(
+            Symptoms(record, self.operators[record], self.contention.get(record, 0.0), memory, has_stages)
+        )
 
     def _root(self, consumer_seconds: float, halved: OpRecord | None) -> Section:
         """Return the model of the pipeline, with the op ``halved`` twice as fast."""

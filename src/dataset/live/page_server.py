@@ -89,9 +89,12 @@ class _PageServer(HTTPServer):
         self.server_name, self.server_port = "localhost", self.server_address[1]
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError, ValueError):  # the socket was closed
+        # Only this thread closes the socket: a descriptor that is closed while it is polled may be another one by then.
+        try:
             while not self.feed.closed:
                 self.handle_request()
+        finally:
+            self.server_close()
 
     def get_request(self) -> tuple[socket.socket, Any]:
         try:
@@ -128,14 +131,12 @@ class _PageServer(HTTPServer):
     def stop(self) -> None:
         """End all threads, without waiting for them. May be called from a finalizer in any thread, and repeatedly."""
         self.feed.close()
-        if self.socket.fileno() < 0:
-            return
         try:  # wake the thread that waits for a connection, and free the port
             self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:  # not every system has this for a socket that listens
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.server_address[1]), 1.0).close()
-        self.server_close()
+        except OSError:  # it is closed already, or the system does not have this for a socket that listens
+            if self.socket.fileno() >= 0:
+                with contextlib.suppress(OSError):
+                    socket.create_connection(("127.0.0.1", self.server_address[1]), 1.0).close()
         for request in list(self._clients.values()):
             with contextlib.suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)

@@ -81,12 +81,14 @@ class Bottleneck:
         bound: what limits the pipeline now: "the consumer", "the consumer's thread" with the operators that run in it,
             "cores", "interpreter lock", or the name of the operator whose threads do.
         operator: the position of the operator in ``operators``; None for the consumer.
+        remedy: what to write instead, and why; empty if nothing is known.
     """
 
     name: str
     gain: float
     bound: str
     operator: int | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,8 @@ class PipelineStatistics:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""
             records.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
+            if self.bottleneck.remedy and self.wait_seconds >= _FEW * self.seconds:
+                records.append(f"remedy: {self.bottleneck.remedy}")
         budget = "" if self.ram_budget is None else f" of a budget of {brief_bytes(self.ram_budget)}"
         records.append(f"memory: {brief_bytes(self.buffered_bytes)} in buffers{budget}; cores: {self.cpu_budget}")
         return records
@@ -211,10 +215,17 @@ class Decision:
 
 
 class TuningLog(list[Decision]):
-    """Tuning decisions in the order in which they were made. Prints as lines of text."""
+    """Tuning decisions in the order in which they were made. Prints as lines of text.
+
+    Attributes:
+        advice: if nothing could be decided: what to write so that it can; otherwise empty.
+    """
+
+    advice = ""
 
     def __repr__(self) -> str:
-        return "\n".join(map(str, self)) or "TuningLog: nothing was decided"
+        advice = self.advice and f"; {self.advice}"
+        return "\n".join(map(str, self)) or f"TuningLog: nothing was decided{advice}"
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the same as plain data, for JSON."""
@@ -223,7 +234,18 @@ class TuningLog(list[Decision]):
 
 _FEW = 0.05  # a consumer that waits for a smaller share of the time would gain nothing from a faster pipeline
 _SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
-_HEADER = ("operator", "elements", "skipped", "each", "busy", "waits for input", "is waited for", "holds", "runs")
+_HEADER = (
+    "operator",
+    "elements",
+    "skipped",
+    "each",
+    "cpu",
+    "busy",
+    "waits for input",
+    "is waited for",
+    "holds",
+    "runs",
+)
 
 
 def _row(operator: OperatorStatistics) -> tuple[str, ...]:
@@ -233,6 +255,7 @@ def _row(operator: OperatorStatistics) -> tuple[str, ...]:
         f"{operator.skipped_elements:,}" if operator.skipped_elements else "",
         _seconds(operator.seconds_per_element) if operator.seconds else "",
         f"{operator.cpu_seconds / operator.seconds:.0%}" if operator.seconds else "",
+        f"{operator.busy:.0%}" if operator.busy else "",
         _seconds(operator.input_wait_seconds) if operator.input_wait_seconds else "",
         _seconds(operator.consumer_wait_seconds) if operator.consumer_wait_seconds else "",
         _held(operator),

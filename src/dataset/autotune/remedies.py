@@ -1,0 +1,166 @@
+"""Table of remedies: what the statistics show, what the usual cause is, and what to write.
+
+docs/howto/slow.md shows the same table. The first row that applies to the bottleneck is its remedy in ``stats()``. Rows
+without a condition cannot be recognized from the statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.statistics import OperatorStatistics
+
+_MOSTLY = 0.5  # a share that counts as low below, and as high above
+_NEARLY_FULL = 0.8
+_CHEAP_SECONDS = 2e-5  # of a call; most of it is the interpreter's
+
+
+@dataclass(frozen=True)
+class Symptoms:
+    """What is known about a bottleneck.
+
+    Attributes:
+        record: the record of the op.
+        own: its statistics.
+        contention: the share of its work during which it holds the interpreter's lock, as far as known.
+        memory: the share of the memory budget that is used.
+        has_stages: whether anything in the pipeline works in the background.
+    """
+
+    record: OpRecord
+    own: OperatorStatistics
+    contention: float
+    memory: float
+    has_stages: bool
+
+    @property
+    def computes(self) -> bool:
+        """Whether the processor works for most of its time."""
+        return self.own.cpu_seconds >= _MOSTLY * self.own.seconds
+
+    @property
+    def calls_function(self) -> bool:
+        """Whether it calls a function of the user for single elements, in parallel if it is told to."""
+        traits = self.record.node.traits
+        is_parallel = hasattr(self.record.node, "num_parallel_calls")
+        return is_parallel and not traits.pure and not traits.batches and not traits.expands_elements
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether it has no ``num_parallel_calls``."""
+        return self.own.parallelism is None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Row of the table, in Markdown; ``applies`` tells whether it concerns a bottleneck."""
+
+    sign: str
+    cause: str
+    remedy: str
+    applies: Callable[[Symptoms], bool] | None = None
+
+
+REMEDIES = (
+    Remedy(
+        "buffers are nearly empty although `memory:` is near its budget",
+        "the budget allows no more",
+        "smaller elements, or `options.autotune.ram_budget`",
+        lambda it: it.own.memory_refusals > 0 and it.memory > _NEARLY_FULL,
+    ),
+    Remedy(
+        "a reader is the bottleneck, with a low `cpu`",
+        "it reads one file at a time, from slow storage",
+        "several files and `interleave(TFRecordDataset, num_parallel_calls=AUTOTUNE)`",
+        lambda it: it.record.node.traits.reads_files and it.is_sequential and not it.computes,
+    ),
+    Remedy(
+        "a reader of GZIP files is the bottleneck, with a high `cpu`",
+        "decompression",
+        "the extra `gzip`; several files at once; files without compression",
+    ),
+    Remedy(
+        "a map with a low `cpu` is the bottleneck",
+        "its function waits: for files, servers, a database",
+        "`num_parallel_calls=AUTOTUNE`, or a number above the number of cores",
+        lambda it: it.calls_function and not it.computes and not it.own.is_tuned and it.own.runs != "inline",
+    ),
+    Remedy(
+        "a map that calls `io.parse_single_example` is the bottleneck",
+        "records are parsed one by one",
+        "`.map(io.ExampleParser(features))`, which parses many at once",
+    ),
+    Remedy(
+        "a map with `num_parallel_calls` runs `inline`, or in threads that hold each other up",
+        "its function computes in Python and holds the lock, or is so cheap that threads cost more",
+        '`@dataset.vectorized` on a function for whole columns, or `executor="process"`',
+        lambda it: (
+            it.calls_function
+            and not it.is_sequential
+            and (it.own.runs == "inline" or it.contention > _MOSTLY)
+            and it.computes
+        ),
+    ),
+    Remedy(
+        "a map that takes a few microseconds for each element, before `batch`",
+        "Python calls cost more than the arithmetic",
+        "`map` after `batch`, or `@dataset.vectorized`; `explain()` shows what prevents the optimizer from doing it",
+        lambda it: it.calls_function and it.is_sequential and it.own.seconds_per_element < _CHEAP_SECONDS,
+    ),
+    Remedy(
+        "a map with a high `cpu`, whose function releases the interpreter's lock (NumPy, decoders)",
+        "a single core does all the work",
+        "`num_parallel_calls=AUTOTUNE`",
+        lambda it: it.calls_function and it.is_sequential,
+    ),
+    Remedy(
+        "much time in `batch`, large elements",
+        "copying them",
+        "`batch(..., num_parallel_calls=AUTOTUNE)`; smaller dtypes until the device",
+        lambda it: it.record.node.traits.batches and it.is_sequential and it.computes,
+    ),
+    Remedy(
+        "everything runs `in the consumer's thread`",
+        "no step of training overlaps with making batches",
+        "`prefetch(AUTOTUNE)` at the end of the chain",
+        lambda it: not it.has_stages,
+    ),
+    Remedy(
+        "each epoch is as slow as the first",
+        "the same work is repeated",
+        "`cache()` in memory, `cache(filename)` or `snapshot(path)` in files, after expensive operations and before "
+        "random ones",
+    ),
+    Remedy(
+        "the first batch takes long, the others do not",
+        "a shuffle buffer is filled with expensive elements",
+        "`shuffle` file names and records, then decode; with `TFRecordDataset(..., index=True)` a full `shuffle(None)` "
+        "buffers only numbers",
+    ),
+    Remedy(
+        "the consumer is the bottleneck",
+        "training takes longer than the data",
+        "nothing to do in the pipeline",
+    ),
+)
+
+
+def remedy_for(symptoms: Symptoms) -> str:
+    """Return what to write and why, in one line; empty if the table has nothing."""
+    for row in REMEDIES:
+        if row.applies is not None and row.applies(symptoms):
+            return f"{row.remedy}: {row.cause}".replace("`", "")
+    return ""
+
+
+def untuned_advice(records: list[OpRecord]) -> str:
+    """Return what to write so that the autotuner has something to decide; empty if it has, or could not help."""
+    if any(record.knob is not None and not record.knob.is_fixed for record in records):
+        return ""
+    for record in records:
+        node = record.node
+        if not node.traits.pure and not node.traits.batches and getattr(node, "num_parallel_calls", 0) is None:
+            return f"no operator has AUTOTUNE; write num_parallel_calls=AUTOTUNE in {record.name} to have it tuned"
+    return ""

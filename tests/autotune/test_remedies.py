@@ -1,0 +1,149 @@
+"""Tests of the remedies in stats(): which row of the table fits, and that the page of the docs shows the same table."""
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
+from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
+from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics, TuningLog
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "slow.md"
+
+
+def plus(x):
+    return x + 1
+
+
+def symptoms(dataset, *, memory=0.0, contention=0.0, has_stages=True, **own):
+    values = {"seconds": 1.0, "cpu_seconds": 1.0, "elements": 1000, "parallelism": None, "is_tuned": False,
+              "runs": "in the consumer's thread", "memory_refusals": 0}  # fmt: skip
+    merged = {**values, **own}
+    found = SimpleNamespace(**merged, seconds_per_element=merged["seconds"] / merged["elements"])
+    return Symptoms(SimpleNamespace(node=dataset.plan), found, contention, memory, has_stages)
+
+
+NUMBERS = Dataset.range(1000)
+THREADS = {"parallelism": 4, "runs": "in threads"}
+CASES = {
+    "waits": (symptoms(NUMBERS.map(plus), cpu_seconds=0.1), "num_parallel_calls=AUTOTUNE, or a number above"),
+    "waits in few threads": (
+        symptoms(NUMBERS.map(plus, num_parallel_calls=2), cpu_seconds=0.1, **THREADS),
+        "num_parallel_calls=AUTOTUNE, or a number above",
+    ),
+    "waits in tuned threads": (
+        symptoms(NUMBERS.map(plus, num_parallel_calls=AUTOTUNE), cpu_seconds=0.1, is_tuned=True, **THREADS),
+        "",
+    ),
+    "computes": (symptoms(NUMBERS.map(plus)), "num_parallel_calls=AUTOTUNE: a single core"),
+    "filters": (symptoms(NUMBERS.filter(plus)), "num_parallel_calls=AUTOTUNE: a single core"),
+    "cheap": (symptoms(NUMBERS.map(plus), elements=10**6), "map after batch, or @dataset.vectorized"),
+    "inline": (
+        symptoms(NUMBERS.map(plus, num_parallel_calls=2), parallelism=2, runs="inline"),
+        "@dataset.vectorized on a function for whole columns",
+    ),
+    "holds the lock": (
+        symptoms(NUMBERS.map(plus, num_parallel_calls=2), contention=0.9, **THREADS),
+        "@dataset.vectorized on a function for whole columns",
+    ),
+    "releases the lock": (symptoms(NUMBERS.map(plus, num_parallel_calls=2), contention=0.1, **THREADS), ""),
+    "slow storage": (symptoms(TextLineDataset("f"), cpu_seconds=0.1), "several files and interleave"),
+    "reads fast": (symptoms(TextLineDataset("f")), ""),
+    "copies": (symptoms(NUMBERS.batch(10)), "batch(..., num_parallel_calls=AUTOTUNE)"),
+    "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),
+    "no memory": (symptoms(NUMBERS.prefetch(3), memory=0.95, memory_refusals=3), "smaller elements"),
+    "refused once": (symptoms(NUMBERS.prefetch(3), memory=0.1, memory_refusals=3), ""),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_row_that_fits(name):
+    found, expected = CASES[name]
+    remedy = remedy_for(found)
+    assert remedy.startswith(expected)
+    assert bool(remedy) == bool(expected)
+    assert "\n" not in remedy
+    assert "`" not in remedy
+
+
+def test_every_condition_is_tested():
+    rows = [row for row in REMEDIES if row.applies is not None]
+    found = {remedy_for(case) for case, _ in CASES.values()} - {""}
+    assert len(found) == len(rows)
+
+
+def test_the_page_shows_the_same_table():
+    rows = [f"| {row.sign} | {row.cause} | {row.remedy} |" for row in REMEDIES]
+    table = "\n".join(["| what you see | cause | remedy |", "|---|---|---|", *rows])
+    assert f"\n{table}\n\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_a_slow_function_gets_its_remedy_and_the_fast_pipeline_none():
+    def fetch(x):
+        time.sleep(0.005)
+        return x
+
+    iterator = iter(Dataset.range(20).map(fetch).batch(4))
+    list(iterator)
+    stats = iterator.stats()
+    assert stats.operators[stats.bottleneck.operator].name == stats.bottleneck.name == "map(fetch)"
+    assert stats.bottleneck.remedy.startswith("num_parallel_calls=AUTOTUNE")
+    assert f"\nremedy: {stats.bottleneck.remedy}\n" in repr(stats)
+    assert "map(fetch) is the bottleneck" in stats.verdict
+
+
+@pytest.mark.parametrize(
+    ("waited", "bottleneck", "words"),
+    [
+        (0.5, Bottleneck("map(f)", 1.5, "map(f)", 0, "write"), "map(f) is the bottleneck; making it twice as fast"),
+        (0.01, Bottleneck("map(f)", 1.5, "map(f)", 0, "write"), "The pipeline keeps up"),
+        (0.5, Bottleneck("the consumer", 1.5, "the consumer"), "its own work limits the throughput"),
+        (0.5, None, "its own work limits the throughput"),
+    ],
+)
+def test_the_verdict_is_one_sentence(waited, bottleneck, words):
+    stats = PipelineStatistics(10, 1.0, 1 - waited, waited, (), bottleneck, 0, None, 2)
+    assert words in stats.verdict
+    assert stats.verdict.endswith(".")
+    assert ("remedy: write" in repr(stats)) == (waited == 0.5 and bottleneck is not None and bool(bottleneck.remedy))
+    assert PipelineStatistics(0, 0.0, 0.0, 0.0, (), None, 0, None, 2).verdict.startswith("The consumer has not")
+
+
+def test_an_empty_log_says_how_to_have_something_tuned():
+    naive = iter(Dataset.range(3).map(str, name="text").batch(2))
+    list(naive)
+    assert repr(naive.tuning_log()) == (
+        "TuningLog: nothing was decided; no operator has AUTOTUNE; "
+        "write num_parallel_calls=AUTOTUNE in text to have it tuned"
+    )
+    for dataset in (
+        Dataset.range(3),
+        Dataset.range(3).map(plus),
+        Dataset.range(3).map(str, num_parallel_calls=AUTOTUNE),
+    ):
+        iterator = iter(dataset)
+        assert next(iterator) is not None
+        assert iterator.tuning_log().advice == ""
+    assert repr(TuningLog()) == "TuningLog: nothing was decided"
+
+
+def test_busy_is_the_share_of_the_time_whatever_the_number_of_workers():
+    def fetch(x):
+        time.sleep(0.005)
+        return x
+
+    for calls in (None, 4):
+        iterator = iter(Dataset.range(40).map(fetch, num_parallel_calls=calls))
+        list(iterator)
+        stats = iterator.stats()
+        workers = calls or 1
+        assert stats.operators[0].busy == pytest.approx(
+            min(1.0, stats.operators[0].seconds / stats.seconds / workers), rel=1e-6
+        )
+        assert 0 < stats.operators[0].busy <= 1
+
+
+def test_readers_of_records_are_readers():
+    assert remedy_for(symptoms(TFRecordDataset("f"), cpu_seconds=0.1)).startswith("several files")
