@@ -1,0 +1,146 @@
+"""Tests of ``iterator.start()``: the first element is computed before it is requested, and nothing else changes."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from dataset import AUTOTUNE, Dataset
+from dataset.errors import ClosedError
+
+
+class Source:
+    """Counts the elements that were computed, and can wait until some were."""
+
+    def __init__(self):
+        self.news = threading.Condition()
+        self.calls = 0
+
+    def __call__(self, x):
+        with self.news:
+            self.calls += 1
+            self.news.notify_all()
+        return x
+
+    def wait_for(self, calls):
+        with self.news:
+            assert self.news.wait_for(lambda: self.calls >= calls, 60)
+
+
+PIPELINES = {
+    "plain": lambda source: Dataset.range(6).map(source),
+    "batches": lambda source: Dataset.range(6).map(source).batch(1),
+    "prefetch": lambda source: Dataset.range(6).map(source).prefetch(3),
+    "autotuned": lambda source: Dataset.range(6).map(source, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE),
+    "interleave": lambda source: Dataset.range(6).interleave(
+        lambda x: Dataset.from_tensors(x).map(source), num_parallel_calls=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_the_first_element_is_computed_before_it_is_requested_and_nothing_is_lost(name):
+    source = Source()
+    iterator = iter(PIPELINES[name](source))
+    iterator.start()
+    source.wait_for(1)
+    assert [int(x) if name != "batches" else int(x[0]) for x in iterator] == list(range(6))
+    assert source.calls == 6
+    assert iterator.stats().elements == 6
+
+
+@pytest.mark.parametrize("pulls", [0, 1, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_state_saved_at_any_time_is_exact(pulls, shuffle):
+    dataset = Dataset.range(50).map(str)
+    dataset = dataset.shuffle(10, seed=3).prefetch(2) if shuffle else dataset
+    iterator = iter(dataset)
+    iterator.start()
+    taken = [next(iterator) for _ in range(pulls)]
+    state = iterator.state_dict()
+    resumed = iter(dataset)
+    resumed.load_state_dict(state)
+    resumed.start()
+    rest = list(resumed)
+    assert rest == list(iterator)
+    assert sorted(taken + rest) == sorted(str(x).encode() for x in range(50))
+
+
+def test_it_reads_no_further_than_one_element():
+    source = Source()
+    iterator = iter(Dataset.range(6).map(source))
+    iterator.start()
+    source.wait_for(1)
+    assert next(iterator) == 0
+    assert source.calls == 1
+
+
+def test_after_the_first_element_and_twice_it_does_nothing():
+    source = Source()
+    iterator = iter(Dataset.range(6).map(source))
+    for _ in range(3):
+        iterator.start()
+    assert next(iterator) == 0
+    iterator.start()
+    assert [int(x) for x in iterator] == [1, 2, 3, 4, 5]
+    assert source.calls == 6
+
+
+def test_an_element_that_fails_raises_in_its_place():
+    def fails(x):
+        if x == 0:
+            raise ValueError("zero")
+        return x
+
+    iterator = iter(Dataset.range(3).map(fails))
+    iterator.start()
+    with pytest.raises(ValueError, match="zero"):
+        next(iterator)
+    assert [int(x) for x in iterator] == [1, 2]
+
+
+def test_a_dataset_without_elements_ends():
+    iterator = iter(Dataset.range(0).map(str))
+    iterator.start()
+    assert list(iterator) == []
+    assert iterator.stats().elements == 0
+    iterator.start()
+    assert list(iterator) == []
+
+
+def test_elements_may_be_skipped():
+    iterator = iter(Dataset.range(6).map(Source()))
+    iterator.start()
+    assert iterator.skip(2) == 2
+    assert [int(x) for x in iterator] == [2, 3, 4, 5]
+
+
+def test_closing_and_dropping_end_the_thread():
+    for close in (True, False):
+        entered, leave = threading.Event(), threading.Event()
+
+        def waits(x, entered=entered, leave=leave):
+            entered.set()
+            assert leave.wait(60)
+            return x
+
+        iterator = iter(Dataset.range(6).map(waits))
+        iterator.start()
+        assert entered.wait(60)
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "dataset-first element"]
+        if close:
+            closing = threading.Thread(target=iterator.close)
+            closing.start()
+            leave.set()
+            closing.join(60)
+            with pytest.raises(ClosedError):
+                iterator.start()
+        else:
+            reference = weakref.ref(iterator)
+            del iterator
+            gc.collect()
+            assert reference() is None
+            leave.set()
+        thread.join(60)
+        assert not thread.is_alive()
