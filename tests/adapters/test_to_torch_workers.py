@@ -314,3 +314,17 @@ def test_ranks_with_workers_share_out_each_element_once(name):
         for epoch in range(2):
             found[epoch] += numbers(batches)
     assert [sorted(epoch) for epoch in found] == [expected] * 2
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_that_makes_batches_of_batches_warns(workers):
+    batches, elements = Dataset.range(8).batch(2).prefetch(1), Dataset.range(8).batch(2).unbatch()
+    # The tests make warnings errors, which a worker sends to the main process.
+    with pytest.raises(UserWarning, match="pass batch_size=None"):
+        list(DataLoader(batches.to_torch(), num_workers=workers))
+    for quiet in (
+        DataLoader(batches.to_torch(), batch_size=None, num_workers=workers),
+        DataLoader(elements.to_torch(), batch_size=2, num_workers=workers),
+        batches.to_torch(),
+    ):
+        assert len(list(quiet)) == 4

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from tqdm import std
 from tqdm.auto import tqdm
 
+from dataset.adapters.batch_ops import makes_batches
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import is_known
-from dataset.plan.node import Node
 
 __all__ = ["Progress"]
 
@@ -19,10 +19,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 _ARGUMENTS = {*inspect.signature(std.tqdm.__init__).parameters, "display"} - {"self", "iterable", "kwargs"}
 """The arguments of tqdm; ``display`` has an effect only in notebooks."""
-
-_BATCHING = {"batch", "padded_batch", "ragged_batch", "sparse_batch", "rebatch", "bucket_by_sequence_length"}
-_ENDING = {"flat_map", "interleave", "unbatch", "window", "group_by_window"}
-"""Ops that do not preserve the elements of their input, so a batch op upstream of them says nothing."""
 
 
 class Progress(Generic[T_co]):
@@ -37,7 +33,10 @@ class Progress(Generic[T_co]):
                 f"progress(): tqdm takes no argument {wrong[0]!r}; it takes {', '.join(sorted(_ARGUMENTS))}"
             )
         cardinality = dataset.cardinality()
-        defaults = {"total": cardinality if is_known(cardinality) else None, "unit": _unit(dataset.plan)}
+        defaults = {
+            "total": cardinality if is_known(cardinality) else None,
+            "unit": "batch" if makes_batches(dataset.plan) else "element",
+        }
         self._dataset = dataset
         self._arguments = {**defaults, **arguments}
 
@@ -53,12 +52,3 @@ class Progress(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<progress of {self._dataset!r}>"
-
-
-def _unit(node: Node) -> str:
-    """Return the unit that the bar counts: batches if an op combined several elements into one, else elements."""
-    while node.op not in _BATCHING:
-        if len(node.inputs) != 1 or node.op in _ENDING:
-            return "element"
-        (node,) = node.inputs
-    return "batch"

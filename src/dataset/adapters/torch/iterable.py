@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
 
 from dataset import DatasetIterator
+from dataset.adapters.batch_ops import makes_batches
 from dataset.adapters.torch.device import Card, Copies, Target
 from dataset.adapters.torch.passes import passes_of
 from dataset.adapters.torch.pickling import packed, unpacked
@@ -86,7 +89,19 @@ class TorchIterableDataset(HasTensors, torch.utils.data.IterableDataset[Any]):
 
     def __iter__(self) -> TorchIterator:
         self._target.require_no_worker()
+        self._warn_of_nested_batches(sys._getframe(1).f_locals.get("self"))  # noqa: SLF001  # the documented way
         return CudaIterator(self, self._copies()) if self._target.is_cuda else TorchIterator(self, self._tensors(), 0)
+
+    def _warn_of_nested_batches(self, caller: Any) -> None:
+        """Warn if the caller is a DataLoader that makes batches of batches. Its fetcher has the attribute."""
+        worker = torch.utils.data.get_worker_info()
+        is_first = worker is None or worker.id == 0
+        if is_first and getattr(caller, "auto_collation", False) is True and makes_batches(self._dataset.plan):
+            warnings.warn(
+                "DataLoader(dataset.to_torch()) makes batches of the elements, which are batches already: pass "
+                "batch_size=None to it, or leave batch() out of the dataset",
+                stacklevel=3,
+            )
 
     def set_epoch(self, epoch: int) -> None:
         """Use the random orders of this epoch for all passes that start from now on.
