@@ -267,6 +267,11 @@ class Options(_Settings):
         deterministic: whether parallel ops keep the order of the elements if their own argument ``deterministic`` is
             not given. None means that they do.
         dataset_name: a name for the whole pipeline, which ``repr`` and ``explain()`` show.
+        garbage_collection: collect Python's garbage each time so many elements of the pipeline have been requested, and
+            not in between. In training over several processes, all of them then pause at the same steps instead of
+            delaying each other at different ones. What exists when the first element is requested is not searched again
+            (``gc.freeze``). At the end of the iteration, automatic collection continues as before. ``stats()`` says how
+            long the collections took. None, or 0, leaves the garbage to Python.
         autotune: see AutotuneOptions.
         optimization: see OptimizationOptions.
         threading: see ThreadingOptions.
@@ -284,6 +289,7 @@ class Options(_Settings):
     _types: ClassVar[dict[str, Any]] = {
         "deterministic": bool,
         "dataset_name": str,
+        "garbage_collection": int,
         "autotune": AutotuneOptions,
         "optimization": OptimizationOptions,
         "threading": ThreadingOptions,
@@ -304,6 +310,7 @@ class Options(_Settings):
     }
     deterministic: bool | None
     dataset_name: str | None
+    garbage_collection: int | None
     autotune: AutotuneOptions
     optimization: OptimizationOptions
     threading: ThreadingOptions

@@ -148,6 +148,8 @@ class _Report:
             native_kernels=kernels_status() if reads_files else None,
             step_waits=None if profile.began is None else profile.waits.percentiles(profile.began, self.until),
             ended=profile.ended is not None,
+            garbage_collections=0 if profile.garbage is None else profile.garbage.collections,
+            garbage_collection_seconds=0.0 if profile.garbage is None else profile.garbage.seconds,
         )
 
     def _wait_seconds(self) -> float:

@@ -37,6 +37,7 @@ from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.garbage import ScheduledCollection
 from dataset.runtime.resources.interrupts import (
     HELD,
     Finalizer,
@@ -127,6 +128,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _open(self, epochs: EpochLedger, moved: Moved = unmoved) -> _Opened:
         profile = PipelineProfile(self._plan)
+        if self._options.garbage_collection:
+            profile.garbage = ScheduledCollection(self._options.garbage_collection)
         observer = self._open_observer(profile, self._options)
         profile.observe(observer)
         return self._open_with(profile, observer, epochs, moved)

@@ -16,6 +16,7 @@ from dataset.plan.node import Node
 from dataset.runtime.metrics.metering import Metering
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.step_waits import StepWaits
+from dataset.runtime.resources.garbage import ScheduledCollection
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
 
@@ -57,6 +58,7 @@ class PipelineProfile:
         ended: the time when the iteration ended.
         waits: how long the steps of the consumer waited.
         at_end: functions that are called after the iteration has ended, with the last figures.
+        garbage: collects garbage at fixed steps; None if Python decides.
     """
 
     def __init__(self, plan: Node) -> None:
@@ -68,6 +70,7 @@ class PipelineProfile:
         self.ended: float | None = None
         self.waits = StepWaits()
         self.at_end: list[Callable[[], None]] = []
+        self.garbage: ScheduledCollection | None = None
         self._metering: Metering | None = None
         self._observer: Observer | None = None
         self._observer_due = 0.0
@@ -89,6 +92,8 @@ class PipelineProfile:
             self.pulse.beat(now)
         asked = self.count(left)
         self._step = self._next_step(asked, now - self._looked)
+        if self.garbage is not None:
+            self._step = min(self._step, self.garbage.look(self.elements))
         self._looked = now
         return self._step
 
@@ -109,6 +114,9 @@ class PipelineProfile:
         if self._observer is not None:
             self._observer.begin(now)
         self.pulse.start(self._beat)
+        if self.garbage is not None:
+            self.garbage.begin()
+            self.at_end.append(self.garbage.end)
 
     def _next_step(self, elements: int, seconds: float) -> int:
         if not elements:

@@ -126,6 +126,8 @@ class PipelineStatistics:
         native_kernels: "in use", or "not in use" and the reason; None if the pipeline reads no files.
         step_waits: how long single steps waited; None before the first.
         ended: whether the iteration has ended, so that the figures are final.
+        garbage_collections: how often garbage was collected because of ``options.garbage_collection``.
+        garbage_collection_seconds: how long that took.
     """
 
     elements: int
@@ -140,6 +142,8 @@ class PipelineStatistics:
     native_kernels: str | None = None
     step_waits: WaitPercentiles | None = None
     ended: bool = False
+    garbage_collections: int = 0
+    garbage_collection_seconds: float = 0.0
 
     @property
     def verdict(self) -> str:
@@ -177,6 +181,9 @@ class PipelineStatistics:
 
     def _last_lines(self) -> list[str]:
         records = [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
+        if self.garbage_collections:
+            each = _seconds(self.garbage_collection_seconds / self.garbage_collections)
+            records.append(f"garbage collections: {self.garbage_collections:,}, {each} each")
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""
