@@ -12,8 +12,8 @@ from dataset.commands.live_ranks import Rank, stragglers
 from dataset.commands.main import main
 
 
-def rank(url, *, waited=0.1, rate=100.0, known=True):
-    return Rank(url, snapshot={} if known else None, waited=waited, rate=rate)
+def rank(url, *, waited=0.1, rate=100.0, known=True, running=True):
+    return Rank(url, snapshot={} if known else None, waited=waited, rate=rate, is_running=running)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ def rank(url, *, waited=0.1, rate=100.0, known=True):
         ([rank("a", waited=0.9)], set()),
         ([rank("a"), rank("b", waited=0.9, rate=1.0, known=False)], set()),
         ([rank(name, waited=0.9) for name in "abcd"], set()),  # all wait: none holds the others up
+        ([rank("a"), rank("b", rate=1.0, running=False), rank("c")], set()),
         ([], set()),
     ],
 )

@@ -217,12 +217,14 @@ def test_clients_that_do_not_read_or_ask_end_after_a_while(monkeypatch):
     feed = SnapshotFeed()
     feed.begin(source)
     with LivePage(0, feed) as page:
-        for request in (b"", b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", page.port)) as connection:
-                connection.sendall(request)
-                [client] = clients(page)
-                client.join(20)
-                assert not client.is_alive()
+        with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
+            assert connection.recv(1) == b""  # nothing was requested
+        with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
+            connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(1) == b"H"
+            for client in list(page._server._clients):
+                client.join(60)
+            assert not page._server._clients
 
 
 def test_a_client_that_has_left_ends_its_thread(monkeypatch):
@@ -232,8 +234,8 @@ def test_a_client_that_has_left_ends_its_thread(monkeypatch):
     with LivePage(0, feed) as page:
         with socket.create_connection(("127.0.0.1", page.port)) as connection:
             connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            connection.recv(100)
-            [client] = clients(page)
+            connection.recv(100)  # the answer has begun, and cannot have ended
+            [client] = page._server._clients
         client.join(20)
         assert not client.is_alive()
 
@@ -263,13 +265,6 @@ class Big:
 
     def snapshot(self):
         return {"text": "x" * (1 << 23)}
-
-
-def clients(page):
-    """Return the threads of the clients, at least one."""
-    while not (found := list(page._server._clients)):
-        pass
-    return found
 
 
 # Other endings

@@ -69,6 +69,7 @@ class Rank:
         problem: why it could not be read, or "".
         rate: elements per second since the previous snapshot.
         waited: the share of the time since then that its consumer waited.
+        is_running: whether its iteration has begun and not ended.
         cells: its row in the table, but for the mark.
     """
 
@@ -77,6 +78,7 @@ class Rank:
     problem: str = ""
     rate: float = 0.0
     waited: float = 0.0
+    is_running: bool = False
     cells: Sequence[str] = ()
 
     def update(self) -> None:
@@ -96,6 +98,7 @@ class Rank:
         is_same = before is not None and before["pipeline"] == now["pipeline"]
         then = before["stats"] if before is not None and is_same and not stats["ended"] else {}
         seconds, elements, wait = (stats[key] - then.get(key, 0) for key in ("seconds", "elements", "wait_seconds"))
+        self.is_running = seconds > 0 and not stats["ended"]
         self.rate, self.waited = (elements / seconds, wait / seconds) if seconds > 0 else (0.0, 0.0)
 
     def _cells(self, snapshot: dict[str, Any]) -> Sequence[str]:
@@ -119,8 +122,8 @@ def _short(url: str) -> str:
 
 
 def stragglers(ranks: Sequence[Rank]) -> set[str]:
-    """Return the addresses of the processes that hold the others up."""
-    known = [rank for rank in ranks if rank.snapshot is not None]
+    """Return the addresses of the running processes that hold the others up."""
+    known = [rank for rank in ranks if rank.snapshot is not None and rank.is_running]
     if len(known) < 2:
         return set()
     waited = statistics.median(rank.waited for rank in known)

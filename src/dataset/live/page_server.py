@@ -143,8 +143,11 @@ class _PageServer(HTTPServer):
 
     def join(self) -> None:
         """Wait until the threads have ended."""
-        for thread in [self._thread, *self._clients]:
-            if thread is not threading.current_thread():
+        me = threading.current_thread()
+        if self._thread is not me:
+            self._thread.join(_PATIENCE_SECONDS)  # first, because it starts the others
+        for thread in list(self._clients):
+            if thread is not me and thread.is_alive():
                 thread.join(_PATIENCE_SECONDS)
 
     def forget(self) -> None:
