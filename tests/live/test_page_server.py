@@ -219,6 +219,7 @@ def test_clients_that_do_not_read_or_ask_end_after_a_while(monkeypatch):
     with LivePage(0, feed) as page:
         with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
             assert connection.recv(1) == b""  # nothing was requested
+        monkeypatch.setattr(page_server._RequestHandler, "timeout", 1.0)  # enough to send a request
         with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
             connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert connection.recv(1) == b"H"
