@@ -144,7 +144,7 @@ class MapOperator(ElementwiseOperator):
     def finish(self, inputs: Chunk | None, results: list[Any]) -> Chunk:  # noqa: ARG002  # used by filter
         if self.lists_are_structure and type(results[0]) is list:
             results = [tuple(result) if type(result) is list else result for result in results]
-        structure = self._expect(results[0])
+        structure = self.structure or self._expect_structure(structure_of(results[0]))
         return chunk_of_rows(results, structure, lists_are_structure=self.lists_are_structure)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
@@ -155,11 +155,6 @@ class MapOperator(ElementwiseOperator):
         if output.structure != self._expect_structure(output.structure):
             raise StructureMismatchError
         return output
-
-    def _expect(self, result: Any) -> Structure:
-        if self.structure is None:
-            return self._expect_structure(structure_of(result))
-        return self.structure
 
     def _expect_structure(self, structure: Structure) -> Structure:
         if not structure.num_components:
