@@ -225,7 +225,7 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
                 cycle = self.cycle.save(lambda reader, _: self.datasets.save(reader.inner))
                 return {**self._state(by_place=False), **cycle}
         if not self._context.input_is_replayable:
-            with self.readers.still(opening_only=True):
+            with self.readers.still_source():
                 return {**self._state(by_place=False), **self._cycle_by_place()}
         return {**self._state(by_place=True), **self._cycle_by_place()}
 
@@ -266,7 +266,7 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         """Close everything. Waits for running reads, which may be in user code."""
         if self.coordinator.forked:
             return
-        self.readers.close()
+        self.readers.end_workers()
         with contextlib.ExitStack() as stack:  # closes all, even if one fails
             stack.callback(super().close)
             stack.callback(self.inputs.close)
