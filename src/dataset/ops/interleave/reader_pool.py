@@ -146,13 +146,9 @@ class ReaderSlot:
             self._taken += max(1, self.inner.given - before)  # an interrupt counts like an element
 
     def lend(self, n: int) -> Chunk | None:
-        """Lend ``n`` held elements in one chunk. They count as returned after ``count_given``."""
+        """Lend ``n`` held elements in one chunk. The cycle counts them as returned later."""
         self._taken += n
         return self.inner.ahead.give(n)
-
-    def count_given(self, n: int) -> None:
-        """Count ``n`` lent elements as returned."""
-        self.inner.given += n
 
 
 def _element_bytes(chunk: Chunk) -> int:
