@@ -175,7 +175,7 @@ def test_a_fault_stops_the_iteration_and_the_worker_leaves(coordinator):
         coordinator.raise_failure()
 
 
-def test_an_error_of_a_stopped_worker_is_no_fault(coordinator):
+def test_an_error_of_a_stopped_worker_is_not_a_fault(coordinator):
     gate = Gate()
 
     def fail():
