@@ -156,12 +156,9 @@ class Fixed(Assembler):
         """Check that each record has the number of values of the shape, or there is a default."""
         column = columns[0]
         if column.each != self.size:
-            wrong = column.counts != self.size
-            if column.present is not None:
-                wrong &= column.present
-            if wrong.any():
-                row = int(np.flatnonzero(wrong)[0])
-                raise self._wrong_count(row, int(column.counts[row]))
+            counts = column.counts if column.present is None else np.where(column.present, column.counts, self.size)
+            if (wrong := np.flatnonzero(counts != self.size)).size:
+                raise self._wrong_count(int(wrong[0]), int(counts[wrong[0]]))
         if column.present is not None and self.default is None:
             raise self._missing(int(np.flatnonzero(~column.present)[0]))
 

@@ -192,7 +192,7 @@ class ExampleParser:
         if len(records) == 1:  # the case of a plain loop over the elements
             element = self.parse_one(records[0])
             return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
-        return self.parse_columns(records, self._features, packed=False)
+        return _unpacked(self._parse_many(records, self._features))
 
     def parse_batch(self, serialized: Records) -> dict[str, Any]:
         """Parse n records into batched values, like parse_example."""
@@ -208,7 +208,7 @@ class ExampleParser:
             packed: whether values of different lengths may be returned as a RaggedColumn.
         """
         columns = self._parse_many(_as_records(serialized), read)
-        return columns if packed else {name: list(c) if is_packed(c) else c for name, c in columns.items()}
+        return columns if packed else _unpacked(columns)
 
     def packs(self, read: Collection[str]) -> bool:
         """Return whether ``packed`` changes the column of a feature in ``read``."""
@@ -279,6 +279,11 @@ class ExampleParser:
         shown = [f"{name}: {type(feature).__name__}" for name, feature in self._features.items()]
         more = [f"... {len(shown) - 8} more"] if len(shown) > 8 else []
         return f"ExampleParser({', '.join(shown[:8] + more)})"
+
+
+def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns with lists in place of RaggedColumns."""
+    return {name: list(column) if is_packed(column) else column for name, column in columns.items()}
 
 
 def _as_records(serialized: Records) -> npt.NDArray[Any]:
