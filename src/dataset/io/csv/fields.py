@@ -112,11 +112,14 @@ def parse_float(text: bytes, dtype: np.dtype[Any]) -> float:
 
 
 def _parse_double(text: bytes) -> float:
-    word = text.strip().lower()
+    try:
+        return float(text if b"_" not in text else b"")
+    except ValueError:
+        word = text.strip().lower()
     if _NAN_WITH_PAYLOAD.fullmatch(word):
         return math.nan
     if not _HEXADECIMAL.fullmatch(word):
-        return float(text if b"_" not in text else b"")
+        raise ValueError(text)
     try:
         return float.fromhex(word.decode())
     except OverflowError:

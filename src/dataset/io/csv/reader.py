@@ -163,6 +163,8 @@ class CsvFile(StreamFile):
         """Read until at least one row is complete, and convert complete rows to columns."""
         if self.tell()[0] == 0:
             self._begin()
+        elif 1 < len(self._rows.starts) <= self.layout.rows_max:  # no other row of the block is complete
+            self._read_more()
         while not self._ended:
             rows = read_rows(self._block, int(self._rows.starts[-1]), self.layout)
             if len(rows.starts) > 1:

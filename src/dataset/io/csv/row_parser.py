@@ -49,8 +49,7 @@ def scan_row(data: bytes, start: int, layout: CsvLayout) -> ScannedRow:
     A carriage return at the end of ``data`` is not complete, because a line feed may follow.
     """
     end = data.find(b"\n", start)
-    line = data[start:end]
-    if end >= 0 and b"\r" not in line and not (layout.quotes and b'"' in line):
+    if end >= 0 and _is_plain(line := data[start:end], layout):
         return ScannedRow(line.split(layout.delimiter), end + 1)
     row, at = ScannedRow([]), start
     while row.end < 0:
@@ -71,7 +70,9 @@ def scan_record(record: bytes, layout: CsvLayout) -> ScannedRow:
 
     The text after the last selected column is not checked.
     """
-    row, at = ScannedRow([], len(record)), 0
+    if record and _is_plain(record, layout):
+        return ScannedRow(record.split(layout.delimiter))
+    row, at = ScannedRow([]), 0
     wanted = None if layout.select is None else layout.select[-1] + 1
     while at < len(record) and len(row.fields) != wanted and not row.words:
         if record[at] in b"\r\n":
@@ -84,6 +85,11 @@ def scan_record(record: bytes, layout: CsvLayout) -> ScannedRow:
     if record.endswith(layout.delimiter) and len(row.fields) != wanted:
         row.fields.append(b"")
     return row
+
+
+def _is_plain(line: bytes, layout: CsvLayout) -> bool:
+    """Return whether the delimiters alone divide a line into fields."""
+    return b"\n" not in line and b"\r" not in line and not (layout.quotes and b'"' in line)
 
 
 def _scan_field(data: bytes, at: int, layout: CsvLayout, ends: tuple[bytes, ...]) -> tuple[bytes, int, str]:
