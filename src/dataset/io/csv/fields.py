@@ -24,6 +24,7 @@ _HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f.]+(p[+-]?[0-9]+)?")
 _NAN_WITH_PAYLOAD = re.compile(rb"[+-]?nan\([0-9a-z_]*\)")
 
 _NORMAL_MIN = 2.0**-126  # of float32
+_ROUNDED_UP = 2.0**128 - 2.0**103  # from here on, the nearest float32 is infinite
 
 
 class RowError(ValueError):
@@ -107,8 +108,7 @@ def parse_float(text: bytes, dtype: np.dtype[Any]) -> float:
         with contextlib.suppress(decimal.InvalidOperation):  # hexadecimal, and few of them have that many digits
             exact = decimal.Decimal(text.decode().strip())
             value = value if exact == value else math.nextafter(value, math.inf if exact > value else -math.inf)
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
+    return math.copysign(math.inf, value) if abs(value) >= _ROUNDED_UP else float(np.float32(value))
 
 
 def _parse_double(text: bytes) -> float:
