@@ -230,7 +230,7 @@ class CsvFile(StreamFile):
         self._release()
         self._move(len(self._block))
         if failure is not None:
-            raise failure
+            raise failure from None
 
     def _failure(self, start: int) -> Exception:
         """Return the error of a row without an end, which is the rest of the file or too long."""
