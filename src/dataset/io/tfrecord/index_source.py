@@ -128,8 +128,7 @@ class IndexedRecords:
 
     def __init__(self, node: IndexedTFRecord, skipped: DroppedCount) -> None:
         self.node = node
-        self._log = DamageLog(str(node))
-        self._skipped = skipped
+        self._log = DamageLog(str(node), skipped.add)
         self._files: OrderedDict[int, RecordsAt] = OrderedDict()
         self._lock = threading.Lock()  # guards changes of _files
         self._may_evict = len(node.indexes) > FILES_OPEN_MAX
@@ -164,7 +163,6 @@ class IndexedRecords:
     def skips_error(self, error: Exception) -> bool:
         if self.node.on_error != "skip" or not isinstance(error, DataLossError):
             return False
-        self._skipped.add(1)
         self._log.passed_over(error)
         return True
 
