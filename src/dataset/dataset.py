@@ -138,7 +138,7 @@ class Dataset(Generic[T_co]):
                 cycle of 4 files.
             sloppy: whether rows of files that are read at once may be returned in any order.
             num_rows_for_inference: how many rows, of all files together, are used to infer types; None for all.
-            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
             ignore_errors: whether to skip rows that cannot be parsed.
             encoding: the encoding of the names in the header, which must be a superset of ASCII; text in rows stays
                 ``bytes``.
@@ -1768,7 +1768,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory for snapshots.
-            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` mean no compression.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``; None and ``"AUTO"`` mean no compression.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
@@ -1900,7 +1900,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory; it is created.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default, and ``"AUTO"``: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default, and ``"AUTO"``: none.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: one shard.
             checkpoint_args: lets an interrupted save resume from its last checkpoint, when the same pipeline is saved
                 to the same path again: a dict with ``directory`` (for the checkpoints), ``max_to_keep`` (how many, or
@@ -1948,7 +1948,7 @@ class Dataset(Generic[T_co]):
             path_pattern: the names of the files, with the fields ``{shard}``, counted from 0, and ``{num_shards}``,
                 such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace in a name is written twice.
             num_shards: the number of files. If more than one, the pattern must contain ``{shard}``.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default: none.
             encode: takes an element as ``map`` passes it, returns the bytes of its record; a function marked with
                 ``@vectorized`` is called with columns. Default: elements of ``bytes`` are records, dicts are encoded as
                 Examples by ``io.encode_example``.

@@ -20,7 +20,7 @@ from dataset.commands.display.record_content import read_message
 from dataset.errors import DataLossError, ParseError
 from dataset.io import RaggedFeature as Ragged
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-from dataset.io.files.compression import DamagedStreamError, open_stream
+from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
 from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
 from dataset.io.tfrecord.damage.salvage import Salvage, Sound
 from dataset.io.tfrecord.frames import framed, masked_crc
@@ -397,6 +397,39 @@ class Streams(Target):
             assert found.startswith(expected) or expected.startswith(found), (len(found), len(expected))
         if failure is not None:
             raise failure
+
+
+class ZstdFrames(Target):
+    """Zstandard streams are decompressed up to the damage, in pieces of bounded size; their size does not matter."""
+
+    name = "zstd"
+    allowed = (DamagedStreamError,)
+    tokens = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18", b"\0" * 8, b"\x03\0\0", b"\xff" * 4, b"\x88", b"\xe0")
+
+    def make_samples(self) -> list[bytes]:
+        texts = (b"", b"abc" * 30, random.Random(2).randbytes(3000), bytes(1 << 20), b"line\n" * 20_000)
+        compressors = [new_compressor("ZSTD", level) for level in range(len(texts))]
+        samples = [one.compress(text) + one.flush() for one, text in zip(compressors, texts, strict=True)]
+        return [*samples, samples[1] + samples[2], samples[3][:-4]]
+
+    def check(self, data: bytes) -> None:
+        found = [_drained(data, size) for size in (1 << 16, 1 << 18)]
+        (content, failure), (other, _) = found
+        assert content == other, (len(content), len(other))
+        if failure is not None:
+            raise failure
+
+
+def _drained(data: bytes, size: int) -> tuple[bytes, DamagedStreamError | None]:
+    stream = open_stream(io.BytesIO(data), "ZSTD")
+    pieces = []
+    try:
+        while piece := stream.read(size):
+            assert len(piece) <= size
+            pieces.append(piece)
+    except DamagedStreamError as error:
+        return b"".join(pieces), error
+    return b"".join(pieces), None
 
 
 def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from .images import GifAndBmp, Jpeg, Png
-from .records import Examples, SequenceExamples, Streams, TFRecords
+from .records import Examples, SequenceExamples, Streams, TFRecords, ZstdFrames
 from .saved import Containers, Elements, Indexes, JsonStates, Metadatas, States
 from .tables import Arrow, Csv, Parquet
 from .target import Target
 
 _ALL: tuple[type[Target], ...] = (
-    *(Examples, SequenceExamples, TFRecords, Streams, Csv, Parquet, Arrow, States, Containers, JsonStates, Indexes),
+    *(
+        Examples,
+        SequenceExamples,
+        TFRecords,
+        Streams,
+        ZstdFrames,
+        Csv,
+        Parquet,
+        Arrow,
+        States,
+        Containers,
+        JsonStates,
+        Indexes,
+    ),
     *(Metadatas, Elements, Jpeg, Png, GifAndBmp),
 )
 TARGETS = {target.name: target for target in _ALL}

@@ -168,6 +168,7 @@ case("TFRecordDataset: GZIP")(lambda files: TFRecordDataset(files.parts("gzip"),
 case("TFRecordDataset: ZLIB, files at once")(
     lambda files: TFRecordDataset(files.parts("zlib"), "ZLIB", num_parallel_reads=2)
 )
+case("TFRecordDataset: ZSTD")(lambda files: TFRecordDataset(files.parts("zstd"), "ZSTD"))
 case("TFRecordDataset: with an index")(lambda files: TFRecordDataset(files.parts("plain"), index=True))
 case("TFRecordDataset: with an index, shuffled")(
     lambda files: TFRecordDataset(files.parts("plain"), index=True).shuffle(7, seed=1).repeat(2).batch(3)

@@ -396,6 +396,7 @@ def _source(rng: random.Random) -> Op:
             ("Dataset.from_tensors(np.int64(7)).repeat(3)", "int", 3),
             ("TFRecordDataset(files.parts('plain')[:2])", "text", 11),
             ("TFRecordDataset(files.parts('gzip')[:2], 'GZIP')", "text", 11),
+            ("TFRecordDataset(files.parts('zstd')[:2], 'ZSTD')", "text", 11),
             ("TFRecordDataset(files.parts('plain')[:2], index=True)", "text", 11),
             ("TFRecordDataset(files.parts('plain')[:2], num_parallel_reads=2)", "text", 11),
             ("TextLineDataset(files.parts('text')[:2])", "text", 11),

@@ -40,7 +40,7 @@ def write_files(folder: Path) -> None:
         records = [b"record %d" % number + b"." * (number % 4) for number in numbers]
         lines = b"".join(b"line %d\n" % number for number in numbers)
         rows = b"".join(b'%d,%d.5,"word %d"\n' % (number, number, number) for number in numbers)
-        for name, compression in (("plain", ""), ("gzip", "GZIP"), ("zlib", "ZLIB")):
+        for name, compression in (("plain", ""), ("gzip", "GZIP"), ("zlib", "ZLIB"), ("zstd", "ZSTD")):
             with TFRecordWriter(str(folder / f"{name}-{part}.tfrecord"), TFRecordOptions(compression)) as writer:
                 for record in records:
                     writer.write(record)

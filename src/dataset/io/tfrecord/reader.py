@@ -50,7 +50,7 @@ class TFRecordFile(StreamFile):
 
     Args:
         path: the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is about this, or one record if it is larger.
         verify: whether to verify the checksums of lengths and data. Without it, only impossible lengths are detected.
 
