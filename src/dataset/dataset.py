@@ -367,6 +367,55 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.arrow_plan(data, columns, fill_null, name))
 
     @staticmethod
+    def from_json_lines(
+        filenames: Any,
+        columns: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        compression_type: str | None = None,
+        num_rows_for_inference: int | None = 1000,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        r"""Return a dataset of the rows of JSON Lines files, as dicts.
+
+        It is ``JsonLinesDataset``, which describes values, nulls, columns and errors, for patterns of file names.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/**/*.jsonl"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: names, or a dict of types, as in ``JsonLinesDataset``. Default: all, with inferred types.
+            fill_null: replacement values for nulls, by column.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+            num_rows_for_inference: how many rows of all files together are inspected to infer types; None for all.
+            num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
+                Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            FileNotFoundError: if a pattern matches no file, or a file is missing whose rows determine the types.
+            ValueError, TypeError, ParseError, DataLossError: as in ``JsonLinesDataset``.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(os.path.join(folder, "a.jsonl"), "w") as file:
+        ...         _ = file.write('{"n": 1, "x": 0.5, "who": {"name": "Ann"}}\n{"n": 2, "who": {"name": "Bob"}}\n')
+        ...     for batch in Dataset.from_json_lines(os.path.join(folder, "*.jsonl")).batch(2):
+        ...         print(batch)
+        {'n': array([1, 2]), 'x': array([0.5, nan]), 'who': {'name': array([b'Ann', b'Bob'], dtype=object)}}
+        """
+        plan = deferred.json_lines_plan(
+            filenames,
+            columns,
+            fill_null,
+            compression_type=compression_type,
+            num_rows_for_inference=num_rows_for_inference,
+            num_parallel_reads=num_parallel_reads,
+            name=name,
+        )
+        return Dataset(plan)
+
+    @staticmethod
     def from_parquet(
         filenames: Any,
         columns: Sequence[str] | None = None,

@@ -33,6 +33,7 @@ with lazy_imports():
     from dataset.io.files.list_files import ListFiles, matching_files
     from dataset.io.files.opening import local_folder
     from dataset.io.image.folder_source import image_folder_plan
+    from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
     from dataset.io.sql.source import SqlQuery
     from dataset.io.text.fixed_length_records_source import FixedLengthRecord

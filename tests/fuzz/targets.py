@@ -5,7 +5,7 @@ from __future__ import annotations
 from .images import GifAndBmp, Jpeg, Png
 from .records import Examples, SequenceExamples, Streams, TFRecords, ZstdFrames
 from .saved import Containers, Elements, Indexes, JsonStates, Metadatas, States
-from .tables import Arrow, Csv, Parquet
+from .tables import Arrow, Csv, JsonRows, Parquet
 from .target import Target
 
 _ALL: tuple[type[Target], ...] = (
@@ -16,6 +16,7 @@ _ALL: tuple[type[Target], ...] = (
         Streams,
         ZstdFrames,
         Csv,
+        JsonRows,
         Parquet,
         Arrow,
         States,

@@ -17,6 +17,7 @@ from dataset import (
     CsvDataset,
     Dataset,
     FixedLengthRecordDataset,
+    JsonLinesDataset,
     Options,
     RaggedTensor,
     SqlDataset,
@@ -179,6 +180,17 @@ case("TFRecordDataset: a file is missing")(
 case("TextLineDataset")(lambda files: TextLineDataset(files.parts("text"), buffer_size=7))
 case("TextLineDataset: GZIP")(lambda files: TextLineDataset(files.parts("packed"), "GZIP"))
 case("TextLineDataset: shuffled")(lambda files: TextLineDataset(files.parts("text")).shuffle(5, seed=1).repeat(2))
+case("JsonLinesDataset")(lambda files: JsonLinesDataset(files.parts("json"), buffer_size=40))
+case("JsonLinesDataset: shuffled")(
+    lambda files: (
+        JsonLinesDataset(files.parts("json"), {"n": int, "text": bytes}, num_parallel_reads=2)
+        .shuffle(5, seed=1)
+        .repeat(2)
+    )
+)
+case("from_json_lines")(
+    lambda files: Dataset.from_json_lines(str(files.folder / "json-*"), ["n", "text"]).ignore_errors().batch(3)
+)
 case("CsvDataset")(lambda files: CsvDataset(files.parts("csv"), [np.int64, np.float64, bytes]))
 case("CsvDataset: files at once")(
     lambda files: CsvDataset(files.parts("csv"), [np.int64, bytes], select_cols=[0, 2], num_parallel_reads=2)

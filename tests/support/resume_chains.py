@@ -402,6 +402,16 @@ def _source(rng: random.Random) -> Op:
             ("TextLineDataset(files.parts('text')[:2])", "text", 11),
             ("FixedLengthRecordDataset(files.parts('fixed')[:2], 4, 4)", "text", 11),
             ("CsvDataset(files.parts('csv')[:2], [np.int64, bytes], select_cols=[0, 2])", ("int", "text"), 11),
+            (
+                "JsonLinesDataset(files.parts('json')[:2], ['n', 'text']).ignore_errors()",
+                {"n": "int", "text": "text"},
+                11,
+            ),
+            (
+                "JsonLinesDataset(files.parts('json')[:2], ['row'], fill_null={'row': 0}).map(lambda x: x['row'])",
+                "row",
+                11,
+            ),
             ("Dataset.load(str(files.folder / 'saved'))", ("int", "text"), 14),
             ("Dataset.list_files(str(files.folder / 'text-*'), seed=1).interleave(TextLineDataset, 2, 2)", "text", 18),
             ("Dataset.from_parquet(files.parts('table')[:2])", {"x": "int", "name": "text"}, 11),

@@ -46,6 +46,9 @@ def write_files(folder: Path) -> None:
                     writer.write(record)
         (folder / f"text-{part}.txt").write_bytes(lines)
         (folder / f"packed-{part}.gz").write_bytes(gzip.compress(lines, mtime=0))
+        objects = [b'{"n": %d, "row": [%d, 1], "text": "word %d"}' % (number, number, number) for number in numbers]
+        objects[2] = objects[2].replace(b"row", b"other")  # an error in its place, because the columns are closed
+        (folder / f"json-{part}.jsonl").write_bytes(b"\n\n".join(objects))
         (folder / f"csv-{part}.csv").write_bytes(rows)
         (folder / f"named-{part}.csv").write_bytes(b"number,half,word\n" + rows)
         (folder / f"fixed-{part}.bin").write_bytes(b"HEAD" + b"".join(b"%04d" % number for number in numbers))

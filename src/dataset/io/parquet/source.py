@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dataset.errors import DataLossError, StateError
 from dataset.io.arrow.requested_columns import ArrowLayout, require_columns, require_fill_null
+from dataset.io.dataset_file_patterns import BLOCK_LENGTH, known_paths, listed_files, read_each_file
 from dataset.io.dataset_files import FilesOperator, FileSource, cycle_length_of, file_names, reader_of_one_file
-from dataset.io.files.list_files import matching_files
-from dataset.io.files.opening import path_string
 from dataset.io.parquet.parquet_file import ParquetContainer, row_counts
 from dataset.io.parquet.reader import ParquetFile, Request
-from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave
-from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
-from dataset.plan.nested import dataset_of, is_dataset
+from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
-from dataset.plan.structure import LEAF
 from dataset.redaction import redacted
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 
 OP = "from_parquet"
-BLOCK_LENGTH = 1024  # rows per file in an interleave: enough to keep chunks large
 
 
 class RowGroups:
@@ -88,7 +81,7 @@ class Parquet(FileSource, seekable=True):
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
         (names,) = inputs
-        paths = _known_paths(names)  # None if a rule has rewritten the plan of the same names
+        paths = known_paths(names)  # None if a rule has rewritten the plan of the same names
         return dataclasses.replace(self, source=names, paths=self.paths if paths is None else paths)
 
     def _element_spec(self) -> Any:
@@ -168,8 +161,8 @@ def parquet_plan(
     part = require_shard(OP, shard)
     if num_parallel_reads is not None:
         require_parallelism(OP, num_parallel_reads, None)
-    names = file_names(OP, _listed(filenames))
-    paths = _known_paths(names)
+    names = file_names(OP, listed_files(OP, filenames))
+    paths = known_paths(names)
     if paths is None:
         return _later(names, asked, fills, part, num_parallel_reads, name)
     if not paths:
@@ -186,34 +179,6 @@ def _layout(path: str, request: Request) -> ArrowLayout:
         return request.layout_of(container, None)
     finally:
         container.close()
-
-
-def _listed(filenames: Any) -> Any:
-    """Return ``filenames`` with patterns replaced by the matching files."""
-    if is_dataset(filenames):
-        return filenames
-    if isinstance(filenames, str | bytes | os.PathLike):
-        return _matching(filenames)
-    if not isinstance(filenames, Iterable):
-        return filenames  # file_names() raises for it
-    return [name for one in filenames for name in (_matching(one) if isinstance(one, str | bytes) else [one])]
-
-
-def _matching(name: Any) -> list[str]:
-    path = path_string(name)
-    wildcards = "*[" if "://" in path else "*[?"  # in a URL, a question mark begins the query string
-    is_pattern = any(wildcard in path for wildcard in wildcards) and not os.path.lexists(path)
-    return matching_files(path) if is_pattern else [path]
-
-
-def _known_paths(names: Node) -> tuple[str, ...] | None:
-    """Return the file names that a plan yields, in any order; None if they are known only by running it."""
-    while isinstance(names, Shuffle):
-        names = names.source
-    if not isinstance(names, TensorSlices) or names.structure is not LEAF:
-        return None
-    (column,) = names.rows_as_columns()
-    return tuple(path_string(path) for path in column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,10 +232,7 @@ def _later(
     def read_one_file(path: bytes) -> Any:
         return dataset_of(parquet_plan(path, columns, fill_null, None, None, name))
 
-    if num_parallel_reads is None:
-        return FlatMap(names, read_one_file, name=name)
-    cycle = cycle_length_of(num_parallel_reads)
-    return Interleave(names, read_one_file, cycle, BLOCK_LENGTH, num_parallel_calls=num_parallel_reads, name=name)
+    return read_each_file(names, read_one_file, num_parallel_reads, name)
 
 
 def require_shard(op: str, shard: Any) -> tuple[int, int] | None:
