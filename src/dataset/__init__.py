@@ -37,6 +37,7 @@ from dataset.readers import (
     FixedLengthRecordDataset,
     JsonLinesDataset,
     SqlDataset,
+    TarDataset,
     TextLineDataset,
     TFRecordDataset,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "SqlDataset",
     "StateError",
     "TFRecordDataset",
+    "TarDataset",
     "TensorSpec",
     "TextLineDataset",
     "ThreadingOptions",

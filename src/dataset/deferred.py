@@ -36,6 +36,7 @@ with lazy_imports():
     from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
     from dataset.io.sql.source import SqlQuery
+    from dataset.io.tar.source import tar_plan
     from dataset.io.text.fixed_length_records_source import FixedLengthRecord
     from dataset.io.text.lines_source import TextLine
     from dataset.io.tfrecord.index_source import indexed_records

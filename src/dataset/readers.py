@@ -14,7 +14,7 @@ from dataset.dataset import Dataset
 from dataset.plan.checks import require_bool
 
 __all__ = ["CsvDataset", "FixedLengthRecordDataset", "JsonLinesDataset", "SqlDataset", "TFRecordDataset"]
-__all__ += ["TextLineDataset"]
+__all__ += ["TarDataset", "TextLineDataset"]
 
 
 class CsvDataset(Dataset[tuple[Any, ...]]):
@@ -249,6 +249,65 @@ class SqlDataset(Dataset[Any]):
         output_types: Any = None,
     ) -> None:
         super().__init__(deferred.SqlQuery(driver_name, data_source_name, query, output_types))
+
+
+class TarDataset(Dataset[dict[str, bytes]]):
+    """A dataset of the samples of WebDataset shards, as dicts of ``bytes``: tar files with one member for each field.
+
+    Consecutive members whose names are equal up to the first dot of the file name are a sample. The rest of the name,
+    in lower case, is the field: ``train/001.jpg`` and ``train/001.seg.png`` are the fields ``jpg`` and ``seg.png`` of
+    the sample ``train/001``, which the field ``__key__`` holds. Names without a dot, names that begin with ``__meta__``
+    or the like, directories and links are skipped, as in WebDataset. Nothing is written to disk.
+
+    Args:
+        filenames: a path, a list of paths, or a Dataset of them.
+        fields: the fields to return; others are skipped. By default all: those of the first sample, which is read now.
+            Then a sample with another field is an error, because no data are dropped silently.
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+        buffer_size: bytes to read at once. Default, and 0, 256 KiB.
+        num_parallel_reads: how many files to read at once, in background threads, taking a sample from each in turn.
+            Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+        name: a label.
+        index: whether to find all samples now, by reading the headers of the members. Then ``len(dataset)`` and
+            ``dataset[i]`` work, ``skip`` and ``shard`` do not read the samples they leave out, and ``shuffle(None)`` is
+            a random order of all samples that keeps none of them in memory. The index is not saved.
+
+    Raises:
+        ValueError: if the compression type is unknown, or there is no sample; if ``index`` is combined with compressed
+            files or ``num_parallel_reads``.
+        TypeError: if an argument has the wrong type.
+        FileNotFoundError: if a file is missing that is read now; for other files, while iterating, in their place.
+        SpecError: while iterating, in the place of a sample that has other fields, or the same one twice.
+        DataLossError: while iterating, where a file is truncated, a header is damaged or a member is sparse; the next
+            file is read after it. It names the file and the byte.
+
+    >>> import io, os, tarfile, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.tar")
+    ...     with tarfile.open(path, "w") as shard:
+    ...         for name, data in (("0.txt", b"zero"), ("0.cls", b"3"), ("1.txt", b"one"), ("1.cls", b"4")):
+    ...             member = tarfile.TarInfo(name)
+    ...             member.size = len(data)
+    ...             shard.addfile(member, io.BytesIO(data))
+    ...     list(TarDataset(path)), TarDataset(path, ["txt"], index=True)[1]
+    ([{'__key__': b'0', 'txt': b'zero', 'cls': b'3'}, {'__key__': b'1', 'txt': b'one', 'cls': b'4'}],
+     {'__key__': b'1', 'txt': b'one'})
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        fields: Sequence[str] | None = None,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        index: bool = False,
+    ) -> None:
+        super().__init__(
+            deferred.tar_plan(filenames, fields, compression_type, buffer_size, num_parallel_reads, name, index=index)
+        )
 
 
 class TextLineDataset(Dataset[bytes]):

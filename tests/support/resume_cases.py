@@ -21,6 +21,7 @@ from dataset import (
     Options,
     RaggedTensor,
     SqlDataset,
+    TarDataset,
     TensorSpec,
     TextLineDataset,
     TFRecordDataset,
@@ -190,6 +191,13 @@ case("JsonLinesDataset: shuffled")(
 )
 case("from_json_lines")(
     lambda files: Dataset.from_json_lines(str(files.folder / "json-*"), ["n", "text"]).ignore_errors().batch(3)
+)
+case("TarDataset")(lambda files: TarDataset(files.parts("shard"), buffer_size=600))
+case("TarDataset: shuffled")(
+    lambda files: TarDataset(files.parts("shard"), ["txt"], num_parallel_reads=2).shuffle(5, seed=1).repeat(2)
+)
+case("TarDataset: with an index, shuffled")(
+    lambda files: TarDataset(files.parts("shard"), index=True).shuffle(7, seed=1).repeat(2).ignore_errors().batch(3)
 )
 case("CsvDataset")(lambda files: CsvDataset(files.parts("csv"), [np.int64, np.float64, bytes]))
 case("CsvDataset: files at once")(

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.io.json_lines.parser import text_of
-from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, TensorSpec, as_dtype
+from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 
@@ -100,9 +100,9 @@ class JsonColumn:
 
     def _lists(self, values: list[Any]) -> Column:
         assert self.spec.shape is not None  # the rank is known
+        sizes = [size for size in self.spec.shape if size is not None]
         if self.fills_lists and None in values:
-            is_fixed = None not in self.spec.shape
-            empty = np.full(self.spec.shape, self.fill, object).tolist() if is_fixed else []
+            empty = np.full(sizes, self.fill, np.dtype(object)).tolist() if len(sizes) == len(self.spec.shape) else []
             values = [empty if value is None else value for value in values]
         count, splits = len(values), []
         for size in self.spec.shape:
@@ -115,9 +115,9 @@ class JsonColumn:
         items = self._scalars(values)
         flat = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
         if None not in self.spec.shape:
-            return flat.reshape(count, *self.spec.shape)  # type: ignore[arg-type]  # all dimensions are known
-        values = RaggedTensor.from_nested_row_splits(flat, splits[1:]) if splits[1:] else flat
-        return [values[start:stop] for start, stop in itertools.pairwise(splits[0].tolist())]
+            return flat.reshape(count, *sizes)
+        inner: Any = RaggedTensor.from_nested_row_splits(flat, splits[1:]) if splits[1:] else flat
+        return [inner[start:stop] for start, stop in itertools.pairwise(splits[0].tolist())]
 
     def _require(self, kinds: set[type], allowed: set[type]) -> None:
         if _NULL in kinds:
@@ -267,5 +267,5 @@ def _inferred(name: str, values: list[Any]) -> Any:
 
 def _common_dtype(kinds: set[type]) -> np.dtype[Any] | None:
     """Return the dtype for values of these types; None if there is none."""
-    names: dict[str, Callable[..., Any]] = {"b": np.bool_, "i": np.int64, "f": np.float64, "S": np.bytes_}
-    return next((as_dtype(dtype) for kind, dtype in names.items() if kinds and kinds <= _KINDS[kind]), None)
+    dtypes = [np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64), BYTES]
+    return next((dtype for dtype in dtypes if kinds and kinds <= _KINDS[dtype.kind]), None)

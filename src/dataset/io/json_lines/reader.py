@@ -112,7 +112,7 @@ class JsonLinesFile(TextLineFile):
         try:
             rows = list(map(line_parser(), lines))
             _require_objects(rows)
-            columns = [rows] if self._layout is None else self._layout.convert(rows)
+            columns: list[Column] = [rows] if self._layout is None else self._layout.convert(rows)
         except (ValueError, RecursionError, JsonValueError) as error:
             if len(lines) == 1:
                 self._runs.append((places[0], self._words(lines[0], error)))
