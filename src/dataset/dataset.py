@@ -367,6 +367,55 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.arrow_plan(data, columns, fill_null, name))
 
     @staticmethod
+    def from_arrow_ipc(
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        shard: tuple[int, int] | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        """Return a dataset of the rows of Arrow IPC files, as dicts. Needs the extra ``parquet``.
+
+        It is ``from_parquet`` for files of the IPC file format (Feather) and the IPC stream format (as Hugging Face
+        caches them): the arguments, types, nulls, shards and errors are the same, with record batches for row groups.
+        ``from_arrow(path)`` reads one such file into memory instead, and shuffles it by index.
+
+        A local file is mapped into memory, and numbers are views of it: it must not be truncated while it is in use.
+        ``skip``, ``dataset[i]`` and resuming go to a record batch directly. A remote file of the stream format is read
+        completely, because it has no index. Compressed batches are decompressed: one at a time in the file format, all
+        when a file of the stream format is opened.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/*.arrow"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: replacement values for nulls, by column.
+            shard: ``(num_shards, index)`` reads only every ``num_shards``-th record batch, counted over all files.
+            num_parallel_reads: how many files to read at once, in background threads, taking 1024 rows from each in
+                turn. Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            DataLossError, FileNotFoundError, ImportError, SpecError, TypeError, ValueError: as in ``from_parquet``.
+
+        >>> import os, tempfile
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": [31, 17, 64], "name": ["Ann", "Bob", "Cid"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "people.arrow")
+        ...     with pa.ipc.new_file(path, table.schema) as writer:
+        ...         writer.write_table(table, max_chunksize=2)
+        ...     people = Dataset.from_arrow_ipc(path, columns=["name"])
+        ...     print(len(people), people[2])
+        3 {'name': b'Cid'}
+        """
+        return Dataset(
+            deferred.parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name, deferred.ArrowIpc)
+        )
+
+    @staticmethod
     def from_json_lines(
         filenames: Any,
         columns: Mapping[str, Any] | Sequence[str] | None = None,

@@ -22,6 +22,7 @@ with lazy_imports():
     from dataset.io.arrow.requested_columns import require_columns, require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
     from dataset.io.arrow.table_rows_source import TableRows
+    from dataset.io.arrow_ipc.source import ArrowIpc
     from dataset.io.csv.batches_source import from_csv_plan
     from dataset.io.csv.layout import layout_of
     from dataset.io.csv.source import Csv

@@ -5,11 +5,11 @@ from __future__ import annotations
 from .images import GifAndBmp, Jpeg, Png
 from .records import Examples, SequenceExamples, Streams, Tars, TFRecords, ZstdFrames
 from .saved import Containers, Elements, Indexes, JsonStates, Metadatas, States
-from .tables import Arrow, Csv, JsonRows, Parquet
+from .tables import Arrow, ArrowIpc, Csv, JsonRows, Parquet
 from .target import Target
 
 _ALL: tuple[type[Target], ...] = (
-    *(Examples, SequenceExamples, TFRecords, Streams, ZstdFrames, Tars, Csv, JsonRows, Parquet, Arrow),
+    *(Examples, SequenceExamples, TFRecords, Streams, ZstdFrames, Tars, Csv, JsonRows, Parquet, Arrow, ArrowIpc),
     *(States, Containers, JsonStates, Indexes, Metadatas, Elements, Jpeg, Png, GifAndBmp),
 )
 TARGETS = {target.name: target for target in _ALL}

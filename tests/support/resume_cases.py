@@ -130,6 +130,10 @@ def _(_: Files) -> Dataset[Any]:
 
 
 case("from_arrow")(lambda files: Dataset.from_arrow(str(files.folder / "table.arrow")))
+case("from_arrow_ipc")(lambda files: Dataset.from_arrow_ipc(files.parts("batches")).shuffle(4, seed=1).repeat(2))
+case("from_arrow_ipc: files at once")(
+    lambda files: Dataset.from_arrow_ipc(files.parts("batches"), num_parallel_reads=2)
+)
 case("from_parquet")(lambda files: Dataset.from_parquet(files.parts("table")))
 case("from_parquet: files at once")(lambda files: Dataset.from_parquet(files.parts("table"), num_parallel_reads=2))
 case("from_image_folder")(
@@ -196,6 +200,7 @@ case("TarDataset")(lambda files: TarDataset(files.parts("shard"), buffer_size=60
 case("TarDataset: shuffled")(
     lambda files: TarDataset(files.parts("shard"), ["txt"], num_parallel_reads=2).shuffle(5, seed=1).repeat(2)
 )
+case("TarDataset: with an index")(lambda files: TarDataset(files.parts("shard"), index=True))
 case("TarDataset: with an index, shuffled")(
     lambda files: TarDataset(files.parts("shard"), index=True).shuffle(7, seed=1).repeat(2).ignore_errors().batch(3)
 )

@@ -416,6 +416,7 @@ def _source(rng: random.Random) -> Op:
             ("TarDataset(files.parts('shard')[:2], index=True).ignore_errors().map(lambda x: x['txt'])", "text", 11),
             ("Dataset.load(str(files.folder / 'saved'))", ("int", "text"), 14),
             ("Dataset.list_files(str(files.folder / 'text-*'), seed=1).interleave(TextLineDataset, 2, 2)", "text", 18),
+            ("Dataset.from_arrow_ipc(files.parts('batches')[:2])", {"x": "int", "name": "text"}, 11),
             ("Dataset.from_parquet(files.parts('table')[:2])", {"x": "int", "name": "text"}, 11),
             (
                 f"SqlDataset('sqlite', str(files.folder / 'numbers.sqlite'), {_QUERY!r}, (int, bytes))",

@@ -80,5 +80,8 @@ def _write_tables(folder: Path) -> None:
         numbers = list(range(10 * part, 10 * part + RECORDS + part))
         table = pa.table({"x": numbers, "name": [f"name {number}" for number in numbers]})
         pq.write_table(table, folder / f"table-{part}.parquet", row_group_size=2)
+        new = pa.ipc.new_stream if part == 1 else pa.ipc.new_file
+        with new(str(folder / f"batches-{part}.arrow"), table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
     with pa.OSFile(str(folder / "table.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
