@@ -27,7 +27,7 @@ LINES_AT_ONCE = 1024  # enough to amortize the fixed cost of a conversion
 
 
 @dataclass
-class _Run:
+class _ConvertedRows:
     """Consecutive rows, converted to columns.
 
     Attributes:
@@ -63,7 +63,7 @@ class JsonLinesFile(TextLineFile):
 
     def _forget(self) -> None:
         super()._forget()
-        self._runs: deque[_Run | tuple[int, str]] = (
+        self._runs: deque[_ConvertedRows | tuple[int, str]] = (
             deque()
         )  # rows that were converted, or the place and words of an error
 
@@ -121,7 +121,7 @@ class JsonLinesFile(TextLineFile):
             self._add(places[:middle], lines[:middle])
             self._add(places[middle:], lines[middle:])
             return
-        self._runs.append(_Run(places, columns))
+        self._runs.append(_ConvertedRows(places, columns))
 
     def _words(self, line: bytes, error: Exception) -> str:
         if isinstance(error, JsonValueError):
