@@ -138,7 +138,7 @@ class Dataset(Generic[T_co]):
                 cycle of 4 files.
             sloppy: whether rows of files that are read at once may be returned in any order.
             num_rows_for_inference: how many rows, of all files together, are used to infer types; None for all.
-            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
             ignore_errors: whether to skip rows that cannot be parsed.
             encoding: the encoding of the names in the header, which must be a superset of ASCII; text in rows stays
                 ``bytes``.
@@ -365,6 +365,104 @@ class Dataset(Generic[T_co]):
         {'name': b'Bob', 'scores': array([], dtype=float64)}
         """
         return Dataset(deferred.arrow_plan(data, columns, fill_null, name))
+
+    @staticmethod
+    def from_arrow_ipc(
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        shard: tuple[int, int] | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        """Return a dataset of the rows of Arrow IPC files, as dicts. Needs the extra ``parquet``.
+
+        It is ``from_parquet`` for files of the IPC file format (Feather) and the IPC stream format (as Hugging Face
+        caches them): the arguments, types, nulls, shards and errors are the same, with record batches for row groups.
+        ``from_arrow(path)`` reads one such file into memory instead, and shuffles it by index.
+
+        A local file is mapped into memory, and numbers are views of it: it must not be truncated while it is in use.
+        ``skip``, ``dataset[i]`` and resuming go to a record batch directly. A remote file of the stream format is read
+        completely, because it has no index. Compressed batches are decompressed: one at a time in the file format, all
+        when a file of the stream format is opened.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/*.arrow"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: replacement values for nulls, by column.
+            shard: ``(num_shards, index)`` reads only every ``num_shards``-th record batch, counted over all files.
+            num_parallel_reads: how many files to read at once, in background threads, taking 1024 rows from each in
+                turn. Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            DataLossError, FileNotFoundError, ImportError, SpecError, TypeError, ValueError: as in ``from_parquet``.
+
+        >>> import os, tempfile
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": [31, 17, 64], "name": ["Ann", "Bob", "Cid"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "people.arrow")
+        ...     with pa.ipc.new_file(path, table.schema) as writer:
+        ...         writer.write_table(table, max_chunksize=2)
+        ...     people = Dataset.from_arrow_ipc(path, columns=["name"])
+        ...     print(len(people), people[2])
+        3 {'name': b'Cid'}
+        """
+        return Dataset(
+            deferred.parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name, deferred.ArrowIpc)
+        )
+
+    @staticmethod
+    def from_json_lines(
+        filenames: Any,
+        columns: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        compression_type: str | None = None,
+        num_rows_for_inference: int | None = 1000,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        r"""Return a dataset of the rows of JSON Lines files, as dicts.
+
+        It is ``JsonLinesDataset``, which describes values, nulls, columns and errors, for patterns of file names.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/**/*.jsonl"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: names, or a dict of types, as in ``JsonLinesDataset``. Default: all, with inferred types.
+            fill_null: replacement values for nulls, by column.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+            num_rows_for_inference: how many rows of all files together are inspected to infer types; None for all.
+            num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
+                Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            FileNotFoundError: if a pattern matches no file, or a file is missing whose rows determine the types.
+            ValueError, TypeError, ParseError, DataLossError: as in ``JsonLinesDataset``.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(os.path.join(folder, "a.jsonl"), "w") as file:
+        ...         _ = file.write('{"n": 1, "x": 0.5, "who": {"name": "Ann"}}\n{"n": 2, "who": {"name": "Bob"}}\n')
+        ...     for batch in Dataset.from_json_lines(os.path.join(folder, "*.jsonl")).batch(2):
+        ...         print(batch)
+        {'n': array([1, 2]), 'x': array([0.5, nan]), 'who': {'name': array([b'Ann', b'Bob'], dtype=object)}}
+        """
+        plan = deferred.json_lines_plan(
+            filenames,
+            columns,
+            fill_null,
+            compression_type=compression_type,
+            num_rows_for_inference=num_rows_for_inference,
+            num_parallel_reads=num_parallel_reads,
+            name=name,
+        )
+        return Dataset(plan)
 
     @staticmethod
     def from_parquet(
@@ -1768,7 +1866,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory for snapshots.
-            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` mean no compression.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``; None and ``"AUTO"`` mean no compression.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
@@ -1900,7 +1998,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory; it is created.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default, and ``"AUTO"``: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default, and ``"AUTO"``: none.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: one shard.
             checkpoint_args: lets an interrupted save resume from its last checkpoint, when the same pipeline is saved
                 to the same path again: a dict with ``directory`` (for the checkpoints), ``max_to_keep`` (how many, or
@@ -1948,7 +2046,7 @@ class Dataset(Generic[T_co]):
             path_pattern: the names of the files, with the fields ``{shard}``, counted from 0, and ``{num_shards}``,
                 such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace in a name is written twice.
             num_shards: the number of files. If more than one, the pattern must contain ``{shard}``.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default: none.
             encode: takes an element as ``map`` passes it, returns the bytes of its record; a function marked with
                 ``@vectorized`` is called with columns. Default: elements of ``bytes`` are records, dicts are encoded as
                 Examples by ``io.encode_example``.

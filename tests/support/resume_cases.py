@@ -17,9 +17,11 @@ from dataset import (
     CsvDataset,
     Dataset,
     FixedLengthRecordDataset,
+    JsonLinesDataset,
     Options,
     RaggedTensor,
     SqlDataset,
+    TarDataset,
     TensorSpec,
     TextLineDataset,
     TFRecordDataset,
@@ -128,6 +130,10 @@ def _(_: Files) -> Dataset[Any]:
 
 
 case("from_arrow")(lambda files: Dataset.from_arrow(str(files.folder / "table.arrow")))
+case("from_arrow_ipc")(lambda files: Dataset.from_arrow_ipc(files.parts("batches")).shuffle(4, seed=1).repeat(2))
+case("from_arrow_ipc: files at once")(
+    lambda files: Dataset.from_arrow_ipc(files.parts("batches"), num_parallel_reads=2)
+)
 case("from_parquet")(lambda files: Dataset.from_parquet(files.parts("table")))
 case("from_parquet: files at once")(lambda files: Dataset.from_parquet(files.parts("table"), num_parallel_reads=2))
 case("from_image_folder")(
@@ -168,6 +174,7 @@ case("TFRecordDataset: GZIP")(lambda files: TFRecordDataset(files.parts("gzip"),
 case("TFRecordDataset: ZLIB, files at once")(
     lambda files: TFRecordDataset(files.parts("zlib"), "ZLIB", num_parallel_reads=2)
 )
+case("TFRecordDataset: ZSTD")(lambda files: TFRecordDataset(files.parts("zstd"), "ZSTD"))
 case("TFRecordDataset: with an index")(lambda files: TFRecordDataset(files.parts("plain"), index=True))
 case("TFRecordDataset: with an index, shuffled")(
     lambda files: TFRecordDataset(files.parts("plain"), index=True).shuffle(7, seed=1).repeat(2).batch(3)
@@ -178,6 +185,25 @@ case("TFRecordDataset: a file is missing")(
 case("TextLineDataset")(lambda files: TextLineDataset(files.parts("text"), buffer_size=7))
 case("TextLineDataset: GZIP")(lambda files: TextLineDataset(files.parts("packed"), "GZIP"))
 case("TextLineDataset: shuffled")(lambda files: TextLineDataset(files.parts("text")).shuffle(5, seed=1).repeat(2))
+case("JsonLinesDataset")(lambda files: JsonLinesDataset(files.parts("json"), buffer_size=40))
+case("JsonLinesDataset: shuffled")(
+    lambda files: (
+        JsonLinesDataset(files.parts("json"), {"n": int, "text": bytes}, num_parallel_reads=2)
+        .shuffle(5, seed=1)
+        .repeat(2)
+    )
+)
+case("from_json_lines")(
+    lambda files: Dataset.from_json_lines(str(files.folder / "json-*"), ["n", "text"]).ignore_errors().batch(3)
+)
+case("TarDataset")(lambda files: TarDataset(files.parts("shard"), buffer_size=600))
+case("TarDataset: shuffled")(
+    lambda files: TarDataset(files.parts("shard"), ["txt"], num_parallel_reads=2).shuffle(5, seed=1).repeat(2)
+)
+case("TarDataset: with an index")(lambda files: TarDataset(files.parts("shard"), index=True))
+case("TarDataset: with an index, shuffled")(
+    lambda files: TarDataset(files.parts("shard"), index=True).shuffle(7, seed=1).repeat(2).ignore_errors().batch(3)
+)
 case("CsvDataset")(lambda files: CsvDataset(files.parts("csv"), [np.int64, np.float64, bytes]))
 case("CsvDataset: files at once")(
     lambda files: CsvDataset(files.parts("csv"), [np.int64, bytes], select_cols=[0, 2], num_parallel_reads=2)

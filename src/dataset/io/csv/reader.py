@@ -41,7 +41,7 @@ class CsvFile(StreamFile):
     Args:
         path: the file.
         layout: the layout of the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is a few times this or the longest row.
         header: whether the first row is a header, which is not returned.
         order: the indices of the columns of the layout in the order of the result. Default: all, in their order.
