@@ -1566,6 +1566,75 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.Unbatch(self._plan, name=name))
 
+    def pack(
+        self,
+        length: int,
+        *,
+        window: int = 1000,
+        key: Any = None,
+        too_long: str = "split",
+        boundaries: str = "segment_ids",
+        pad: Any = 0,
+        max_sequences: int | None = None,
+        shuffle: bool = False,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Pack sequences of tokens into rows of ``length`` tokens, with little padding.
+
+        The components that are arrays are token features: one row per token, and in each element all of one length.
+        They are cut at the same places. Other components, numbers and bytes, are values of a sequence: each row has an
+        array of those of its sequences.
+
+        The sequences of each ``window`` elements are placed by best-fit-decreasing. No sequence goes from one window to
+        the next. Rows, and sequences within a row, are in the order of the input. Sequences without tokens are left
+        out. A saved state holds the position of the window in the input, and no elements.
+
+        Arrays of int32 that describe the sequences of a row are added: to a dict under their names, to a tuple as last
+        components. A single array becomes a tuple with them. ``boundaries`` selects them:
+
+        - ``"segment_ids"``: ``segment_ids``, of shape (length,), is 1 for the tokens of the first sequence, 2 for those
+          of the second, and 0 for padding. ``positions``, of shape (length,), counts the tokens of each sequence from 0
+          and is 0 for padding.
+        - ``"cu_seqlens"``: ``cu_seqlens`` has the place of the first token of each sequence, and ``length`` last, as
+          kernels for attention over sequences of different lengths take it. Padding is one more sequence, so that they
+          compute every token. ``positions`` is as above.
+        - ``"lengths"``: ``lengths`` has the number of tokens of each sequence, without the padding.
+
+        A ``shard_by_process(remainder="keep")`` after it gives each process whole windows, and so does any remainder if
+        ``repeat()`` precedes. Otherwise each process packs all windows, so that all get equally many rows.
+
+        Args:
+            length: tokens per row.
+            window: elements that are packed together. More of them need less padding and more memory.
+            key: the name or position of the token feature whose length counts. Default: the first.
+            too_long: what becomes of a sequence with more than ``length`` tokens. ``"split"``: pieces of ``length``
+                tokens and a shorter last one, each a sequence of its own; ``"truncate"``: its first ``length`` tokens;
+                ``"drop"``: nothing; ``"error"``: a ValueError in its place.
+            boundaries: how to tell the sequences of a row apart.
+            pad: the token that fills a row, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            max_sequences: the maximum number of sequences in a row. Default: any.
+            shuffle: whether to shuffle the rows of each window, in a new order for each epoch.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, the elements have no array, or a key that is added exists.
+            SpecError: while iterating, if the token features of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens, segment_ids, positions in texts.pack(6):
+        ...     print(tokens, segment_ids, positions)
+        [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
+        [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+        """
+        return Dataset(
+            deferred.Pack(
+                self._plan, length, window, key, too_long, boundaries, pad, max_sequences, shuffle, seed, name=name
+            )
+        )
+
     def bucket_by_sequence_length(
         self,
         element_length_func: Callable[..., Any],

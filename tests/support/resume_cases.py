@@ -76,6 +76,15 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
     return check
 
 
+def fail_at_length(bad: int) -> Callable[[Any], Any]:
+    def check(row: Any) -> Any:
+        if len(row) == bad:
+            raise ValueError(f"bad {row[0]}")
+        return row
+
+    return check
+
+
 def rows(stop: int = 12) -> Dataset[Any]:
     """Return vectors of lengths 1 to 4."""
     return Dataset.range(stop).map(lambda x: np.full(int(x) % 4 + 1, x))
@@ -344,6 +353,18 @@ case("sparse_batch")(
 )
 case("rebatch")(lambda _: numbers(40).batch(7).rebatch([3, 4, 2]))
 case("unbatch")(lambda _: numbers(20).batch(7).unbatch())
+case("pack")(lambda _: rows(40).pack(6, window=9).repeat(2))
+case("pack: shuffled, in epochs")(
+    lambda _: rows(40).map(fail_at_length(3)).pack(6, window=9, boundaries="cu_seqlens", shuffle=True, seed=2).repeat(2)
+)
+case("pack: of a stream, by threads")(
+    lambda _: streamed(40).map(lambda x: np.full(int(x) % 9, x), num_parallel_calls=2).pack(5, window=7).prefetch(2)
+)
+case("pack: of elements in any order", in_order=False)(
+    lambda _: (
+        streamed(20).map(lambda x: np.full(3, x), num_parallel_calls=3, deterministic=False).pack(3, window=4).select(0)
+    )
+)
 case("bucket_by_sequence_length")(
     lambda _: rows(40).bucket_by_sequence_length(len, [2, 4], [4, 3, 2]).map(lambda batch: batch + 1)
 )

@@ -658,6 +658,24 @@ def _rebatch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     return Op(f".rebatch({rng.choice(['2', '3', '[2, 0, 1]'])})", kind, is_stateful=True, needs_order=True)
 
 
+def _pack(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if (
+        not _is(kind, "row", "int", "text")
+        or "row" not in _leaves(kind)
+        or (isinstance(kind, dict) and "lengths" in kind)
+    ):
+        return None
+    shuffle = rng.choice(["", "", f", shuffle=True, {_seed(rng)}"])
+    too_long = rng.choice(["", ", too_long='error'", ", too_long='drop'"])
+    settings = f"window={rng.choice([1, 2, 4, 9])}, boundaries='lengths'{shuffle}{too_long}"
+    packed = _mapped(kind, lambda leaf: "texts" if leaf == "text" else "row")
+    if isinstance(kind, dict):
+        returned = {**packed, "lengths": "row"}
+    else:
+        returned = (*(packed if isinstance(kind, tuple) else (packed,)), "row")
+    return Op(f".pack({rng.choice([2, 3, 5])}, {settings})", returned, is_stateful=True, needs_order=True)
+
+
 def _concatenate(rng: random.Random, kind: Kind, depth: int) -> Op:
     other = rng.choice(["d", "d.take(2)", "d.skip(1)", "d.shuffle(2, seed=1)", "d.repeat(2)"])
     other = "Dataset.range(3)" if kind == "int" and rng.random() < 0.3 else other
@@ -720,6 +738,7 @@ STATEFUL: list[Draw] = [
     _flat_map,
     *[_cache] * 2,
     _window,
+    _pack,
     _group_by_window,
     _sample,
     _prefetch,
@@ -740,6 +759,7 @@ OPS: list[Draw] = [
     *[_batch] * 5,
     *[_unbatch] * 2,
     *[_rebatch] * 2,
+    *[_pack] * 2,
     _concatenate,
     _zip,
     _choose,
