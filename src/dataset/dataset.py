@@ -1635,6 +1635,36 @@ class Dataset(Generic[T_co]):
             )
         )
 
+    def concat_split(
+        self, length: int, separator: Any = None, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset[Any]:
+        """Concatenate all sequences of tokens into one stream, and cut it into rows of ``length`` tokens.
+
+        No row has padding, but sequences begin and end anywhere. All components must be arrays with one row per token,
+        in each element of one length. Sequences without tokens are left out. A saved state holds the tokens since the
+        last full row.
+
+        Args:
+            length: tokens per row.
+            separator: a token to add after each sequence, or a dict with one for some keys of the elements, and 0 or
+                ``b""`` for the others. Default: none.
+            drop_remainder: whether to leave out a last row that is not full.
+            name: a label.
+
+        Raises:
+            TypeError: if ``separator`` is not a value of the dtype of the tokens.
+            ValueError: if ``length`` is less than 1, or the elements have a component that is not an array.
+            SpecError: while iterating, if the components of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens in texts.concat_split(5, separator=0):
+        ...     print(tokens)
+        [1 0 2 2 0]
+        [3 3 3 0 4]
+        [4 4 4 0]
+        """
+        return Dataset(deferred.ConcatSplit(self._plan, length, separator, drop_remainder, name=name))
+
     def bucket_by_sequence_length(
         self,
         element_length_func: Callable[..., Any],

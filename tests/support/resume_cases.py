@@ -353,6 +353,15 @@ case("sparse_batch")(
 )
 case("rebatch")(lambda _: numbers(40).batch(7).rebatch([3, 4, 2]))
 case("unbatch")(lambda _: numbers(20).batch(7).unbatch())
+case("concat_split")(lambda _: rows(40).concat_split(6, separator=-1).repeat(2))
+case("concat_split: of a stream, by threads")(
+    lambda _: (
+        streamed(40).map(lambda x: np.full(int(x) % 9, x), num_parallel_calls=2).concat_split(5, drop_remainder=True)
+    )
+)
+case("concat_split: of elements in any order", in_order=False)(
+    lambda _: streamed(20).map(lambda x: np.full(6, x), num_parallel_calls=3, deterministic=False).concat_split(3)
+)
 case("pack")(lambda _: rows(40).pack(6, window=9).repeat(2))
 case("pack: shuffled, in epochs")(
     lambda _: rows(40).map(fail_at_length(3)).pack(6, window=9, boundaries="cu_seqlens", shuffle=True, seed=2).repeat(2)

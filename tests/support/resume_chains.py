@@ -676,6 +676,13 @@ def _pack(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     return Op(f".pack({rng.choice([2, 3, 5])}, {settings})", returned, is_stateful=True, needs_order=True)
 
 
+def _concat_split(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if not _is(kind, "row"):
+        return None
+    separator, drop = rng.choice(["", ", separator=7"]), rng.choice(["", ", drop_remainder=True"])
+    return Op(f".concat_split({rng.choice([1, 2, 3, 5])}{separator}{drop})", kind, is_stateful=True, needs_order=True)
+
+
 def _concatenate(rng: random.Random, kind: Kind, depth: int) -> Op:
     other = rng.choice(["d", "d.take(2)", "d.skip(1)", "d.shuffle(2, seed=1)", "d.repeat(2)"])
     other = "Dataset.range(3)" if kind == "int" and rng.random() < 0.3 else other
@@ -739,6 +746,7 @@ STATEFUL: list[Draw] = [
     *[_cache] * 2,
     _window,
     _pack,
+    _concat_split,
     _group_by_window,
     _sample,
     _prefetch,
@@ -760,6 +768,7 @@ OPS: list[Draw] = [
     *[_unbatch] * 2,
     *[_rebatch] * 2,
     *[_pack] * 2,
+    _concat_split,
     _concatenate,
     _zip,
     _choose,

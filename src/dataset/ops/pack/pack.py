@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError
-from dataset.ops.batch.padded_batch import padding_of
 from dataset.ops.pack.best_fit import best_fit_decreasing
 from dataset.ops.pack.token_features import (
     Lengths,
@@ -23,6 +22,7 @@ from dataset.ops.pack.token_features import (
     TokenFeatures,
     check_features,
     static_features,
+    token_of,
     with_entries,
 )
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
@@ -31,7 +31,6 @@ from dataset.plan.checks import require_bool, require_int, require_one_of
 from dataset.plan.node import Sharding, UnaryNode, spec_is_static
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
-from dataset.plan.structure import Structure
 from dataset.plan.values import filled
 from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, object_column
 from dataset.runtime.context import ExecutionContext
@@ -99,16 +98,7 @@ class Pack(UnaryNode, separable=True):
 
     def padding(self, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
         """Return the padding value of a token feature."""
-        value = self.pad
-        if isinstance(value, dict):
-            names = features.structure.child_keys()
-            unknown = [name for name in value if name not in names]
-            if unknown:
-                raise ValueError(f"{self.op}(): pad has the key {unknown[0]!r}, but the elements have {names}")
-            value = next((value[name] for name in value if _is_under(features.structure, name, index)), None)
-        elif value == 0:
-            value = None  # the zero of any dtype
-        return padding_of(self.op, "pad", features.name(index), dtype, value)
+        return token_of(self.op, "pad", self.pad, features, index, dtype)
 
     def cardinality(self) -> int:
         return endless_or_unknown(self.source.cardinality())
@@ -127,14 +117,6 @@ class Pack(UnaryNode, separable=True):
 
     def lower(self, context: ExecutionContext) -> Operator:
         return PackOperator(context, context(self.source), self)
-
-
-def _is_under(structure: Structure, name: Any, index: int) -> bool:
-    """Return whether a component is in the part of a structure under a key."""
-    keys = structure.child_keys()
-    sizes = [child.num_components for child in structure.children]
-    first = sum(sizes[: keys.index(name)])
-    return first <= index < first + sizes[keys.index(name)]
 
 
 class _Layout(NamedTuple):
@@ -256,15 +238,8 @@ class PackOperator(SequencesOperator):
 
     def _runs_of(self, index: int, columns: Sequence[Column]) -> list[npt.NDArray[Any]]:
         """Return the runs of a token feature."""
-        values: list[npt.NDArray[Any]] = [value for column in columns for value in column]
-        first, name = values[0], self.features.name(index)
-        alike = [value.dtype == first.dtype and value.shape[1:] == first.shape[1:] for value in values]
-        if not all(alike):
-            other = values[alike.index(False)]
-            raise SpecError(
-                f"{self.node}: {name} must have one dtype and one shape per token in all elements, got "
-                f"{other.dtype} of shape {other.shape} and {first.dtype} of shape {first.shape}"
-            )
+        values = self.values_of(index, columns)
+        first = values[0]
         node, layout = self.node, self._layout
         self._inner[index] = first.shape[1:]
         dtype = BYTES if first.dtype == object else first.dtype

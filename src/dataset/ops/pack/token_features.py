@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError
+from dataset.ops.batch.padded_batch import padding_of
 from dataset.ops.group.lengths import component_at
 from dataset.ops.pack.window_operator import RowsOfWindowsOperator
 from dataset.plan.node import UnaryNode, spec_is_static
@@ -99,6 +100,29 @@ def check_features(node: UnaryNode, key: Any) -> None:
     """Raise ValueError if the elements are known to have no token features, or none under ``key``."""
     if spec_is_static(node.source):
         static_features(node, key)
+
+
+def token_of(op: str, argument: str, value: Any, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
+    """Return the token that an argument says for a token feature: one for all, or a dict with one for some keys.
+
+    Zero stands for the zero of any dtype, ``b""`` of text.
+
+    Raises:
+        ValueError: if the dict has other keys.
+        TypeError: if the token is not a value of the dtype.
+    """
+    if isinstance(value, dict):
+        structure = features.structure
+        keys = structure.child_keys() if is_dict(structure) or is_tuple(structure) else ()
+        sizes = [child.num_components for child in structure.children]
+        owners = [key for key, size in zip(keys, sizes, strict=True) for _ in range(size)] if keys else []
+        unknown = [key for key in value if key not in keys]
+        if unknown:
+            raise ValueError(f"{op}(): {argument} has the key {unknown[0]!r}, but the elements have the keys {keys}")
+        value = value.get(owners[index]) if owners else None
+    elif value == 0:
+        value = None
+    return padding_of(op, argument, features.name(index), dtype, value)
 
 
 def with_entries(
@@ -200,6 +224,23 @@ class SequencesOperator(RowsOfWindowsOperator):
     def lengths_in(self, parts: list[Chunk]) -> Lengths:
         """Return the lengths of the accepted sequences of a window."""
         return np.concatenate([lengths_of(part.columns()[self.features.key]) for part in parts])
+
+    def values_of(self, index: int, columns: Sequence[Column]) -> list[npt.NDArray[Any]]:
+        """Return the arrays of a token feature.
+
+        Raises:
+            SpecError: if they differ in dtype or in the shape of a token.
+        """
+        values: list[npt.NDArray[Any]] = [value for column in columns for value in column]
+        first = values[0]
+        alike = [value.dtype == first.dtype and value.shape[1:] == first.shape[1:] for value in values]
+        if not all(alike):
+            other = values[alike.index(False)]
+            raise SpecError(
+                f"{self.node}: {self.features.name(index)} must have one dtype and one shape per token, got "
+                f"{other.dtype} of shape {other.shape} and {first.dtype} of shape {first.shape}"
+            )
+        return values
 
     def _refuse(self, chunk: Chunk, message: str) -> Chunk | None:
         for _ in range(chunk.length):
