@@ -1635,6 +1635,70 @@ class Dataset(Generic[T_co]):
             )
         )
 
+    def batch_by_tokens(
+        self,
+        max_tokens: int,
+        *,
+        length: Callable[..., Any] | None = None,
+        window: int = 1000,
+        layout: str = "padded",
+        pad_to: int | Sequence[int] | None = None,
+        pad: Any = 0,
+        across_processes: bool | int = False,
+        shuffle: bool = True,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batch sequences of similar lengths, so that no batch has more than ``max_tokens`` tokens, padding included.
+
+        The sequences of each ``window`` elements are sorted by length and cut into batches, which come in random order.
+        Each element is in exactly one batch. A sequence that exceeds ``max_tokens`` by itself is a ValueError. A saved
+        state holds the position of the window in the input, and no elements.
+
+        Args:
+            max_tokens: the maximum size of a batch. Padded: the number of elements times the length they are padded to;
+                otherwise the number of tokens.
+            length: takes an element, returns its number of tokens. Default: the length of its first array.
+            window: elements that are sorted together.
+            layout: ``"padded"``: as ``padded_batch``; ``"ragged"``: as ``ragged_batch``; ``"packed"``: the arrays of a
+                batch are concatenated, and ``cu_seqlens`` and ``positions`` are added, as ``pack`` does.
+            pad_to: lengths to pad to, so that there are fewer shapes: multiples of an int, or one of several lengths.
+                Default: the longest in the batch.
+            pad: the padding value, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            across_processes: the number of processes that will share the batches, or True for the number that
+                ``shard_by_process()`` finds. Each window then has equally many batches for each of them, and the
+                batches of a step are similar in size. A ``shard_by_process`` after it deals them.
+            shuffle: whether to shuffle the batches of a window, in a new order for each epoch; else the largest is
+                first.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, or the elements have no array.
+            SpecError: while iterating, if elements of a batch differ in structure, dtype or rank.
+
+        >>> texts = Dataset.range(1, 8).map(lambda n: np.full(n, n))
+        >>> for batch in texts.batch_by_tokens(10, shuffle=False):
+        ...     print(batch.tolist())
+        [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]
+        [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
+        [[7, 7, 7, 7, 7, 7, 7]]
+        [[6, 6, 6, 6, 6, 6]]
+        """
+        op = "batch_by_tokens"
+        if across_processes is True:
+            processes = deferred.process_rank(op)[1]
+        elif across_processes is False:
+            processes = 1
+        else:
+            processes = require_int(op, "across_processes", across_processes, minimum=1)
+        return Dataset(
+            deferred.BatchByTokens(
+                self._plan, max_tokens, length, window, layout, pad_to, pad, processes, shuffle, seed, name=name
+            )
+        )
+
     def concat_split(
         self, length: int, separator: Any = None, drop_remainder: bool = False, name: str | None = None
     ) -> Dataset[Any]:

@@ -353,6 +353,25 @@ case("sparse_batch")(
 )
 case("rebatch")(lambda _: numbers(40).batch(7).rebatch([3, 4, 2]))
 case("unbatch")(lambda _: numbers(20).batch(7).unbatch())
+case("batch_by_tokens")(lambda _: rows(40).batch_by_tokens(9, window=11, seed=4).repeat(2))
+case("batch_by_tokens: ragged, with a length function")(
+    lambda _: rows(40).map(fail_at_length(2)).batch_by_tokens(9, length=len, window=7, layout="ragged", shuffle=False)
+)
+case("batch_by_tokens: packed, of a stream, by threads")(
+    lambda _: (
+        streamed(40)
+        .map(lambda x: np.full(int(x) % 9, x), num_parallel_calls=2)
+        .batch_by_tokens(9, window=8, layout="packed", seed=4, across_processes=2)
+        .shard_by_process(1, 2)
+    )
+)
+case("batch_by_tokens: of elements in any order", in_order=False)(
+    lambda _: (
+        streamed(20)
+        .map(lambda x: np.full(3, x), num_parallel_calls=3, deterministic=False)
+        .batch_by_tokens(3, window=4, seed=4)
+    )
+)
 case("concat_split")(lambda _: rows(40).concat_split(6, separator=-1).repeat(2))
 case("concat_split: of a stream, by threads")(
     lambda _: (

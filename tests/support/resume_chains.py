@@ -676,6 +676,15 @@ def _pack(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     return Op(f".pack({rng.choice([2, 3, 5])}, {settings})", returned, is_stateful=True, needs_order=True)
 
 
+def _batch_by_tokens(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if kind != "row":
+        return None
+    settings = (
+        f"window={rng.choice([1, 2, 4, 9])}, {_seed(rng)}{rng.choice(['', ', length=len', ', across_processes=2'])}"
+    )
+    return Op(f".batch_by_tokens({rng.choice([3, 6])}, {settings})", "rows", is_stateful=True, needs_order=True)
+
+
 def _concat_split(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if not _is(kind, "row"):
         return None
@@ -747,6 +756,7 @@ STATEFUL: list[Draw] = [
     _window,
     _pack,
     _concat_split,
+    _batch_by_tokens,
     _group_by_window,
     _sample,
     _prefetch,
@@ -769,6 +779,7 @@ OPS: list[Draw] = [
     *[_rebatch] * 2,
     *[_pack] * 2,
     _concat_split,
+    _batch_by_tokens,
     _concatenate,
     _zip,
     _choose,

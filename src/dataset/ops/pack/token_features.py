@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -126,7 +126,7 @@ def token_of(op: str, argument: str, value: Any, features: TokenFeatures, index:
 
 
 def with_entries(
-    op: str, structure: Structure, components: Sequence[T], added: dict[str, T]
+    op: str, structure: Structure, components: Sequence[T], added: Mapping[str, T]
 ) -> tuple[Structure, list[T]]:
     """Add entries to a dict, or last components to a tuple; a single component becomes the first of a tuple.
 
@@ -183,7 +183,7 @@ class SequencesOperator(RowsOfWindowsOperator):
             self._known = self._features_of(self._parts[0])
 
     def _features_of(self, chunk: Chunk) -> TokenFeatures:
-        return TokenFeatures.of(chunk.structure, [_rank(column) for column in chunk.columns()], self.key)
+        return TokenFeatures.of(chunk.structure, [rank_of(column) for column in chunk.columns()], self.key)
 
     def accept(self, chunk: Chunk, position: int) -> Chunk | None:
         if self._known is None:
@@ -270,7 +270,8 @@ def lengths_of(column: Column) -> Lengths:
     return np.array([len(v) if isinstance(v, np.ndarray) and v.ndim else -1 for v in column], np.int64)
 
 
-def _rank(column: Column) -> int:
+def rank_of(column: Column) -> int:
+    """Return the rank of the first value of a column; -1 for a ragged or sparse tensor."""
     if is_packed(column):
         return -1 if column.sparse else column.values.ndim
     first = column[0]

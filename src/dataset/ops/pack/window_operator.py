@@ -12,9 +12,10 @@ from typing import Any
 
 from dataset.errors import StateError
 from dataset.plan.node import UnaryNode
-from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.streams import RandomPass
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
@@ -49,12 +50,13 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._origin = 0  # elements and failures of the input before the window
         self._passed = 0  # elements and failures of the window
         self._pulled = 0  # elements of the window
+        self._unaccepted: Chunk | None = None  # pulled, and not accepted because of an interrupt
         self._parts: list[Chunk] = []  # elements of the window that go into rows
         self._failures: deque[Exception] = deque()  # found in elements of the window, and not raised yet
         self._given = 0  # rows and failures of the window that were returned or raised
         self._behind = 0  # of these, how many are found again after a resume
         self._count = self._next = 0  # rows of the window that are planned, and made
-        self._made = Remainder()
+        self._made = OutcomeQueue()
         self._input_ended = self._ended = False
 
     @abstractmethod
@@ -65,6 +67,10 @@ class RowsOfWindowsOperator(UnaryOperator):
             chunk: elements of the input.
             position: the position of the first in the input.
         """
+
+    def part_spec(self) -> Any:
+        """Return the spec of the elements that ``accept`` returns; by default, those of the input."""
+        return self.node.source.element_spec
 
     @abstractmethod
     def plan(self, parts: list[Chunk], *, is_last: bool) -> int:
@@ -100,15 +106,43 @@ class RowsOfWindowsOperator(UnaryOperator):
 
     def _give(self, n: int) -> Chunk | None:
         if not self._made:
-            stop = min(self._count, self._next + max(n, self.rows_at_once))
-            self._made = Remainder(self.make(self._next, stop))
-            self._next = stop
-        chunk = self._made.give(n)
-        assert chunk is not None  # a row was made
-        self._given += chunk.length
+            self._made.put(self._make(min(self._count, self._next + max(n, self.rows_at_once))))
+        waiting = len(self._made)
+        try:
+            return self._made.give(n)
+        finally:
+            self._given += waiting - len(self._made)
+            self._begin_next()
+
+    def _make(self, stop: int) -> Chunk:
+        """Make the rows up to ``stop``, or those before the first that fails. An exception takes the place of a row."""
+        try:
+            made = self.make(self._next, stop)
+        except Exception as error:
+            if concerns_iteration(error):
+                raise
+            if stop - self._next > 1:
+                return self._make(self._next + 1)
+            self._next += 1
+            self._given += 1
+            self._begin_next()
+            raise
+        self._next = stop
+        return made
+
+    def _row(self, number: int) -> Outcome:
+        """Return one row, or the exception in its place."""
+        try:
+            return self.make(number, number + 1)
+        except Exception as error:
+            if concerns_iteration(error):
+                raise
+            return error
+
+    def _begin_next(self) -> None:
+        """Begin the next window if all rows of this one were returned."""
         if not self._made and self._next == self._count:
             self._begin_window()
-        return chunk
 
     def _plan_window(self) -> bool:
         """Gather the elements of the window and plan its rows. Return whether there are any to return."""
@@ -136,7 +170,7 @@ class RowsOfWindowsOperator(UnaryOperator):
                 log.step()
             log.go_on()
             try:
-                chunk = log.pull(self._window - self._pulled)
+                chunk = self._unaccepted or log.pull(self._window - self._pulled)
             except Exception as error:
                 if concerns_iteration(error):
                     raise
@@ -149,10 +183,11 @@ class RowsOfWindowsOperator(UnaryOperator):
             if chunk is None:
                 self._input_ended = True
                 break
-            position = self._origin + self._passed
+            self._unaccepted = chunk
+            accepted = self.accept(chunk, self._origin + self._passed)
+            self._unaccepted = None
             self._passed += chunk.length
             self._pulled += chunk.length
-            accepted = self.accept(chunk, position)
             if accepted is not None:
                 self._parts.append(accepted)
         self._raise_failure()
@@ -192,13 +227,13 @@ class RowsOfWindowsOperator(UnaryOperator):
             return {**state, **log.present()}
         if start is not None and self._context.input_is_replayable and log.mark_before(start) is not None:
             return {**state, **log.place(start)}
-        rows = [self._made.rest(), self.make(self._next, self._count) if self._next < self._count else None]
         held = {
             "passed": self._passed,
             "pulled": self._pulled,
+            "unaccepted": save_chunk(self._unaccepted),
             "parts": [save_chunk(part) for part in self._parts],
             "failures": save_pending(list(self._failures)),
-            "rows": [save_chunk(chunk) for chunk in rows if chunk is not None],
+            "rows": save_pending([*self._made.outcomes(), *map(self._row, range(self._next, self._count))]),
             "input_ended": self._input_ended,
         }
         return {**state, **log.present(), "held": held}
@@ -221,15 +256,14 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._passed, self._pulled = int(held["passed"]), int(held["pulled"])
         if not 0 <= self._pulled <= min(self._passed, self._window):
             raise StateError(f"{self.node}: the state is damaged: its window has {self._pulled} elements")
-        parts = [load_chunk(part, lambda: self.node.source.element_spec) for part in held["parts"]]
+        self._unaccepted = load_chunk(held["unaccepted"], lambda: self.node.source.element_spec)
+        parts = [load_chunk(part, self.part_spec) for part in held["parts"]]
         self._parts = [part for part in parts if part is not None]
         self._failures.extend(load_pending(held["failures"], lambda: None))  # type: ignore[arg-type]  # only errors
-        rows = [load_chunk(chunk, lambda: self.node.element_spec) for chunk in held["rows"]]
-        self._made = (
-            Remainder(Chunk.concatenate([chunk for chunk in rows if chunk is not None])) if rows else Remainder()
-        )
+        self._made.load(held["rows"], lambda: self.node.element_spec)
         self._input_ended = bool(held["input_ended"])
 
     def close(self) -> None:
         self._failures.clear()  # an exception in it would keep its frames alive
+        self._made.clear()
         super().close()
