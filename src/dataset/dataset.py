@@ -867,6 +867,8 @@ class Dataset(Generic[T_co]):
         rerandomize_each_iteration: bool | None = None,
         *,
         exact: bool = False,
+        interpolation: str = "step",
+        on_empty: str | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
         """Return a dataset of elements from several datasets, mixed at random or in exact proportions.
@@ -878,27 +880,44 @@ class Dataset(Generic[T_co]):
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
             weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
-                A dataset of weight 0 is left out. Default, all equal.
+                A dataset of weight 0 is left out. Default, all equal. Beyond tf.data, a schedule: pairs of an element
+                number and the weights from there on, ``[(0, [1, 0]), (10_000, [1, 1])]``, or a function that takes the
+                number of an element and returns weights. Elements are counted from 0 in each pass, over all processes.
+                A saved state can be resumed with other weights of later elements.
             seed: makes the order repeatable.
             stop_on_empty_dataset: whether to end with the first dataset that ends. If False, the others continue, in
                 the proportion of their weights.
             rerandomize_each_iteration: whether each epoch and each new iterator gets a different order. By default
                 every pass over a dataset has the same order.
             exact: whether to keep the proportions exactly.
+            interpolation: how weights change from one pair of a schedule to the next: ``"step"`` or ``"linear"``.
+            on_empty: what happens when a dataset ends: ``"continue"`` with the others until all have ended,
+                ``"stop"``, or ``"repeat"`` it; beyond tf.data. Default: as ``stop_on_empty_dataset`` says.
             name: a label.
 
         Raises:
             TypeError: if an argument is not a Dataset, the elements are not compatible, or weights are not numbers.
             ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` is
-                combined with a seed or with weights that vary.
+                combined with a seed or with weights that vary; if the numbers of a schedule do not ascend from 0.
 
         >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
         >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
         >>> [int(x) for x in mixed.take(8)]
         [1, 1, 1, 2, 1, 1, 1, 2]
+        >>> scheduled = Dataset.sample_from_datasets([ones, twos], weights=[(0, [1, 0]), (3, [0, 1])])
+        >>> [int(x) for x in scheduled.take(6)]
+        [1, 1, 1, 2, 2, 2]
         """
         plan = deferred.sample_plan(
-            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
+            datasets,
+            weights,
+            seed,
+            stop_on_empty_dataset,
+            rerandomize_each_iteration,
+            exact=exact,
+            interpolation=interpolation,
+            on_empty=on_empty,
+            name=name,
         )
         return Dataset(plan)
 

@@ -284,6 +284,16 @@ case("shuffle: of ragged tensors")(
 )
 case("concatenate")(lambda _: numbers(6).concatenate(streamed(5)).repeat(2))
 case("zip")(lambda _: Dataset.zip(streamed(9), numbers(12).shuffle(4, seed=1)))
+case("sample_from_datasets: with a schedule")(
+    lambda _: Dataset.sample_from_datasets(
+        [numbers(9), streamed(9)], [(0, [1, 3]), (5, [0, 1]), (12, [2, 1])], seed=3, interpolation="linear"
+    ).repeat(2)
+)
+case("sample_from_datasets: with a function, repeated")(
+    lambda _: Dataset.sample_from_datasets(
+        [numbers(3), streamed(4)], lambda n: [1, n % 3], seed=3, on_empty="repeat"
+    ).take(20)
+)
 case("sample_from_datasets")(
     lambda _: Dataset.sample_from_datasets([numbers(9), streamed(6).map(lambda x: -x)], [0.7, 0.3], seed=3)
 )

@@ -534,7 +534,12 @@ def _sample(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     others = ["d", "d.take(2)", "d.skip(1)", "d.shuffle(3, seed=4)", "d.repeat(2)", "d.prefetch(1)"]
     if kind == "int":
         others.append("Dataset.range(4).shuffle(4, seed=1)")
-    seed, weights = _seed(rng), rng.choice(["None", "[0.7, 0.3]", "[0.2, 0.8]"])
+    seed, weights = (
+        _seed(rng),
+        rng.choice(
+            ["None", "[0.7, 0.3]", "[0.2, 0.8]", "[(0, [1, 2]), (3, [0, 1]), (6, [3, 1])]", "lambda n: [1, n % 3]"]
+        ),
+    )
     more = rng.choice(["", "", ", rerandomize_each_iteration=True", ", stop_on_empty_dataset=True"])
     text = (
         f".apply(lambda d: Dataset.sample_from_datasets([d, {rng.choice(others)}], {weights}, {seed}{more}))"
