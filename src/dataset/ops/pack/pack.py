@@ -174,10 +174,17 @@ class PackOperator(SequencesOperator):
     def plan(self, parts: list[Chunk], *, is_last: bool) -> int:  # noqa: ARG002  # no sequence is carried over
         if not parts:
             return 0
+        structure = self.features.structure
+        count, added = structure.num_components, _BOUNDARIES[self.node.boundaries]
+        numbers = dict(zip(added, range(count, count + len(added)), strict=True))
+        try:
+            self._structure, self._order = with_entries(self.node.op, structure, range(count), numbers)
+        except ValueError as error:
+            raise SpecError(f"{self.node}: {error}") from None
         self._layout = layout = self._layout_of(self.lengths_in(parts))
         self._runs: dict[int, list[npt.NDArray[Any]]] = {}
         self._values: dict[int, Column] = {}
-        for index in range(self.features.structure.num_components):
+        for index in range(count):
             columns = [part.columns()[index] for part in parts]
             if index in self.features.tokens:
                 self._runs[index] = self._runs_of(index, columns)
@@ -201,12 +208,8 @@ class PackOperator(SequencesOperator):
             )
             for index in range(self.features.structure.num_components)
         ]
-        try:
-            added = self._boundaries(start, stop)
-            structure, columns = with_entries(self.node.op, self.features.structure, columns, added)
-        except ValueError as error:
-            raise SpecError(str(error)) from None
-        return Chunk(structure, stop - start, columns)
+        columns += self._boundaries(start, stop)
+        return Chunk(self._structure, stop - start, [columns[index] for index in self._order])
 
     def _layout_of(self, lengths: Lengths) -> _Layout:
         node, capacity = self.node, self.node.length
@@ -255,14 +258,14 @@ class PackOperator(SequencesOperator):
                 runs.append(padding[:size])
         return runs
 
-    def _boundaries(self, start: int, stop: int) -> dict[str, Column]:
-        """Return what describes the sequences of some rows."""
+    def _boundaries(self, start: int, stop: int) -> list[Column]:
+        """Return the arrays that describe the sequences of some rows."""
         kind, length, layout = self.node.boundaries, self.node.length, self._layout
         first, last = layout.ends[[start, stop]].tolist()
         sizes, numbers, starts = (runs[first:last] for runs in (layout.sizes, layout.numbers, layout.starts))
         counts = np.diff(layout.ends[start : stop + 1])
         if kind == "lengths":
-            return {"lengths": _ragged(sizes[numbers > 0].astype(np.int32), counts - 1)}
+            return [_ragged(sizes[numbers > 0].astype(np.int32), counts - 1)]
         # In place, as new memory costs more than the arithmetic.
         positions = np.repeat(starts, sizes).reshape(stop - start, length)
         np.subtract(self._ramp, positions, out=positions)
@@ -270,11 +273,11 @@ class PackOperator(SequencesOperator):
             if used:
                 row[used:] = 0
         if kind == "segment_ids":
-            return {"segment_ids": np.repeat(numbers, sizes).reshape(stop - start, length), "positions": positions}
+            return [np.repeat(numbers, sizes).reshape(stop - start, length), positions]
         is_kept = sizes > 0  # without the padding of full rows
         entries = np.add.reduceat(is_kept, layout.ends[start:stop] - first)
         offsets = _with_last(starts[is_kept], entries, np.full(stop - start, length)).astype(np.int32)
-        return {"cu_seqlens": _ragged(offsets, entries + 1), "positions": positions}
+        return [_ragged(offsets, entries + 1), positions]
 
 
 def _ragged(values: npt.NDArray[Any], counts: Lengths) -> Column:
