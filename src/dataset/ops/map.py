@@ -242,7 +242,7 @@ class MapOperator(ElementwiseOperator):
         )
         if self.lists_are_structure and self.structure is not None and is_tuple(structure) and is_tuple(self.structure):
             message += (
-                ". A list that a function returns becomes a tuple, as in tf.data: return np.asarray(values) if it is one "
-                "array, such as the ids of tokens"
+                ". A list that a function returns becomes a tuple, as in tf.data: return np.asarray(values) if it is "
+                "one array, such as the ids of tokens"
             )
         return message

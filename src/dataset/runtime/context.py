@@ -227,12 +227,6 @@ class ExecutionContext:
         """The op's counters for background work."""
         return Counters() if self._record is None else self._record.counters
 
-    def source_counts(self, count: int) -> list[int]:
-        """Return the list in which the op counts the elements from each of its ``count`` inputs."""
-        counts = [] if self._record is None else self._record.source_counts
-        counts += [0] * (count - len(counts))
-        return counts
-
     def tunable(self, name: str, requested: int, autotuned: int, maximum: int) -> Tunable:
         """Return the value of an option that the tuner may set while the op runs.
 

@@ -25,7 +25,6 @@ class OpRecord:
         section: the thread segment it is measured in; None while measuring is off.
         knob: the tunable number of the op; None if it has none.
         skipped: counts elements dropped because they were damaged or had failed.
-        source_counts: for an op that mixes datasets, the number of elements from each; otherwise empty.
     """
 
     __slots__ = (
@@ -43,7 +42,6 @@ class OpRecord:
         "operator",
         "section",
         "skipped",
-        "source_counts",
     )
 
     def __init__(self, node: Node) -> None:
@@ -61,7 +59,6 @@ class OpRecord:
         self.knob: Tunable | None = None
         self._counters: Counters | None = None
         self.skipped = DroppedCount()
-        self.source_counts: list[int] = []
 
     @property
     def counters(self) -> Counters:
