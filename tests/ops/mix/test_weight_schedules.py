@@ -161,7 +161,7 @@ def test_stats_shows_the_counts_and_shares():
     assert mix.source_elements == (75, 25)
     assert mix.source_shares == (0.75, 0.25)
     assert "sources of sample_from_datasets(2 datasets): 75 (75.0%), 25 (25.0%)" in repr(stats)
-    assert stats.to_dict()["operators"][0]["source_elements"] == (75, 25)
+    assert stats.to_dict()["operators"][0]["source_elements"] == [75, 25]
 
 
 @pytest.mark.parametrize(

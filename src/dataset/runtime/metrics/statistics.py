@@ -120,7 +120,11 @@ class PipelineStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
-        return {**dataclasses.asdict(self), "operators": [dataclasses.asdict(operator) for operator in self.operators]}
+        operators = [
+            {**dataclasses.asdict(operator), "source_elements": list(operator.source_elements)}
+            for operator in self.operators
+        ]
+        return {**dataclasses.asdict(self), "operators": operators}
 
     def __repr__(self) -> str:
         return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *self._last_lines()])
