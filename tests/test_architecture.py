@@ -20,7 +20,7 @@ ARROW = (
 
 INSIDE = {
     "runtime": "chunks random contract resources metrics context state processes parallel functions iteration",
-    "ops": "sources . shuffle interleave mix batch group cache shard rejection_resample",
+    "ops": "sources . shuffle interleave mix batch group pack cache shard rejection_resample",
     "io": "files . text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
 }
 """The order of the sub-packages of a package; a dot means its own modules."""

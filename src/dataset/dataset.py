@@ -965,6 +965,8 @@ class Dataset(Generic[T_co]):
         rerandomize_each_iteration: bool | None = None,
         *,
         exact: bool = False,
+        interpolation: str = "step",
+        on_empty: str | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
         """Return a dataset of elements from several datasets, mixed at random or in exact proportions.
@@ -976,27 +978,44 @@ class Dataset(Generic[T_co]):
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
             weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
-                A dataset of weight 0 is left out. Default, all equal.
+                A dataset of weight 0 is left out. Default, all equal. Beyond tf.data, a schedule: pairs of an element
+                number and the weights from there on, ``[(0, [1, 0]), (10_000, [1, 1])]``, or a function that takes the
+                number of an element and returns weights. Elements are counted from 0 in each pass, over all processes.
+                A saved state can be resumed with other weights of later elements.
             seed: makes the order repeatable.
             stop_on_empty_dataset: whether to end with the first dataset that ends. If False, the others continue, in
                 the proportion of their weights.
             rerandomize_each_iteration: whether each epoch and each new iterator gets a different order. By default
                 every pass over a dataset has the same order.
             exact: whether to keep the proportions exactly.
+            interpolation: how weights change from one pair of a schedule to the next: ``"step"`` or ``"linear"``.
+            on_empty: what happens when a dataset ends: ``"continue"`` with the others until all have ended,
+                ``"stop"``, or ``"repeat"`` it; beyond tf.data. Default: as ``stop_on_empty_dataset`` says.
             name: a label.
 
         Raises:
             TypeError: if an argument is not a Dataset, the elements are not compatible, or weights are not numbers.
             ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` is
-                combined with a seed or with weights that vary.
+                combined with a seed or with weights that vary; if the numbers of a schedule do not ascend from 0.
 
         >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
         >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
         >>> [int(x) for x in mixed.take(8)]
         [1, 1, 1, 2, 1, 1, 1, 2]
+        >>> scheduled = Dataset.sample_from_datasets([ones, twos], weights=[(0, [1, 0]), (3, [0, 1])])
+        >>> [int(x) for x in scheduled.take(6)]
+        [1, 1, 1, 2, 2, 2]
         """
         plan = deferred.sample_plan(
-            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
+            datasets,
+            weights,
+            seed,
+            stop_on_empty_dataset,
+            rerandomize_each_iteration,
+            exact=exact,
+            interpolation=interpolation,
+            on_empty=on_empty,
+            name=name,
         )
         return Dataset(plan)
 
@@ -1663,6 +1682,169 @@ class Dataset(Generic[T_co]):
         [1, 2, 1, 2]
         """
         return Dataset(deferred.Unbatch(self._plan, name=name))
+
+    def pack(
+        self,
+        length: int,
+        *,
+        window: int = 1000,
+        key: Any = None,
+        too_long: str = "split",
+        boundaries: str = "segment_ids",
+        pad: Any = 0,
+        max_sequences: int | None = None,
+        shuffle: bool = False,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Pack sequences of tokens into rows of ``length`` tokens, with little padding.
+
+        The components that are arrays are token features: one row per token, and in each element all of one length.
+        They are cut at the same places. Other components, numbers and bytes, are values of a sequence: each row has an
+        array of those of its sequences.
+
+        The sequences of each ``window`` elements are placed by best-fit-decreasing. No sequence goes from one window to
+        the next. Rows, and sequences within a row, are in the order of the input. Sequences without tokens are left
+        out. A saved state holds the position of the window in the input, and no elements.
+
+        Arrays of int32 that describe the sequences of a row are added: to a dict under their names, to a tuple as last
+        components. A single array becomes a tuple with them. ``boundaries`` selects them:
+
+        - ``"segment_ids"``: ``segment_ids``, of shape (length,), is 1 for the tokens of the first sequence, 2 for those
+          of the second, and 0 for padding. ``positions``, of shape (length,), counts the tokens of each sequence from 0
+          and is 0 for padding.
+        - ``"cu_seqlens"``: ``cu_seqlens`` has the place of the first token of each sequence, and ``length`` last, as
+          kernels for attention over sequences of different lengths take it. Padding is one more sequence, so that they
+          compute every token. ``positions`` is as above.
+        - ``"lengths"``: ``lengths`` has the number of tokens of each sequence, without the padding.
+
+        A ``shard_by_process(remainder="keep")`` after it gives each process whole windows, and so does any remainder if
+        ``repeat()`` precedes. Otherwise each process packs all windows, so that all get equally many rows.
+
+        Args:
+            length: tokens per row.
+            window: elements that are packed together. More of them need less padding and more memory.
+            key: the name or position of the token feature whose length counts. Default: the first.
+            too_long: what becomes of a sequence with more than ``length`` tokens. ``"split"``: pieces of ``length``
+                tokens and a shorter last one, each a sequence of its own; ``"truncate"``: its first ``length`` tokens;
+                ``"drop"``: nothing; ``"error"``: a ValueError in its place.
+            boundaries: how to tell the sequences of a row apart.
+            pad: the token that fills a row, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            max_sequences: the maximum number of sequences in a row. Default: any.
+            shuffle: whether to shuffle the rows of each window, in a new order for each epoch.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, the elements have no array, or a key that is added exists.
+            SpecError: while iterating, if the token features of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens, segment_ids, positions in texts.pack(6):
+        ...     print(tokens, segment_ids, positions)
+        [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
+        [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+        """
+        return Dataset(
+            deferred.Pack(
+                self._plan, length, window, key, too_long, boundaries, pad, max_sequences, shuffle, seed, name=name
+            )
+        )
+
+    def batch_by_tokens(
+        self,
+        max_tokens: int,
+        *,
+        length: Callable[..., Any] | None = None,
+        window: int = 1000,
+        layout: str = "padded",
+        pad_to: int | Sequence[int] | None = None,
+        pad: Any = 0,
+        across_processes: bool | int = False,
+        shuffle: bool = True,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batch sequences of similar lengths, so that no batch has more than ``max_tokens`` tokens, padding included.
+
+        The sequences of each ``window`` elements are sorted by length and cut into batches, which come in random order.
+        Each element is in exactly one batch. A sequence that exceeds ``max_tokens`` by itself is a ValueError. A saved
+        state holds the position of the window in the input, and no elements.
+
+        Args:
+            max_tokens: the maximum size of a batch. Padded: the number of elements times the length they are padded to;
+                otherwise the number of tokens.
+            length: takes an element, returns its number of tokens. Default: the length of its first array.
+            window: elements that are sorted together.
+            layout: ``"padded"``: as ``padded_batch``; ``"ragged"``: as ``ragged_batch``; ``"packed"``: the arrays of a
+                batch are concatenated, and ``cu_seqlens`` and ``positions`` are added, as ``pack`` does.
+            pad_to: lengths to pad to, so that there are fewer shapes: multiples of an int, or one of several lengths.
+                Default: the longest in the batch.
+            pad: the padding value, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            across_processes: the number of processes that will share the batches, or True for the number that
+                ``shard_by_process()`` finds. Each window then has equally many batches for each of them, and the
+                batches of a step are similar in size. A ``shard_by_process`` after it deals them.
+            shuffle: whether to shuffle the batches of a window, in a new order for each epoch; else the largest is
+                first.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, or the elements have no array.
+            SpecError: while iterating, if elements of a batch differ in structure, dtype or rank.
+
+        >>> texts = Dataset.range(1, 8).map(lambda n: np.full(n, n))
+        >>> for batch in texts.batch_by_tokens(10, shuffle=False):
+        ...     print(batch.tolist())
+        [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]
+        [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
+        [[7, 7, 7, 7, 7, 7, 7]]
+        [[6, 6, 6, 6, 6, 6]]
+        """
+        op = "batch_by_tokens"
+        if across_processes is True:
+            processes = deferred.process_rank(op)[1]
+        elif across_processes is False:
+            processes = 1
+        else:
+            processes = require_int(op, "across_processes", across_processes, minimum=1)
+        return Dataset(
+            deferred.BatchByTokens(
+                self._plan, max_tokens, length, window, layout, pad_to, pad, processes, shuffle, seed, name=name
+            )
+        )
+
+    def concat_split(
+        self, length: int, separator: Any = None, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset[Any]:
+        """Concatenate all sequences of tokens into one stream, and cut it into rows of ``length`` tokens.
+
+        No row has padding, but sequences begin and end anywhere. All components must be arrays with one row per token,
+        in each element of one length. Sequences without tokens are left out. A saved state holds the tokens since the
+        last full row.
+
+        Args:
+            length: tokens per row.
+            separator: a token to add after each sequence, or a dict with one for some keys of the elements, and 0 or
+                ``b""`` for the others. Default: none.
+            drop_remainder: whether to leave out a last row that is not full.
+            name: a label.
+
+        Raises:
+            TypeError: if ``separator`` is not a value of the dtype of the tokens.
+            ValueError: if ``length`` is less than 1, or the elements have a component that is not an array.
+            SpecError: while iterating, if the components of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens in texts.concat_split(5, separator=0):
+        ...     print(tokens)
+        [1 0 2 2 0]
+        [3 3 3 0 4]
+        [4 4 4 0]
+        """
+        return Dataset(deferred.ConcatSplit(self._plan, length, separator, drop_remainder, name=name))
 
     def bucket_by_sequence_length(
         self,

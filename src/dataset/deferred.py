@@ -64,6 +64,9 @@ with lazy_imports():
     from dataset.ops.map import Map
     from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
     from dataset.ops.mix.sample_from_datasets import sample_plan
+    from dataset.ops.pack.batch_by_tokens import BatchByTokens
+    from dataset.ops.pack.concat_split import ConcatSplit
+    from dataset.ops.pack.pack import Pack
     from dataset.ops.prefetch import Prefetch
     from dataset.ops.random_map import RandomMap
     from dataset.ops.reduce import reduce

@@ -223,11 +223,18 @@ class MapOperator(ElementwiseOperator):
             position += outcome.length
 
     def mismatch(self, result: Any) -> str:
-        return self._mismatch_of(structure_of(result))
+        is_list = self.lists_are_structure and type(result) is list
+        return self._mismatch_of(structure_of(tuple(result) if is_list else result))
 
     def _mismatch_of(self, structure: Structure) -> str:
         got = "a bare component" if structure is LEAF else repr(structure)
-        return (
+        message = (
             f"{self.node.label()} returned {got}, but earlier elements had the structure {self.structure!r}; "
             "the function must return the same structure for every element"
         )
+        if self.lists_are_structure and self.structure is not None and is_tuple(structure) and is_tuple(self.structure):
+            message += (
+                ". A list that a function returns becomes a tuple, as in tf.data: return np.asarray(values) if it is "
+                "one array, such as the ids of tokens"
+            )
+        return message

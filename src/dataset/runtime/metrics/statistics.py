@@ -38,6 +38,8 @@ class OperatorStatistics:
         skipped_elements: the number of elements dropped because they had failed (``ignore_errors``) or were damaged
             (``TFRecordDataset(on_error="skip")``), including those in datasets that it opened, such as the files of an
             interleave. The skipped rest of a file counts as one.
+        source_elements: the number of elements from each dataset, for ``sample_from_datasets`` and
+            ``choose_from_datasets``; otherwise empty. Up to a thousand of them may be waiting to be taken.
     """
 
     name: str
@@ -58,6 +60,13 @@ class OperatorStatistics:
     is_tuned: bool
     memory_refusals: int
     skipped_elements: int = 0
+    source_elements: tuple[int, ...] = ()
+
+    @property
+    def source_shares(self) -> tuple[float, ...]:
+        """The share of each dataset in ``source_elements``."""
+        total = sum(self.source_elements)
+        return tuple(count / total for count in self.source_elements) if total else ()
 
     @property
     def seconds_per_element(self) -> float:
@@ -111,7 +120,11 @@ class PipelineStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
-        return {**dataclasses.asdict(self), "operators": [dataclasses.asdict(operator) for operator in self.operators]}
+        operators = [
+            {**dataclasses.asdict(operator), "source_elements": list(operator.source_elements)}
+            for operator in self.operators
+        ]
+        return {**dataclasses.asdict(self), "operators": operators}
 
     def __repr__(self) -> str:
         return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *self._last_lines()])
@@ -127,7 +140,13 @@ class PipelineStatistics:
         )
 
     def _last_lines(self) -> list[str]:
-        records = [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
+        records = [
+            f"sources of {operator.name}: "
+            + ", ".join(f"{count:,} ({share:.1%})" for count, share in zip(counts, operator.source_shares, strict=True))
+            for operator in self.operators
+            if 0 < len(counts := operator.source_elements) <= _SOURCES_MAX and operator.source_shares
+        ]
+        records += [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""
@@ -174,6 +193,7 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+_SOURCES_MAX = 16  # datasets whose shares are printed
 _SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = ("operator", "elements", "skipped", "each", "busy", "waits for input", "is waited for", "holds", "runs")
 
