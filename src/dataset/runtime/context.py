@@ -8,10 +8,11 @@ from typing import TypeAlias
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.epochs import openings, random_states
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node
+from dataset.plan.node import Node, UnaryNode
 from dataset.plan.random_state import RandomState, state_numbers
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.file_trace import Opening
+from dataset.runtime.chunks.lineage import LineageWriter, RecordSource, Rows, joined
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -86,6 +87,7 @@ class ExecutionContext:
     """
 
     __slots__ = (
+        "_argument",
         "_beginning",
         "_call",
         "_node",
@@ -95,6 +97,7 @@ class ExecutionContext:
         "input_is_replayable",
         "iteration",
         "provenance",
+        "records_lineage",
         "replays",
         "skipped",
     )
@@ -124,10 +127,13 @@ class ExecutionContext:
 
         The list starts below the op that needs the origins (chunks/provenance.py). None if no op needs them.
         """
+        self.records_lineage: bool = iteration.options.provenance is True if reader is None else reader.records_lineage
+        """Whether the sources tell which records their elements are (chunks/lineage.py)."""
         self.replays = False
         """Whether the op repeats a pass over its input to resume, and so requires the same order."""
         self._beginning: dict[RandomState, Draws] | None = None  # of a run that began in another context
         self._call: Call | None = None  # the function call that returned the dataset opened with this context
+        self._argument: Rows | None = None  # the lineage of the argument of that call
 
     def mark_not_replayable(self) -> None:
         """Declare that the op's order is not repeatable, or that its state holds many elements by value."""
@@ -174,9 +180,44 @@ class ExecutionContext:
         """
         inner = ExecutionContext(self.iteration, self._record, self.skipped, self)
         inner._call = call
+        if argument.lineage is not None:
+            inner._argument = joined(argument.lineage)
         if self.provenance is not None:
             inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
         return inner
+
+    def lineage(self, name: str, file: str | None = None) -> LineageWriter | None:
+        """Return the writer of the lineage of a source that is opened with this context; None if none is recorded.
+
+        Args:
+            name: the name of the reader.
+            file: the path of the file, without secrets; None for other sources.
+        """
+        if not self.records_lineage:
+            return None
+        inputs: list[int] = []
+        argument: Rows | None = None
+        context: ExecutionContext = self
+        while (reader := context._reader) is not None:
+            argument = context._argument if argument is None else argument
+            node = reader._node  # noqa: SLF001  # its own class
+            if context._node is not node and not isinstance(node, UnaryNode | None):
+                inputs.insert(0, context._opening)
+            context = reader
+        return LineageWriter(RecordSource(name, file, tuple(inputs)), self.epoch, argument)
+
+    @property
+    def epoch(self) -> int:
+        """The number of earlier passes over the op, in this iteration."""
+        epoch, passes = 0, 1
+        context: ExecutionContext = self
+        while (reader := context._reader) is not None:
+            node = reader._node  # noqa: SLF001  # its own class
+            if node is not None and node.traits.passes != 1:
+                epoch += context._opening * passes
+                passes *= max(1, node.traits.passes)
+            context = reader
+        return epoch
 
     def draws(self, random: RandomState) -> Draws:
         """Return what the random numbers of an op depend on: this context's op, or one in its input.

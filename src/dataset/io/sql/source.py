@@ -74,8 +74,8 @@ class SqlQuery(Node, reads_files=True):
     def _element_spec(self) -> Any:
         return probed_spec(self) if self.output_types is None else self.output_types
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return SqlOperator(self, SqlRows(self.label(), self.output_types))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return SqlOperator(self, SqlRows(self.label(), self.output_types), context.lineage(self.name or self.op))
 
 
 def _checked_source(driver: Any, source: Any) -> Any:

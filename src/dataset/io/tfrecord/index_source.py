@@ -28,6 +28,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -115,7 +116,17 @@ class IndexedTFRecord(RowSource, reads_files=True):
         return self._at_hand().row(self.places[position])
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
+
+    def records(self, numbers: Array, context: ExecutionContext) -> Lineage | None:
+        files = np.searchsorted(np.array(self.firsts), numbers, "right") - 1
+        parts = []
+        for file in np.unique(files).tolist():
+            writer = context.lineage(self.name or self.op, redacted(self.indexes[file].path))
+            if writer is None:
+                return None
+            parts.append(writer.of(numbers[files == file] - self.firsts[file]))
+        return np.concatenate(parts)[np.argsort(np.argsort(files, kind="stable"), kind="stable")]
 
 
 class IndexedRecords:

@@ -7,14 +7,18 @@ it.
 from __future__ import annotations
 
 import errno
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from dataset.errors import StateError
 from dataset.plan.epochs import random_states
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, walk
 from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.chunks.lineage import later
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
@@ -139,8 +143,31 @@ class CacheOperator(Operator):
             self._behind -= passed
         chunk = reader.pull(n)
         if chunk is not None:
+            if self.context.records_lineage:
+                chunk = self._traced(chunk)
             self._given += chunk.length
         return chunk
+
+    def _traced(self, chunk: Chunk) -> Chunk:
+        """Return elements of the store with their lineage: their places in the store if it does not contain it."""
+        writer = self.context.lineage(self.node.name or self.node.op)
+        lineage = chunk.lineage
+        if lineage is None and writer is not None:
+            lineage = writer.run(self._given, chunk.length)
+        elif lineage is not None and self._identity is None:  # in memory, as if stored in the first pass
+            return self._moved(chunk, self.context.epoch)
+        traced = chunk.replaced(chunk.columns())
+        traced.lineage = lineage
+        return traced
+
+    def _moved(self, chunk: Chunk, passes: int) -> Chunk:
+        """Return elements with a lineage that says that they are read this number of passes over the op later."""
+        if not passes or chunk.lineage is None:
+            return chunk
+        below = math.prod(max(1, node.traits.passes) for node in walk(self.node.source))
+        moved = chunk.replaced(chunk.columns())
+        moved.lineage = later(chunk.lineage, np.full(chunk.length, passes * below))
+        return moved
 
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
@@ -241,7 +268,7 @@ class CacheOperator(Operator):
         end = self._taken
         while self._filling is not None:
             try:
-                self._filling.add(chunk)
+                self._filling.add(chunk if chunk.lineage is None else self._moved(chunk, -self.context.epoch))
             except RefusedElementError as refused:
                 index = refused.index
                 self._kept += index

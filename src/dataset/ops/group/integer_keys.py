@@ -120,7 +120,7 @@ class KeyOperator(ElementwiseOperator):
 
     def unread_keyed(self, keyed: Chunk) -> None:
         """Put back the last elements; the function will be called for them again."""
-        self.unread(Chunk(keyed.structure.children[1], keyed.length, keyed.columns()[1:]), 0)
+        self.unread(keyed.replaced(keyed.columns()[1:], keyed.structure.children[1]), 0)
         self.position -= keyed.length
 
     def state_before(self, elements: Chunk) -> State:
@@ -227,7 +227,7 @@ class KeyOperator(ElementwiseOperator):
         structure = inputs.structure
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)
-        return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
+        return inputs.replaced([keys, *inputs.columns()], self._keyed_structure)
 
 
 def _itself(number: int) -> int:

@@ -10,6 +10,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from dataset.plan.node import Node, is_exact
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
+from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -114,8 +116,13 @@ class RowSource(Node, seekable=True, indexable=True):
             return self.op
         return f"{self.op}[{rows.start}:{rows.stop}{f':{rows.step}' if rows.step != 1 else ''}]"
 
+    def records(self, numbers: Array, context: ExecutionContext) -> Lineage | None:
+        """Return the lineage of the rows with these numbers, if it is recorded."""
+        writer = context.lineage(self.name or self.op)
+        return None if writer is None else writer.of(numbers)
+
     def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
 
 
 class RowsOperator(UnaryOperator, IndexedOperator):
@@ -127,14 +134,15 @@ class RowsOperator(UnaryOperator, IndexedOperator):
     Args:
         numbers: the operator that yields row numbers.
         rows: the source of the rows.
-        skipped: counts dropped rows.
+        context: the execution context of the source.
         op: the name of the op; by default that of ``rows``.
     """
 
-    def __init__(self, numbers: Operator, rows: RowSource, skipped: DroppedCount, op: str | None = None) -> None:
+    def __init__(self, numbers: Operator, rows: RowSource, context: ExecutionContext, op: str | None = None) -> None:
         super().__init__(numbers)
         self.op = op or rows.op
-        self.rows = rows.open_rows(skipped)
+        self.rows = rows.open_rows(context.skipped)
+        self._records = partial(rows.records, context=context) if context.records_lineage else None
         self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
@@ -145,7 +153,11 @@ class RowsOperator(UnaryOperator, IndexedOperator):
 
     def gather(self, positions: Array) -> Chunk:
         assert isinstance(self.source, IndexedOperator)  # for the rows of a RowSource, a range
-        return self.rows.take(self.source.gather(positions).columns()[0])  # type: ignore[arg-type]  # an array
+        numbers: Array = self.source.gather(positions).columns()[0]  # type: ignore[assignment]  # an array
+        chunk = self.rows.take(numbers)
+        if self._records is not None:
+            chunk.lineage = self._records(numbers[: chunk.length])
+        return chunk
 
     def pull(self, n: int) -> Chunk | None:
         if not self._taken and not self._take(max(n, self.rows_at_once)):
@@ -159,12 +171,15 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         """Take the next rows; return False if there are no more."""
         while self._given < len(self._ahead) or self._read_numbers(n):
             try:
-                self._taken = Remainder(self.rows.take(self._ahead[self._given : self._given + n]))
+                chunk = self.rows.take(self._ahead[self._given : self._given + n])
             except Exception as error:
                 self._given += 1  # a failed row counts
                 if not self.rows.skips_error(error):
                     raise
             else:
+                if self._records is not None:
+                    chunk.lineage = self._records(self._ahead[self._given : self._given + chunk.length])
+                self._taken = Remainder(chunk)
                 return True
         self.rows.close()
         return False

@@ -92,8 +92,13 @@ class TensorSlices(RowSource, ShareNode, exact=True, views=True):
         structure, columns = self._at_hand()
         return structure.unflatten([column[position] for column in columns])
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return ElementsOperator(Chunk(self.structure, self.cardinality(), self.rows_as_columns()))
+    def lower(self, context: ExecutionContext) -> Operator:
+        lineage = context.lineage(self.name or self.op)
+        rows = self.places
+        return ElementsOperator(
+            Chunk(self.structure, self.cardinality(), self.rows_as_columns()),
+            lineage=lineage and (lambda positions: lineage.of(rows.start + rows.step * positions)),
+        )
 
 
 class ArrayRows:

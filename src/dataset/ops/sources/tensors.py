@@ -53,9 +53,11 @@ class Tensors(Node, seekable=True, exact=True):
     def cardinality(self) -> int:
         return 1
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:
         structure = structure_of(self.element)
-        return ElementsOperator(Chunk(structure, 1, [[part] for part in structure.flatten(self.element)]))
+        lineage = context.lineage(self.name or self.op)
+        element = Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
+        return ElementsOperator(element, lineage=lineage and lineage.of)
 
 
 def _described(component: Any) -> str:

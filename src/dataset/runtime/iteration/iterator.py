@@ -24,6 +24,8 @@ from dataset.plan.node import Node, has_random_access, inputs_first
 from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.chunks.lineage import Lineage, joined, records_of
+from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import Operator, State, farthest
 from dataset.runtime.metrics.background import BackgroundOperator
@@ -141,6 +143,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._unread: Outcome | None = None  # if the log does not count it: the content of ``_ahead``
         self._structure: Structure | None = None  # of the last element
         self._has_arrays = False  # whether that element has components other than scalars and bytes
+        self._lineage: Lineage | None = None  # of the last element that was pulled, if it is recorded
         self._own(opened)
 
     def _own(self, opened: _Opened) -> None:
@@ -194,6 +197,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             if chunk is None:
                 self._end(1)
                 raise StopIteration
+            self._lineage = chunk.lineage
             element = chunk.only()
             if chunk.structure is not self._structure:
                 self._structure = chunk.structure
@@ -270,6 +274,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _may_read_ahead(self) -> bool:
         """Return whether pulling elements for future calls is unobservable, and calls no constructor of the user."""
         if self._reader is not None or isinstance(self._root, BackgroundOperator) or self._structure is None:
+            return False
+        if self._context.records_lineage:
             return False
         if not self._context.input_is_replayable:
             return False
@@ -491,6 +497,45 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """
         log: TuningLog = self._observer.tuning_log()
         return log
+
+    @_entry
+    def provenance(self) -> Provenance:
+        """Return the source records that the last element, such as a batch, was made from.
+
+        The iterator must record them: set the option ``provenance``. Recording changes no element. ``next`` then takes
+        a little longer, and states that hold elements by value also hold their provenance. Without the option, nothing
+        is recorded and nothing is paid.
+
+        Returns:
+            The records of the last element that ``next`` returned, in order: a sequence of ``SourceRecord`` that prints
+            as one line per record. Records are unknown after ops whose elements are not made from single elements of
+            their input.
+
+        Raises:
+            ValueError: if the option ``provenance`` is not set, or ``next`` has not returned an element since the
+                iterator was created or a state was loaded.
+            ClosedError: after ``close()``.
+
+        >>> from dataset import Dataset, Options
+        >>> options = Options()
+        >>> options.provenance = True
+        >>> letters = Dataset.from_tensor_slices([b"a", b"b", b"c", b"d"], name="letters").shuffle(4, seed=1).batch(2)
+        >>> iterator = iter(letters.with_options(options))
+        >>> next(iterator)
+        array([b'c', b'd'], dtype=object)
+        >>> print(iterator.provenance())
+        letters:2
+        letters:3
+        """
+        self._check_usable()
+        if not self._context.records_lineage:
+            raise ValueError(
+                "provenance(): this iterator does not record provenance: set options.provenance = True and pass the "
+                "options to with_options(), or use checkpoint.records() on a saved state"
+            )
+        if self._structure is None:
+            raise ValueError("provenance(): call next() first; it describes the last element that next() returned")
+        return Provenance(records_of(None if self._lineage is None else joined(self._lineage)))
 
     @_entry
     def state_dict(self) -> State:
