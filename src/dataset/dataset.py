@@ -29,8 +29,9 @@ from dataset.plan.checks import (
 )
 from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
-from dataset.plan.node import Node
+from dataset.plan.node import Node, restarted
 from dataset.plan.structure import Structure, structure_of
+from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Column
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import default_budget
@@ -1341,6 +1342,42 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.IgnoreErrors(self._plan, log_warning, name=name))
 
+    def skip_records(self, file: str | os.PathLike[str], name: str | None = None) -> Dataset[T_co]:
+        """Leave out the elements that are made from records named in a skip list, such as damaged examples.
+
+        The file has one JSON object per line, as ``python -m dataset state --records`` prints them and
+        ``SourceRecord.to_dict()`` returns them: ``{"file": "/data/a.tfrecord", "number": 17}``. Other keys are ignored
+        for records of files. For other sources, ``source`` takes the place of ``file``, and ``inputs`` and ``within``
+        are compared if they are given. The file is read when this method is called. It may be empty: then the op costs
+        nothing, and records can be added later without invalidating saved states.
+
+        An element that is made from several records, such as a pair of ``zip``, is left out if any of them is listed.
+        So use this op before ``batch``, preferably directly after the reader. A record that was in the buffer of an
+        earlier op when a state was saved is also left out; one in the buffer of a later op, such as ``shuffle``, is
+        not. Names that match no element in a whole pass are logged as a warning to the logger ``dataset``.
+
+        Args:
+            file: the path of the skip list, local or remote.
+            name: a label.
+
+        Raises:
+            ValueError: a line of the file does not name a record.
+            OSError: the file cannot be read.
+            SpecError: while iterating, if the records that an element is made from are unknown.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "skip.jsonl")
+        ...     with open(path, "w") as file:
+        ...         _ = file.write('{"source": "letters", "number": 1}')
+        ...     letters = Dataset.from_tensor_slices([b"a", b"b", b"c"], name="letters").skip_records(path)
+        >>> list(letters)
+        [b'a', b'c']
+        """
+        path = deferred.path_string(file)
+        names = deferred.skip_list("skip_records", deferred.read_file(path).decode(), redacted(path))
+        return Dataset(deferred.SkipRecords(self._plan, names, name=name))
+
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
         """Repeat the dataset. Each pass runs it again, with a different order if it is shuffled.
 
@@ -2334,6 +2371,17 @@ def device_iterator(dataset: Dataset[Any], convert: Convert, count: int, kind: t
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
     return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))
+
+
+def tracing_iterator(dataset: Dataset[T]) -> DatasetIterator[T]:
+    """Return an iterator that records provenance, whatever the options of the dataset are.
+
+    It does not read the caches of the dataset, whose elements may have been stored without their provenance.
+    """
+    optimized, wanted = dataset._optimized, Options()  # noqa: SLF001  # its own class
+    wanted.provenance = True
+    plan = restarted(optimized.plan)
+    return deferred.DatasetIterator(plan, optimized.options.merge(wanted), deferred.Autotuner)
 
 
 def replay_marks() -> ReplayMarks:

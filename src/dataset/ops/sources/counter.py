@@ -85,7 +85,7 @@ class CounterOperator(Operator):
         self.next = numbers[n]
         chunk = Chunk(LEAF, n, [numbers[:n]])
         if self._lineage is not None:
-            chunk.lineage = self._lineage.of(chunk.columns()[0])
+            chunk.lineage = self._lineage.of(numbers[:n])
         return chunk
 
     def save(self) -> State:

@@ -97,7 +97,7 @@ class TensorSlices(RowSource, ShareNode, exact=True, views=True):
         rows = self.places
         return ElementsOperator(
             Chunk(self.structure, self.cardinality(), self.rows_as_columns()),
-            lineage=lineage and (lambda positions: lineage.of(rows.start + rows.step * positions)),
+            lineage=None if lineage is None else (lambda positions: lineage.of(rows.start + rows.step * positions)),
         )
 
 

@@ -57,7 +57,7 @@ class Tensors(Node, seekable=True, exact=True):
         structure = structure_of(self.element)
         lineage = context.lineage(self.name or self.op)
         element = Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
-        return ElementsOperator(element, lineage=lineage and lineage.of)
+        return ElementsOperator(element, lineage=None if lineage is None else lineage.of)
 
 
 def _described(component: Any) -> str:

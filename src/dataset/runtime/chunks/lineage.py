@@ -67,6 +67,11 @@ def number_of(source: RecordSource) -> int:
     return number
 
 
+def source_numbered(number: int) -> RecordSource | None:
+    """Return the source with this number; None for unknown records."""
+    return None if number < 0 else _SOURCES[number]
+
+
 class LineageWriter:
     """Writer of the lineage of the elements of one open source.
 
@@ -124,7 +129,7 @@ def paired(parts: Sequence[Lineage | None], length: int) -> Lineage | None:
         if not any(_is_same(column, other) for other in columns):  # such as the components of a window
             columns.append(column)
     if all(isinstance(column, np.ndarray) for column in columns):
-        return np.concatenate(columns, axis=1)  # type: ignore[arg-type]  # just tested
+        return np.concatenate(columns, axis=1)
     return [np.concatenate(rows) for rows in zip(*columns, strict=True)]
 
 
@@ -203,7 +208,8 @@ def load_lineage(data: Any, length: int) -> Lineage:
     rows = rows.copy()
     rows[:, 0] = np.array([*sources, -1])[rows[:, 0]]
     if length and sizes.min() == sizes.max():
-        return rows.reshape(length, -1, _WIDTH)
+        whole: Rows = rows.reshape(length, -1, _WIDTH)
+        return whole
     return np.split(rows, np.cumsum(sizes)[:-1]) if length else []
 
 
