@@ -318,6 +318,7 @@ _LIMITS = [
     "autotune__ram_budget=200",
     "autotune__cpu_budget=1",
     "threading__private_threadpool_size=1",
+    "provenance=True",
 ]
 
 

@@ -207,6 +207,14 @@ class ExecutionContext:
         return LineageWriter(RecordSource(name, file, tuple(inputs)), self.epoch, argument)
 
     @property
+    def is_of_call(self) -> bool:
+        """Whether a function returned the dataset of the op."""
+        context: ExecutionContext | None = self
+        while context is not None and context._call is None:  # noqa: SLF001  # its own class
+            context = context._reader  # noqa: SLF001
+        return context is not None
+
+    @property
     def epoch(self) -> int:
         """The number of earlier passes over the op, in this iteration."""
         epoch, passes = 0, 1

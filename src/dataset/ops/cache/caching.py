@@ -166,7 +166,8 @@ class CacheOperator(Operator):
             return chunk
         below = math.prod(max(1, node.traits.passes) for node in walk(self.node.source))
         moved = chunk.replaced(chunk.columns())
-        moved.lineage = later(chunk.lineage, np.full(chunk.length, passes * below))
+        repeats = np.full(chunk.length, passes * below)
+        moved.lineage = later(chunk.lineage, repeats, nested=not self.context.is_of_call)
         return moved
 
     def _decide(self) -> None:

@@ -77,7 +77,7 @@ class CycleOperator(UnaryOperator):
         """Return the next elements with their lineage, given that of all elements."""
         numbers = np.arange(self.count - self.left, self.count - self.left + chunk.length)
         traced = chunk.replaced(chunk.columns())
-        traced.lineage = later(take_column(lineage, numbers % self.length), numbers // self.length)
+        traced.lineage = later(take_column(lineage, numbers % self.length), numbers // self.length, nested=False)
         return traced
 
     def _read(self) -> Chunk:

@@ -21,7 +21,7 @@ from dataset.plan.node import Node, is_exact
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
-from dataset.runtime.chunks.lineage import Lineage
+from dataset.runtime.chunks.lineage import Lineage, with_epochs_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -148,6 +148,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         self.rows_at_once = rows.rows_at_once
         self._log = ReplayLog(numbers)
         self._ahead: Array = np.zeros(0, np.int64)  # row numbers
+        self._ahead_lineage: Lineage | None = None  # of the numbers
         self._given = 0  # how many rows of these were returned
         self._taken = Remainder()
 
@@ -178,11 +179,20 @@ class RowsOperator(UnaryOperator, IndexedOperator):
                     raise
             else:
                 if self._records is not None:
-                    chunk.lineage = self._records(self._ahead[self._given : self._given + chunk.length])
+                    self._trace(chunk)
                 self._taken = Remainder(chunk)
                 return True
         self.rows.close()
         return False
+
+    def _trace(self, chunk: Chunk) -> None:
+        """Set the lineage of the next rows. If ops repeat the numbers, these know the epochs."""
+        assert self._records is not None  # tested by the caller
+        run = slice(self._given, self._given + chunk.length)
+        lineage = self._records(self._ahead[run])
+        if lineage is not None and self._ahead_lineage is not None:
+            lineage = with_epochs_of(lineage, self._ahead_lineage[run])
+        chunk.lineage = lineage
 
     def _read_numbers(self, n: int) -> bool:
         log = self._log
@@ -193,6 +203,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         if chunk is None:
             return False
         (self._ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays
+        self._ahead_lineage = chunk.lineage
         self._given = 0
         return True
 

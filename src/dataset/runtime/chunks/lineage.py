@@ -12,6 +12,7 @@ files that are read, not with the number of elements.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -150,13 +151,22 @@ def divided(rows: Rows | None, length: int) -> Lineage | None:
     return [rows] * length
 
 
-def later(lineage: Lineage, passes: npt.NDArray[np.int64]) -> Lineage:
-    """Return the lineage of elements that are read again, each this number of passes later."""
-    if isinstance(lineage, np.ndarray):
-        moved = lineage.copy()
-        moved[..., _EPOCH] += np.where(moved[..., 0] < 0, 0, passes[:, np.newaxis])
-        return moved
-    return [later(rows[np.newaxis], passes[index : index + 1])[0] for index, rows in enumerate(lineage)]
+def later(lineage: Lineage, passes: npt.NDArray[Any], count: int = 1, *, nested: bool = True) -> Lineage:
+    """Return the lineage of elements that are read again.
+
+    Args:
+        lineage: the lineage of the elements in the first pass over their source.
+        passes: for each element, the number of passes before the one it is read in.
+        count: the number of passes that are repeated together.
+        nested: whether the arguments of functions are also read again.
+    """
+    if not isinstance(lineage, np.ndarray):
+        parts = [later(rows[np.newaxis], passes[i : i + 1], count, nested=nested) for i, rows in enumerate(lineage)]
+        return [part[0] for part in parts]
+    moved = lineage.copy()
+    is_moved = (moved[..., 0] >= 0) & (nested | (moved[..., _DEPTH] == 0))
+    moved[..., _EPOCH] = np.where(is_moved, moved[..., _EPOCH] * count + passes[:, np.newaxis], moved[..., _EPOCH])
+    return moved
 
 
 def records_of(rows: Rows | None) -> list[SourceRecord]:
@@ -166,7 +176,7 @@ def records_of(rows: Rows | None) -> list[SourceRecord]:
 
 def _nested(rows: list[list[int]], depth: int) -> Iterator[SourceRecord]:
     starts = [index for index, row in enumerate(rows) if row[_DEPTH] == depth]
-    for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
+    for start, stop in itertools.pairwise([*starts, len(rows)]):
         source, number, epoch, _ = rows[start]
         within = tuple(_nested(rows[start + 1 : stop], depth + 1)) if stop > start + 1 else ()
         if source < 0:
@@ -174,6 +184,13 @@ def _nested(rows: list[list[int]], depth: int) -> Iterator[SourceRecord]:
         else:
             name, file, inputs = _SOURCES[source]
             yield SourceRecord(name, file, number, None if epoch < 0 else epoch, inputs, within)
+
+
+def with_epochs_of(lineage: Lineage, numbers: Lineage) -> Lineage:
+    """Return the lineage of rows in the epochs of the row numbers from which they are made."""
+    found = np.array(lineage)
+    found[:, 0, _EPOCH] = [rows[0, _EPOCH] for rows in numbers]
+    return found
 
 
 # States
