@@ -394,6 +394,34 @@ def test_elements_that_a_state_without_provenance_holds_are_unknown(paths):
     found = checkpoint.records(stopped.state_dict(), data, 10**6)
     assert sum(not records.is_complete for records in found.values()) == 9  # the buffer, with one empty slot
     assert check_all(found, list(stopped))
+    whole = checkpoint.records(stopped.state_dict(), data, range(3 * COUNT), from_start=True)
+    assert all(records.is_complete for records in whole.values())
+    assert {step: records for step, records in found.items() if records.is_complete}.items() <= whole.items()
+
+
+def test_listing_records_changes_no_later_order(paths):
+    def orders(data: Dataset[Any]) -> list[list[bytes]]:
+        return [list(data) for _ in range(3)]
+
+    data = TFRecordDataset(paths).shuffle(50, seed=1)
+    iterator = iter(data)
+    next(iterator)
+    state = iterator.state_dict()
+    for from_start in (False, True):
+        checkpoint.records(state, data, 2, from_start=from_start)
+    fresh = TFRecordDataset(paths).shuffle(50, seed=1)
+    next(iter(fresh))
+    assert orders(data) == orders(fresh)
+
+
+def test_records_of_the_third_iteration_are_those_of_its_order(paths):
+    data = TFRecordDataset(paths).map(same).shuffle(20, seed=1)
+    list(data), list(data)
+    third = iter(data)
+    elements = [next(third) for _ in range(9)]
+    found = checkpoint.records(third.state_dict(), data, range(9), from_start=True)
+    assert check_all(found, elements)
+    assert all(records.is_complete for records in found.values())
 
 
 def check_all(found: dict[int, Provenance], elements: list[Any]) -> bool:

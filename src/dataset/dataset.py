@@ -33,6 +33,7 @@ from dataset.plan.node import Node, restarted
 from dataset.plan.structure import Structure, structure_of
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Column
+from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import default_budget
 
@@ -2373,15 +2374,32 @@ def device_iterator(dataset: Dataset[Any], convert: Convert, count: int, kind: t
     return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))
 
 
-def tracing_iterator(dataset: Dataset[T]) -> DatasetIterator[T]:
+def tracing_iterator(
+    dataset: Dataset[T],
+    state: dict[str, Any] | None = None,
+    moved: Callable[[str], str] | Mapping[str, str] | None = None,
+    *,
+    from_start: bool = False,
+) -> DatasetIterator[T]:
     """Return an iterator that records provenance, whatever the options of the dataset are.
 
-    It does not read the caches of the dataset, whose elements may have been stored without their provenance.
+    The dataset does not count it as an iteration. It does not read the caches of the dataset, whose elements may have
+    been stored without their provenance.
+
+    Args:
+        dataset: the dataset.
+        state: a saved state to continue from.
+        moved: as in ``load_state_dict``.
+        from_start: whether to start at the beginning of the iteration in which the state was saved.
     """
     optimized, wanted = dataset._optimized, Options()  # noqa: SLF001  # its own class
     wanted.provenance = True
     plan = restarted(optimized.plan)
-    return deferred.DatasetIterator(plan, optimized.options.merge(wanted), deferred.Autotuner)
+    options, epochs = optimized.options.merge(wanted), EpochLedger(detached=True)
+    iterator: DatasetIterator[T] = deferred.DatasetIterator(plan, options, deferred.Autotuner, epochs=epochs)
+    if state is not None:
+        iterator._load(state, moved, from_start=from_start)  # noqa: SLF001  # as load_state_dict does
+    return iterator
 
 
 def replay_marks() -> ReplayMarks:

@@ -17,21 +17,25 @@ def records(
     dataset: Dataset[Any],
     steps: int | Iterable[int] = 1,
     *,
+    from_start: bool = False,
     moved: Callable[[str], str] | Mapping[str, str] | None = None,
 ) -> dict[int, Provenance]:
     """Return the source records of steps after a saved state, such as the batches in which a loss became NaN.
 
-    The steps are computed again from the state, with the functions of the pipeline, as on a resume. The iterator that
-    saved the state need not have recorded provenance. Elements that the state holds by value, such as those in the
-    buffer of a ``shuffle`` after ``map``, are then unknown; if it did (``Options().provenance``), they are known. Ops
-    with ``deterministic=False`` need not compute the same steps again: only ``iterator.provenance()`` tells their
-    records.
+    The steps are computed again from the state, with the functions of the pipeline, as on a resume. The dataset does
+    not count this as an iteration. The iterator that saved the state need not have recorded provenance. If it did not, the
+    records of elements that the state holds by value are unknown, such as those in the buffer of a ``shuffle`` after
+    ``map``; then use ``from_start``. An op with ``deterministic=False`` need not compute the same steps again: only
+    ``iterator.provenance()`` tells its records.
 
     Args:
         state: the result of ``state_dict()`` or ``to_json()``.
         dataset: the Dataset whose iterator saved the state.
         steps: how many steps, or their numbers. Step ``i`` is the ``i``-th result of ``next`` in the whole iteration,
             counted from 0, so the first step after the state is the number of elements that were taken before.
+        from_start: whether to compute the whole iteration in which the state was saved, from its beginning. This takes
+            longer. All records are known then, and those of steps before the state, too. The number of processes must
+            not have changed since.
         moved: the new names of renamed data files, as in ``load_state_dict``.
 
     Returns:
@@ -53,14 +57,14 @@ def records(
     letters:3
     """
     found: dict[int, Provenance] = {}
-    with tracing_iterator(dataset) as iterator:
-        iterator.load_state_dict(dict(state), moved=moved)
+    with tracing_iterator(dataset, dict(state), moved, from_start=from_start) as iterator:
         at: int = unwrapped(dict(state))["elements"]
         wanted = range(at, at + steps) if isinstance(steps, int) else sorted(set(steps))
+        at = 0 if from_start else at
         if wanted and wanted[0] < at:
             raise ValueError(
                 f"checkpoint.records(): step {wanted[0]} is before the state, which was saved after {at} steps: use an "
-                "earlier state"
+                "earlier state, or from_start=True"
             )
         for step in wanted:
             at += iterator.skip(step - at)

@@ -12,7 +12,7 @@ from dataset.checkpoint import describe, records
 from dataset.checkpoint.state_files import load
 from dataset.commands.command_errors import GOOD, CommandError
 from dataset.commands.common_options import Subparsers, add_command, count
-from dataset.commands.display.terminal import say, say_json
+from dataset.commands.display.terminal import json_text, say
 from dataset.dataset import Dataset
 
 __all__ = ["add"]
@@ -65,7 +65,7 @@ def _list_records(arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         for step, found in records(load(path).state, pipeline, arguments.records).items():
             for record in found.to_list():
-                say_json({"step": step, **record})
+                say(json_text({"step": step, **record}))
     return GOOD
 
 

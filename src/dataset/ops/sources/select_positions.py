@@ -47,15 +47,15 @@ class Passes(NamedTuple):
 
     Attributes:
         numbers: the number of the pass, for each element.
-        count: how many passes there are in each pass over the plan.
+        each: how many passes there are in each pass over the plan.
     """
 
     numbers: Array
-    count: int
+    each: int
 
     def of(self, lineage: Lineage, start: int = 0) -> Lineage:
         """Return lineage of the elements from index ``start`` on that assumes the first pass with the right epochs."""
-        return later(lineage, self.numbers[start : start + len(lineage)], self.count, nested=False)
+        return later(lineage, self.numbers[start : start + len(lineage)], self.each, nested=False)
 
 
 def _passes_below(node: Node, positions: Array, below: Array, passes: Passes | None) -> Passes | None:
@@ -63,11 +63,11 @@ def _passes_below(node: Node, positions: Array, below: Array, passes: Passes | N
     if node.traits.passes != 1:
         number, count = positions // node.inputs[0].cardinality(), max(1, node.traits.passes)
         passes = (
-            Passes(number, count) if passes is None else Passes(passes.numbers * count + number, passes.count * count)
+            Passes(number, count) if passes is None else Passes(passes.numbers * count + number, passes.each * count)
         )
     if passes is not None and len(below) != len(positions):  # it makes batches
         each = -(-len(below) // len(positions))
-        passes = Passes(np.repeat(passes.numbers, each)[: len(below)], passes.count)
+        passes = Passes(np.repeat(passes.numbers, each)[: len(below)], passes.each)
     return passes
 
 

@@ -96,7 +96,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     """
 
     @guarded
-    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, reader: Reader | None = None) -> None:
+    def __init__(
+        self,
+        plan: Node,
+        options: Options,
+        open_observer: OpenObserver,
+        reader: Reader | None = None,
+        epochs: EpochLedger | None = None,
+    ) -> None:
         self._plan = plan
         self._options = options
         self._reader = reader
@@ -106,7 +113,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._exhausted = False
         self._interruption: BaseException | None = None  # an exception raised in the middle of a step
         install()
-        self._take_over(self._open(EpochLedger()))
+        self._take_over(self._open(EpochLedger() if epochs is None else epochs))
         try:
             check()
         except BaseException:
@@ -614,6 +621,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             TypeError: if ``moved`` is neither a dict of strings nor a function.
         """
         self._check_usable()
+        self._load(state, moved)
+
+    def _load(self, state: State, moved: Moved | Mapping[str, str] | None, *, from_start: bool = False) -> None:
+        """Go to the position that ``state`` describes, or to the beginning of the iteration in which it was saved."""
         state = self._envelope.open(state)
         mapping = mapping_of(moved)
         place, unread = state["operator"], list[Outcome]()
@@ -626,8 +637,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             try:
                 if place is None or place.get("op") != resharding.AHEAD:
                     place = {"source": place, "behind": 0, "held": []}
-                unread = load_pending(place["held"], lambda: self._plan.element_spec)
-                if place["source"] is not None:
+                unread = [] if from_start else load_pending(place["held"], lambda: self._plan.element_spec)
+                if place["source"] is not None and not from_start:
                     if state["shares"] != resharding.shares(self._plan):
                         _require_no_element(unread)
                         place = resharding.reshard_state(place, state["shares"], self._plan)
@@ -638,11 +649,11 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                     raise
                 raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
             former, finish, finalizer = self._coordinator, self._finish, self._finalizer
-            self._take_over(fresh, state["elements"])
+            self._take_over(fresh, 0 if from_start else state["elements"])
             self._log = log
             self._envelope.go_on(state, self._epochs, begun=begun)
             self._is_fresh = False
-            self._exhausted = place["source"] is None
+            self._exhausted = place["source"] is None and not from_start
             for outcome in unread:
                 self._unread = outcome
                 self._ahead = iter(outcome.rows()) if isinstance(outcome, Chunk) else _Failure(outcome)
