@@ -108,15 +108,19 @@ ANY: list[Step] = [
     lambda r, d: d.skip(r.randrange(5)),
     lambda r, d: d.take_while(lambda x: not names_in(x)[0].endswith("11")),
     lambda r, d: d.repeat(2),
-    lambda r, d: d.cache().repeat(2),
-    lambda r, d: d.shuffle(5, seed=2).cache().shuffle(7, seed=1).repeat(2),
     lambda r, d: d.prefetch(r.choice([1, 4])),
     lambda r, d: d.shard(2, r.randrange(2)),
-    lambda r, d: d.concatenate(d.take(3)),
     lambda r, d: d.enumerate().map(lambda i, x: x),
     lambda r, d: d.scan(0, lambda state, x: (state + 1, x)),
     lambda r, d: d.random_map(lambda generator, x: x, seed=1),
     lambda r, d: d.map(lambda x: {"a": x, "b": 1}).select("a"),
+]
+CACHES: list[Step] = [
+    lambda r, d: d.cache().repeat(2),
+    lambda r, d: d.shuffle(5, seed=2).cache().shuffle(7, seed=1).repeat(2),
+]
+TWICE: list[Step] = [  # which of two passes over one cache is kept may be left to chance
+    lambda r, d: d.concatenate(d.take(3)),
     lambda r, d: Dataset.sample_from_datasets([d, d.skip(2)], seed=r.randrange(9)),
     lambda r, d: Dataset.choose_from_datasets([d, d.skip(1)], Dataset.range(2).repeat(9), stop_on_empty_dataset=False),
 ]
@@ -126,7 +130,6 @@ SINGLE: list[Step] = [
     lambda r, d: d.padded_batch(3),
     lambda r, d: d.window(3, shift=r.choice([1, 3, 4]), drop_remainder=True).flat_map(lambda w: w.batch(3)),
     lambda r, d: d.group_by_window(lambda x: int(x[-1:]) % 3, lambda key, window: window.batch(4), 4),
-    lambda r, d: Dataset.zip(d, d.skip(1)).map(lambda a, b: np.array([a, b], object)),
     lambda r, d: d.bucket_by_sequence_length(lambda x: int(x[-1:]), [3, 6], [2, 3, 4]),
 ]
 MANY: list[Step] = [
@@ -136,37 +139,37 @@ MANY: list[Step] = [
 ]
 
 
-def draw(rng: random.Random, paths: list[str]) -> tuple[Dataset[Any], list[int]]:
-    """Return a random pipeline over the files, and the indices of its steps."""
+def draw(rng: random.Random, paths: list[str]) -> Dataset[Any]:
+    """Return a random pipeline over the files."""
     files = Dataset.from_tensor_slices(paths)
-    source = rng.randrange(4)
-    found: Any = [
-        lambda: TFRecordDataset(paths),
-        lambda: TFRecordDataset(paths, index=True),
-        lambda: TFRecordDataset(paths, num_parallel_reads=2),
-        lambda: files.shuffle(3, seed=1).interleave(
-            TFRecordDataset, cycle_length=2, num_parallel_calls=rng.choice([None, 2])
-        ),
-    ][source]()
-    single, steps = True, [source]
+    calls = rng.choice([None, 2])
+    found: Any = rng.choice(
+        [
+            lambda: TFRecordDataset(paths),
+            lambda: TFRecordDataset(paths, index=True),
+            lambda: TFRecordDataset(paths, num_parallel_reads=2),
+            lambda: files.shuffle(3, seed=1).interleave(TFRecordDataset, cycle_length=2, num_parallel_calls=calls),
+        ]
+    )()
+    single, may_read_twice = True, True
     for _ in range(rng.randint(1, 5)):
-        table = ANY + 2 * (SINGLE if single else MANY)
-        index = rng.randrange(len(table))
-        found = table[index](rng, found)
-        steps.append(index)
-        if index >= len(ANY):
-            single = not single and (index - len(ANY)) % len(MANY) == 0
-    return found, steps
+        grouping = SINGLE if single else MANY
+        table = rng.choice([ANY, CACHES, grouping, grouping, TWICE if may_read_twice else ANY])
+        step = rng.choice(table)
+        found = step(rng, found)
+        may_read_twice = may_read_twice and table is not CACHES
+        single = step is MANY[0] if table is grouping else single
+    return found
 
 
 @examples(25)
 @given(seed=st.integers(0, 10**6))
 def test_the_records_are_those_in_the_elements_before_and_after_a_resume(paths, seed):
-    count = check(traced(draw(random.Random(seed), paths)[0]))
+    count = check(traced(draw(random.Random(seed), paths)))
     place = random.Random(-seed).randint(0, count)
-    stopped = traced(draw(random.Random(seed), paths)[0])
+    stopped = traced(draw(random.Random(seed), paths))
     check(stopped, limit=place)
-    resumed = traced(draw(random.Random(seed), paths)[0])
+    resumed = traced(draw(random.Random(seed), paths))
     resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
     assert check(resumed) == count - place
 
@@ -174,12 +177,12 @@ def test_the_records_are_those_in_the_elements_before_and_after_a_resume(paths, 
 @examples(20)
 @given(seed=st.integers(0, 10**6))
 def test_records_lists_those_of_the_steps_after_any_state(paths, seed):
-    elements = list(draw(random.Random(seed), paths)[0])
+    elements = list(draw(random.Random(seed), paths))
     place = random.Random(-seed).randint(0, len(elements))
-    stopped = iter(draw(random.Random(seed), paths)[0])
+    stopped = iter(draw(random.Random(seed), paths))
     for _ in range(place):
         next(stopped)
-    found = checkpoint.records(stopped.state_dict(), draw(random.Random(seed), paths)[0], 10**6)
+    found = checkpoint.records(stopped.state_dict(), draw(random.Random(seed), paths), 10**6)
     assert list(found) == list(range(place, len(elements)))
     for step, records in found.items():
         if records.is_complete:
@@ -450,6 +453,12 @@ def test_a_cache_that_was_filled_without_provenance_reports_its_own_rows(paths):
     assert names_of(checkpoint.records(state, data)[0]) == [f"{paths[0]}:0"]
 
 
+def test_a_cache_in_files_reports_its_own_rows_in_every_pass(paths, tmp_path):
+    iterator = traced(TFRecordDataset(paths[:1]).take(2).cache(str(tmp_path / "cache")).repeat(2))
+    found = [iterator.provenance()[0] for _ in iterator]
+    assert found == [SourceRecord("cache", None, number, epoch) for epoch in range(2) for number in range(2)]
+
+
 def test_worker_processes_keep_the_records(paths):
     assert check(traced(TFRecordDataset(paths).map(same, num_parallel_calls=2, executor="process").batch(5))) == 8
 
@@ -602,6 +611,16 @@ def test_a_skip_list_resumes_exactly_at_every_place(paths, tmp_path):
             next(stopped)
         resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
         assert [names_in(x) for x in resumed] == elements[place:]
+
+
+@pytest.mark.parametrize("filename", [True, False])
+def test_records_cannot_be_left_out_after_a_cache_that_does_not_know_them(paths, tmp_path, filename):
+    data = TFRecordDataset(paths).cache(str(tmp_path / "cache") if filename else "")
+    if not filename:
+        list(data)
+    data = data.skip_records(written(tmp_path / "skip.jsonl", f'{{"file": "{paths[0]}", "number": 5}}'))
+    with pytest.raises(dataset.SpecError, match=r"element 0 comes from cache\(\).*use skip_records\(\) before cache"):
+        next(iter(data))
 
 
 def test_names_that_match_nothing_are_logged_after_a_whole_pass(paths, tmp_path, caplog):

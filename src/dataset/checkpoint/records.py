@@ -23,9 +23,11 @@ def records(
     """Return the source records of steps after a saved state, such as the batches in which a loss became NaN.
 
     The steps are computed again from the state, with the functions of the pipeline, as on a resume. The dataset does
-    not count this as an iteration. The iterator that saved the state need not have recorded provenance. If it did not, the
-    records of elements that the state holds by value are unknown, such as those in the buffer of a ``shuffle`` after
-    ``map``; then use ``from_start``. An op with ``deterministic=False`` need not compute the same steps again: only
+    not count this as an iteration.
+
+    The iterator that saved the state need not have recorded provenance. If it did not, the records of elements that the
+    state holds by value are unknown, such as those in the buffer of a ``shuffle`` after ``map``; then use
+    ``from_start``. An op with ``deterministic=False`` need not compute the same steps again: only
     ``iterator.provenance()`` tells its records.
 
     Args:

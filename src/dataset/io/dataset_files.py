@@ -35,7 +35,7 @@ from dataset.redaction import redacted, redacted_error
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import LineageWriter
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.interrupts import call
@@ -144,7 +144,7 @@ class FilesOperator(BufferedOperator):
         self._within = context.provenance
         self._trace: FileTrace | None = None  # of the open file, if references are requested
         self._lineage: LineageWriter | None = None  # of the open file, if it is recorded
-        self._is_numbered_singly = context.records_lineage and not node.counts_elements
+        self._is_numbered_singly = context.is_traced and not node.counts_elements
         self._interruption: CancellationToken | None = None  # set once a remote file has been opened
         self._waits = False  # whether reading from the open file may block for long
         self.file: ElementFile | None = None
@@ -255,7 +255,7 @@ class FilesOperator(BufferedOperator):
             self._expect_waits(path)
         file = self._open_file(path)
         self._trace = None if self._within is None else FileTrace(self._within, self.node, path)
-        self._lineage = self._context.lineage(self.node.name or self.node.op, redacted(path))
+        self._lineage = source_lineage(self._context, self.node.name or self.node.op, redacted(path))
         return file
 
     def _expect_waits(self, path: str) -> None:

@@ -212,7 +212,7 @@ class RepeatOperator(Operator):
         if self.source is not None:
             number = self.finished - self.over
             # Random operators upstream, and the lineage of sources, need the number of the pass.
-            if number and (openings(self.node) or self.context.records_lineage):
+            if number and (openings(self.node) or self.context.is_traced):
                 self.source.close()
                 self.source = self.context(self.node, number)
             self.source.load(state["source"])

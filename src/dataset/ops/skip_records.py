@@ -18,7 +18,7 @@ from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of, source_numbered
 from dataset.runtime.chunks.source_records import SourceRecord
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 
 _log = logging.getLogger("dataset")
@@ -130,8 +130,8 @@ class SkipRecords(UnaryNode, separable=True):
         return sorted(map(repr, self.names))
 
     def lower(self, context: ExecutionContext) -> Operator:
-        keeps_lineage = context.records_lineage
-        context.records_lineage = keeps_lineage or bool(self.names)
+        keeps_lineage = context.is_traced
+        context.is_traced = keeps_lineage or bool(self.names)
         return SkipRecordsOperator(context(self.source), self, context, keeps_lineage=keeps_lineage)
 
 
@@ -144,7 +144,7 @@ class SkipRecordsOperator(UnaryOperator):
         self._skipped = context.skipped
         self._keeps_lineage = keeps_lineage
         self._listed: dict[int, npt.NDArray[np.int64]] = {}  # numbers of records, by the number of the source
-        self._unmet = set(node.names) if context.epoch == 0 else set()
+        self._unmet = set(node.names) if LineageContext(context).epoch == 0 else set()
         self._position = 0  # of the next element of the input
 
     def pull(self, n: int) -> Chunk | None:
@@ -164,6 +164,7 @@ class SkipRecordsOperator(UnaryOperator):
                 f"{self.node}: the records that element {self._position} is made from are unknown; use skip_records() "
                 "directly after the reader"
             )
+        self._require_records(chunk.lineage)
         dropped = [index for index in self._candidates(chunk.lineage) if self._is_listed(chunk.lineage[index])]
         if dropped:
             self._skipped.add(len(dropped))
@@ -171,8 +172,17 @@ class SkipRecordsOperator(UnaryOperator):
                 return None
             chunk = chunk.take(np.delete(np.arange(chunk.length), dropped))
         if not self._keeps_lineage:
-            chunk.lineage = None
+            chunk = chunk.with_lineage(None)  # the input may hold it
         return chunk
+
+    def _require_records(self, lineage: Lineage) -> None:
+        for number in np.unique(joined(lineage)[:, 0]).tolist():
+            source = source_numbered(number)
+            if source is not None and source.is_store:
+                raise SpecError(
+                    f"{self.node}: element {self._position} comes from {source.name}(), which does not tell the "
+                    f"records that its elements are made from; use skip_records() before {source.name}()"
+                )
 
     def _candidates(self, lineage: Lineage) -> Iterable[int]:
         """Return the indices of the elements with a record whose source and number are listed."""

@@ -103,7 +103,10 @@ class ZipOperator(Operator):
         columns: list[Column] = [column for chunk in chunks for column in chunk.columns()]
         structure = self.node.structure.substitute([chunk.structure for chunk in chunks])
         joined = Chunk(structure, count, columns)
-        joined.lineage = paired([chunk.lineage for chunk in chunks], count)
+        for chunk in chunks:
+            if chunk.lineage is not None:
+                joined.lineage = paired([part.lineage for part in chunks], count)
+                break
         return joined
 
     def save(self) -> State:

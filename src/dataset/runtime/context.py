@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from dataset.options import AUTOTUNE, Options
@@ -95,9 +95,9 @@ class ExecutionContext:
         "_reader",
         "_record",
         "input_is_replayable",
+        "is_traced",
         "iteration",
         "provenance",
-        "records_lineage",
         "replays",
         "skipped",
     )
@@ -127,7 +127,7 @@ class ExecutionContext:
 
         The list starts below the op that needs the origins (chunks/provenance.py). None if no op needs them.
         """
-        self.records_lineage: bool = iteration.options.provenance is True if reader is None else reader.records_lineage
+        self.is_traced: bool = iteration.options.provenance is True if reader is None else reader.is_traced
         """Whether the sources tell which records their elements are (chunks/lineage.py)."""
         self.replays = False
         """Whether the op repeats a pass over its input to resume, and so requires the same order."""
@@ -185,47 +185,6 @@ class ExecutionContext:
         if self.provenance is not None:
             inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
         return inner
-
-    def lineage(self, name: str, file: str | None = None) -> LineageWriter | None:
-        """Return the writer of the lineage of a source that is opened with this context; None if none is recorded.
-
-        Args:
-            name: the name of the reader.
-            file: the path of the file, without secrets; None for other sources.
-        """
-        if not self.records_lineage:
-            return None
-        inputs: list[int] = []
-        argument: Rows | None = None
-        context: ExecutionContext = self
-        while (reader := context._reader) is not None:
-            argument = context._argument if argument is None else argument
-            node = reader._node  # noqa: SLF001  # its own class
-            if context._node is not node and not isinstance(node, UnaryNode | None):
-                inputs.insert(0, context._opening)
-            context = reader
-        return LineageWriter(RecordSource(name, file, tuple(inputs)), self.epoch, argument)
-
-    @property
-    def is_of_call(self) -> bool:
-        """Whether a function returned the dataset of the op."""
-        context: ExecutionContext | None = self
-        while context is not None and context._call is None:  # noqa: SLF001  # its own class
-            context = context._reader  # noqa: SLF001
-        return context is not None
-
-    @property
-    def epoch(self) -> int:
-        """The number of earlier passes over the op, in this iteration."""
-        epoch, passes = 0, 1
-        context: ExecutionContext = self
-        while (reader := context._reader) is not None:
-            node = reader._node  # noqa: SLF001  # its own class
-            if node is not None and node.traits.passes != 1:
-                epoch += context._opening * passes
-                passes *= max(1, node.traits.passes)
-            context = reader
-        return epoch
 
     def draws(self, random: RandomState) -> Draws:
         """Return what the random numbers of an op depend on: this context's op, or one in its input.
@@ -312,6 +271,65 @@ class ExecutionContext:
         if deterministic is None:
             deterministic = self.iteration.options.deterministic
         return deterministic is not False
+
+
+class LineageContext:
+    """Place of an op among the inputs, passes and function calls of an iteration, which its lineage tells.
+
+    Args:
+        context: the execution context of the op.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: ExecutionContext) -> None:
+        self._context = context
+
+    def writer(self, name: str, file: str | None = None, *, is_store: bool = False) -> LineageWriter:
+        """Return the writer of the lineage of a source.
+
+        Args:
+            name: the name of the reader.
+            file: the path of the file, without secrets; None for other sources.
+            is_store: whether the records are elements that the op has stored.
+        """
+        inputs: list[int] = []
+        argument: Rows | None = None
+        for context, reader in self._readers():
+            argument = context._argument if argument is None else argument  # noqa: SLF001  # same module
+            if context._node is not reader._node and not isinstance(reader._node, UnaryNode | None):  # noqa: SLF001
+                inputs.insert(0, context._opening)  # noqa: SLF001
+        return LineageWriter(RecordSource(name, file, tuple(inputs), is_store), self.epoch, argument)
+
+    @property
+    def epoch(self) -> int:
+        """The number of earlier passes over the op, in this iteration."""
+        epoch, passes = 0, 1
+        for context, reader in self._readers():
+            node = reader._node  # noqa: SLF001
+            if node is not None and node.traits.passes != 1:
+                epoch += context._opening * passes  # noqa: SLF001
+                passes *= max(1, node.traits.passes)
+        return epoch
+
+    @property
+    def is_of_call(self) -> bool:
+        """Whether a function returned the dataset of the op."""
+        return any(context._call is not None for context, _ in self._readers())  # noqa: SLF001
+
+    def _readers(self) -> Iterator[tuple[ExecutionContext, ExecutionContext]]:
+        """Yield the context of the op and those of its readers, each with the next."""
+        context = self._context
+        while (reader := context._reader) is not None:  # noqa: SLF001
+            yield context, reader
+            context = reader
+
+
+def source_lineage(
+    context: ExecutionContext, name: str, file: str | None = None, *, is_store: bool = False
+) -> LineageWriter | None:
+    """Return the writer of the lineage of a source, or None if none is recorded; arguments as those of ``writer``."""
+    return LineageContext(context).writer(name, file, is_store=is_store) if context.is_traced else None
 
 
 class Call:

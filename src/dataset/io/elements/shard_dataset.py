@@ -21,7 +21,7 @@ from dataset.plan.spec import flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.chunks.lineage import LineageWriter
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 
 
@@ -83,7 +83,7 @@ class SavedShard(Node, reads_files=True):
 
     def lower(self, context: ExecutionContext) -> Operator:
         path = self.saved.metadata.shard_path(self.saved.path, self.number)
-        return SavedShardOperator(self, context.lineage(self.name or self.op, path))
+        return SavedShardOperator(self, source_lineage(context, self.name or self.op, path))
 
     def to_plain(self) -> Any:
         return {"saved": self.saved.identity, "number": self.number}

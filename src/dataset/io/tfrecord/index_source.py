@@ -29,7 +29,7 @@ from dataset.plan.structure import LEAF, Structure
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import Lineage
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
@@ -122,7 +122,7 @@ class IndexedTFRecord(RowSource, reads_files=True):
         files = np.searchsorted(np.array(self.firsts), numbers, "right") - 1
         parts = []
         for file in np.unique(files).tolist():
-            writer = context.lineage(self.name or self.op, redacted(self.indexes[file].path))
+            writer = source_lineage(context, self.name or self.op, redacted(self.indexes[file].path))
             if writer is None:
                 return None
             parts.append(writer.of(numbers[files == file] - self.firsts[file]))

@@ -39,9 +39,10 @@ class SlidingBuffer:
         if not self.length:
             self.structure, self.length, self._start, self._capacity = chunk.structure, chunk.length, 0, 0
             self.is_traced = chunk.lineage is not None
-            self._columns = self._views = [read_only(column) for column in self._columns_of(chunk)]
+            columns = self._traced(chunk) if self.is_traced else chunk.columns()
+            self._columns = self._views = [read_only(column) for column in columns]
             return
-        columns = self._columns_of(chunk)
+        columns = self._traced(chunk) if self.is_traced else chunk.columns()
         start = self._start + self.length
         stop = start + chunk.length
         if stop > self._capacity or not all(map(_goes_with, self._columns, columns)):
@@ -54,8 +55,9 @@ class SlidingBuffer:
                 mine[start:stop] = new
         self.length += chunk.length
 
-    def _columns_of(self, chunk: Chunk) -> Sequence[Column]:
-        return [*chunk.columns(), or_unknown(chunk.lineage, chunk.length)] if self.is_traced else chunk.columns()
+    @staticmethod
+    def _traced(chunk: Chunk) -> Sequence[Column]:
+        return [*chunk.columns(), or_unknown(chunk.lineage, chunk.length)]
 
     def _move(self, columns: Sequence[Column], more: int) -> None:
         """Move the elements to new columns with room for ``more`` elements like ``columns``."""
@@ -84,9 +86,7 @@ class SlidingBuffer:
         """Return the elements from ``start`` to ``stop``."""
         columns = self.columns(start, stop)
         lineage = columns.pop() if self.is_traced else None
-        chunk = Chunk(self.structure, stop - start, columns)
-        chunk.lineage = lineage
-        return chunk
+        return Chunk(self.structure, stop - start, columns, lineage=lineage)
 
 
 def _goes_with(mine: Column, new: Column) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -156,13 +157,12 @@ class WindowOperator(UnaryOperator):
                 break
             windows.append(self._columns(start, stop))
         structure = self._buffer.structure
-        lineages = [window.pop() if self._buffer.is_traced else None for window in windows]
+        lineages: list[Lineage] | None = [window.pop() for window in windows] if self._buffer.is_traced else None
         self._advance(len(windows))
         columns = [self._datasets(index, pieces, lineages) for index, pieces in enumerate(zip(*windows, strict=True))]
-        made = Chunk(structure, len(windows), columns)
-        if lineages[0] is not None:
-            made.lineage = [joined(lineage) for lineage in lineages if lineage is not None]
-        return made
+        return Chunk(
+            structure, len(windows), columns, lineage=None if lineages is None else list(map(joined, lineages))
+        )
 
     def _failed(self, start: int, stop: int) -> int | None:
         """Return the index of the first failure in a window; None if there is none."""
@@ -196,15 +196,15 @@ class WindowOperator(UnaryOperator):
         self._buffer.drop(passed - (len(self._failures) - len(later)))
         self._failures = later
 
-    def _datasets(self, index: int, pieces: tuple[Column, ...], lineages: Sequence[Lineage | None]) -> Column:
+    def _datasets(self, index: int, pieces: tuple[Column, ...], lineages: list[Lineage] | None) -> Column:
         """Return a dataset for each piece of component ``index``."""
         while index >= len(self._specs):
             self._specs.append(partial(_component_spec, self.node.source, len(self._specs)))
         spec, static, origin = self._specs[index], self._static, self.node.origin
-        chunks = [Chunk(LEAF, len(piece), [piece]) for piece in pieces]
-        for chunk, lineage in zip(chunks, lineages, strict=True):
-            chunk.lineage = lineage
-        return [dataset_of(Elements(chunk, spec, static, origin=origin)) for chunk in chunks]
+        return [
+            dataset_of(Elements(Chunk(LEAF, len(piece), [piece], lineage=lineage), spec, static, origin=origin))
+            for piece, lineage in zip(pieces, lineages or repeat(None), strict=False)
+        ]
 
     def save(self) -> State:
         items: list[Outcome] = []

@@ -25,6 +25,7 @@ class MemoryCache:
     """In-memory store of one cache(); shared by all iterators of the Dataset, as in tf.data."""
 
     in_order: ClassVar[bool] = True
+    keeps_lineage: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _finished
@@ -175,7 +176,8 @@ def _fits(mine: Column, column: Column, stop: int) -> bool:
 
 def _stacked(chunk: Chunk) -> Chunk:
     """Return the same elements, with arrays of one shape stacked if that takes no more memory."""
-    return chunk.replaced([_one_array(column) if type(column) is list else column for column in chunk.columns()])
+    columns = [_one_array(column) if type(column) is list else column for column in chunk.columns()]
+    return Chunk(chunk.structure, chunk.length, columns, lineage=chunk.lineage)
 
 
 def _one_array(values: list[Any]) -> Column:
@@ -210,9 +212,7 @@ def _joined(chunks: list[Chunk]) -> Chunk:
     columns = [list(parts) for parts in zip(*(chunk.columns() for chunk in chunks), strict=True)]
     lineage = lineage_of(chunks)
     chunks.clear()
-    joined = Chunk(structure, length, [_joined_column(parts, length) for parts in columns])
-    joined.lineage = lineage
-    return joined
+    return Chunk(structure, length, [_joined_column(parts, length) for parts in columns], lineage=lineage)
 
 
 def _joined_column(parts: list[Column], length: int) -> Column:

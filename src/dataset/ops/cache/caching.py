@@ -19,7 +19,7 @@ from dataset.plan.node import Node, UnaryNode, walk
 from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import later
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, LineageContext, source_lineage
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
@@ -77,6 +77,8 @@ class CacheStore(Protocol):
 
     in_order: ClassVar[bool]
     """Whether the elements are stored in the order of the pass, so that reading them can continue it."""
+    keeps_lineage: ClassVar[bool]
+    """Whether the lineage of the elements is stored. Otherwise elements are known by their places in the store."""
 
     def finished(self) -> CacheEntry | None:
         """Return the contents; None until a pass has finished."""
@@ -143,32 +145,30 @@ class CacheOperator(Operator):
             self._behind -= passed
         chunk = reader.pull(n)
         if chunk is not None:
-            if self.context.records_lineage:
+            if self.context.is_traced:
                 chunk = self._traced(chunk)
             self._given += chunk.length
         return chunk
 
     def _traced(self, chunk: Chunk) -> Chunk:
         """Return elements of the store with their lineage: their places in the store if it does not contain it."""
-        writer = self.context.lineage(self.node.name or self.node.op)
-        lineage = chunk.lineage
-        if lineage is None and writer is not None:
-            lineage = writer.run(self._given, chunk.length)
-        elif lineage is not None and self._identity is None:  # in memory, as if stored in the first pass
-            return self._moved(chunk, self.context.epoch)
-        traced = chunk.replaced(chunk.columns())
-        traced.lineage = lineage
-        return traced
+        if self.store.keeps_lineage and chunk.lineage is not None:  # as if it had been stored in the first pass
+            return self._moved(chunk, 1)
+        return self._placed(chunk, self._given)
 
-    def _moved(self, chunk: Chunk, passes: int) -> Chunk:
-        """Return elements with a lineage that says that they are read this number of passes over the op later."""
-        if not passes or chunk.lineage is None:
+    def _placed(self, chunk: Chunk, start: int) -> Chunk:
+        """Return elements with a lineage that is their places in the store, from ``start`` on."""
+        writer = source_lineage(self.context, self.node.name or self.node.op, is_store=True)
+        return chunk.with_lineage(None if writer is None else writer.run(start, chunk.length))
+
+    def _moved(self, chunk: Chunk, direction: int) -> Chunk:
+        """Return elements of the first pass over this op as elements of the present pass, or, with -1, vice versa."""
+        place = LineageContext(self.context)
+        if chunk.lineage is None or not (passes := direction * place.epoch):
             return chunk
         below = math.prod(max(1, node.traits.passes) for node in walk(self.node.source))
-        moved = chunk.replaced(chunk.columns())
         repeats = np.full(chunk.length, passes * below)
-        moved.lineage = later(chunk.lineage, repeats, nested=not self.context.is_of_call)
-        return moved
+        return chunk.with_lineage(later(chunk.lineage, repeats, nested=not place.is_of_call))
 
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
@@ -261,7 +261,10 @@ class CacheOperator(Operator):
                 self.context.iteration.filled.add(self.node)
             return None
         self._taken += chunk.length
-        return chunk.read_only()
+        chunk = chunk.read_only()
+        if chunk.lineage is not None and not self.store.keeps_lineage:
+            return self._placed(chunk, self._taken - chunk.length)
+        return chunk
 
     def _keep(self, chunk: Chunk) -> list[Outcome]:
         """Add elements to the store. Return them, with exceptions in place of the elements it cannot store."""
@@ -269,7 +272,7 @@ class CacheOperator(Operator):
         end = self._taken
         while self._filling is not None:
             try:
-                self._filling.add(chunk if chunk.lineage is None else self._moved(chunk, -self.context.epoch))
+                self._filling.add(chunk if chunk.lineage is None else self._moved(chunk, -1))
             except RefusedElementError as refused:
                 index = refused.index
                 self._kept += index

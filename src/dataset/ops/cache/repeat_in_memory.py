@@ -76,9 +76,8 @@ class CycleOperator(UnaryOperator):
     def _traced(self, chunk: Chunk, lineage: Lineage) -> Chunk:
         """Return the next elements with their lineage, given that of all elements."""
         numbers = np.arange(self.count - self.left, self.count - self.left + chunk.length)
-        traced = chunk.replaced(chunk.columns())
-        traced.lineage = later(take_column(lineage, numbers % self.length), numbers // self.length, nested=False)
-        return traced
+        of_pass = take_column(lineage, numbers % self.length)
+        return chunk.with_lineage(later(of_pass, numbers // self.length, nested=False))
 
     def _read(self) -> Chunk:
         elements = self._pass = self.source.pull(self.length)

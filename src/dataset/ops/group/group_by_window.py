@@ -327,7 +327,8 @@ class GroupsOperator(UnaryOperator):
                 self._open_group(key).add(elements)
             else:
                 columns = [[key] * elements.length, *elements.columns()]
-                self._sort_in(elements.replaced(columns, tuple_of(LEAF, elements.structure)))
+                structure = tuple_of(LEAF, elements.structure)
+                self._sort_in(Chunk(structure, elements.length, columns, lineage=elements.lineage))
         self.ended = bool(state["ended"])
 
 
@@ -375,7 +376,7 @@ class WindowsOperator(GroupsOperator):
         if any(self._stacked):  # a stacked array is one object
             pairs = zip(elements.columns(), self._stacked, strict=True)
             columns = [_stacked_again(column) if stacked else column for column, stacked in pairs]
-            elements = elements.replaced(columns)
+            elements = Chunk(elements.structure, elements.length, columns, lineage=elements.lineage)
         elements = elements.read_only()
         window = dataset_of(Elements(elements, spec, spec_is_static(source), origin=self.node.origin))
         return Chunk(tuple_of(LEAF, LEAF), 1, [np.array([key]), [window]])

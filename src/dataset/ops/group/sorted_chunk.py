@@ -34,7 +34,7 @@ class SortedChunk:
     def __init__(self, keyed: Chunk, missing: Callable[[int], int], size: Callable[[int], int]) -> None:
         keys, *columns = keyed.columns()
         keys = np.asarray(keys)
-        self.elements = keyed.replaced(columns, keyed.structure.children[1])
+        self.elements = Chunk(keyed.structure.children[1], keyed.length, columns, lineage=keyed.lineage)
         self.passed = 0
         self._places = _sorted_places(keys)
         keys = keys[self._places]
@@ -77,10 +77,8 @@ class SortedChunk:
     def _taken(self, start: int, stop: int) -> Chunk:
         """Copy a range of the sorted elements, so that waiting elements do not keep the whole chunk in memory."""
         columns = [column[start:stop].copy() for column in self._columns]
-        taken = Chunk(self.elements.structure, stop - start, columns)
-        if self._lineage is not None:
-            taken.lineage = self._lineage[start:stop].copy()
-        return taken
+        lineage = None if self._lineage is None else self._lineage[start:stop].copy()
+        return Chunk(self.elements.structure, stop - start, columns, lineage=lineage)
 
 
 def _taken(column: Column, places: npt.NDArray[np.intp]) -> Column:

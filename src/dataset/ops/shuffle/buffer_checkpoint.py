@@ -33,7 +33,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome, references_of
 from dataset.runtime.chunks.file_trace import FileTrace, Mark, Opening, OpensDatasets, ReadsFiles, RereadFile
 from dataset.runtime.chunks.lineage import load_lineage, save_lineage
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, NOWHERE, Numbers, References
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import State
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name_of, names_in, saved_key
@@ -468,7 +468,7 @@ def _reread(trace: FileTrace, wanted: Numbers, context: ExecutionContext) -> lis
     """Read the elements of one file with these numbers, which ascend."""
     node = trace.node
     assert isinstance(node, ReadsFiles)
-    lineage = context.lineage(node.name or node.op, redacted(trace.path)) if node.counts_elements else None
+    lineage = source_lineage(context, node.name or node.op, redacted(trace.path)) if node.counts_elements else None
     if int(wanted[0]) < trace.marks[0].element:
         raise StateError("the saved references refer to elements before the first mark")
     structure = structure_of(node.element_spec)

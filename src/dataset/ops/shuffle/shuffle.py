@@ -598,17 +598,16 @@ class _Buffer:
     def _incoming(self, new: Chunk) -> Sequence[Column]:
         if self.files is None:
             if new.references is None:
-                return self._traced(new)
+                return self._traced(new) if self.is_traced or new.lineage is not None else new.columns()
             self._refer()
         if new.references is not None:
             self._add_files(new.references.files)
-        return [*self._traced(new), numbers_of(new.references, new.length)]
+        columns = self._traced(new) if self.is_traced or new.lineage is not None else new.columns()
+        return [*columns, numbers_of(new.references, new.length)]
 
     def _traced(self, new: Chunk) -> Sequence[Column]:
-        """Return the columns of new elements, with their lineage if it is a column."""
+        """Return the columns of new elements, and their lineage."""
         if not self.is_traced:
-            if new.lineage is None:
-                return new.columns()
             self.is_traced = True  # the elements so far come from a state without lineage
             at = self.structure.num_components
             self.columns.insert(at, np.asarray(or_unknown(None, self.length)))

@@ -13,7 +13,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 
 _KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # kind of dtype -> the kinds of numbers it accepts
@@ -47,7 +47,9 @@ class Counter(Node, generated=True):
 
     def lower(self, context: ExecutionContext) -> Operator:
         integers = self.dtype.kind in "iu"  # other numbers do not identify themselves
-        return CounterOperator(self.start, self.step, context.lineage(self.name or self.op) if integers else None)
+        return CounterOperator(
+            self.start, self.step, source_lineage(context, self.name or self.op) if integers else None
+        )
 
 
 def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:

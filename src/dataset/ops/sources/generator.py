@@ -19,7 +19,7 @@ from dataset.runtime.chunks.chunk import Chunk, read_only_component
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
@@ -63,7 +63,7 @@ class Generator(Node, pure=False):
 
     def lower(self, context: ExecutionContext) -> Operator:
         rows = SignatureRows(f"{self.label()} yielded", self.signature)
-        return GeneratorOperator(self, rows, context.lineage(self.name or self.method))
+        return GeneratorOperator(self, rows, source_lineage(context, self.name or self.method))
 
 
 class GeneratorOperator(Operator):

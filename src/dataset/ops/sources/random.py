@@ -15,7 +15,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.random.streams import RandomPass, random_state
 
@@ -49,7 +49,7 @@ class Random(Node, generated=True):
         again = not self.rerandomize_each_iteration
         draws = context.draws(self.random)
         stream = RandomPass(draws, context.iteration.epochs, self.random, again=again)
-        return RandomOperator(stream, context.lineage(self.name or self.op))
+        return RandomOperator(stream, source_lineage(context, self.name or self.op))
 
 
 class RandomOperator(Operator):

@@ -16,7 +16,7 @@ from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import IndexedOperator, Operator, State
 
 _INT64_MAX = 2**63 - 1
@@ -73,7 +73,7 @@ class Range(Node, gatherable=True, seekable=True, exact=True, generated=True):
         return f"range({', '.join(map(str, bounds + steps))})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return RangeOperator(self.numbers, self.output_type, context.lineage(self.name or self.op))
+        return RangeOperator(self.numbers, self.output_type, source_lineage(context, self.name or self.op))
 
 
 class RangeOperator(IndexedOperator):

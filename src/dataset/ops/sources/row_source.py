@@ -22,7 +22,7 @@ from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.chunks.lineage import Lineage, with_epochs_of
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.state.replay_log import ReplayLog
@@ -118,7 +118,7 @@ class RowSource(Node, seekable=True, indexable=True):
 
     def records(self, numbers: Array, context: ExecutionContext) -> Lineage | None:
         """Return the lineage of the rows with these numbers, if it is recorded."""
-        writer = context.lineage(self.name or self.op)
+        writer = source_lineage(context, self.name or self.op)
         return None if writer is None else writer.of(numbers)
 
     def lower(self, context: ExecutionContext) -> Operator:
@@ -142,7 +142,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         super().__init__(numbers)
         self.op = op or rows.op
         self.rows = rows.open_rows(context.skipped)
-        self._records = partial(rows.records, context=context) if context.records_lineage else None
+        self._records = partial(rows.records, context=context) if context.is_traced else None
         self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once

@@ -14,6 +14,7 @@ A chunk is immutable. Its values are canonical (normalization.py).
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -47,13 +48,14 @@ class Chunk:
         length: int,
         columns: Sequence[Column] | None = None,
         rows: list[Any] | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
         self.structure = structure
         self.length = length
         self._columns = columns
         self._rows = rows
         self.references: References | None = None
-        self.lineage: Lineage | None = None
+        self.lineage = lineage
 
     def __len__(self) -> int:
         return self.length
@@ -121,13 +123,14 @@ class Chunk:
 
     def read_only(self) -> Chunk:
         """Return the chunk with read-only views of its arrays, if the library will read them again."""
-        return self.replaced([read_only(column) for column in self.columns()])
+        columns = [read_only(column) for column in self.columns()]
+        return Chunk(self.structure, self.length, columns, lineage=self.lineage)
 
-    def replaced(self, columns: Sequence[Column], structure: Structure | None = None) -> Chunk:
-        """Return a chunk of elements with these components that are each made from the element at the same place."""
-        made = Chunk(structure or self.structure, self.length, columns)
-        made.lineage = self.lineage
-        return made
+    def with_lineage(self, lineage: Lineage | None) -> Chunk:
+        """Return the same elements with another lineage, as a chunk of its own."""
+        chunk = copy.copy(self)
+        chunk.lineage = lineage
+        return chunk
 
     @property
     def is_packed(self) -> bool:
@@ -136,7 +139,8 @@ class Chunk:
 
     def unpacked(self) -> Chunk:
         """Return the chunk with plain lists in the place of RaggedColumns."""
-        return self.replaced([list(column) if is_packed(column) else column for column in self.columns()])
+        columns = [list(column) if is_packed(column) else column for column in self.columns()]
+        return Chunk(self.structure, self.length, columns, lineage=self.lineage)
 
     @property
     def nbytes(self) -> int:

@@ -45,11 +45,13 @@ class RecordSource(NamedTuple):
         name: the name of the reader.
         file: the path of the file; None for other sources.
         inputs: the index of the source among the inputs of each op that joins several datasets, from the last op on.
+        is_store: whether the records are elements that another op has stored, made from records that are unknown.
     """
 
     name: str
     file: str | None
     inputs: tuple[int, ...]
+    is_store: bool = False
 
 
 _SOURCES: list[RecordSource] = []
@@ -182,7 +184,7 @@ def _nested(rows: list[list[int]], depth: int) -> Iterator[SourceRecord]:
         if source < 0:
             yield SourceRecord(None, within=within)
         else:
-            name, file, inputs = _SOURCES[source]
+            name, file, inputs, _ = _SOURCES[source]
             yield SourceRecord(name, file, number, None if epoch < 0 else epoch, inputs, within)
 
 
@@ -200,7 +202,7 @@ def save_lineage(lineage: Lineage) -> dict[str, Any]:
     """Return the lineage of the elements of a chunk as plain data."""
     rows = joined(lineage)
     used, numbers = np.unique(rows[:, 0], return_inverse=True)
-    sources = [[*_SOURCES[number][:2], list(_SOURCES[number][2])] if number >= 0 else None for number in used.tolist()]
+    sources = [None if number < 0 else _saved_source(_SOURCES[number]) for number in used.tolist()]
     rows = rows.copy()
     rows[:, 0] = numbers.reshape(-1)
     return {"sources": sources, "matrix": rows, "sizes": np.array([len(part) for part in lineage], np.int64)}
@@ -230,9 +232,13 @@ def load_lineage(data: Any, length: int) -> Lineage:
     return np.split(rows, np.cumsum(sizes)[:-1]) if length else []
 
 
-def _loaded_source(name: Any, file: Any, inputs: Any) -> RecordSource:
-    if type(name) is not str or not (file is None or type(file) is str):
-        raise TypeError(f"not a source: {name!r:.100}, {file!r:.100}")
+def _saved_source(source: RecordSource) -> list[Any]:
+    return [source.name, source.file, list(source.inputs), source.is_store]
+
+
+def _loaded_source(name: Any, file: Any, inputs: Any, is_store: Any) -> RecordSource:
+    if type(name) is not str or not (file is None or type(file) is str) or type(is_store) is not bool:
+        raise TypeError(f"not a source: {name!r:.100}, {file!r:.100}, {is_store!r:.100}")
     if type(inputs) is not list or not all(type(index) is int for index in inputs):
         raise TypeError(f"not indices of inputs: {inputs!r:.100}")
-    return RecordSource(name, file, tuple(inputs))
+    return RecordSource(name, file, tuple(inputs), is_store)

@@ -50,6 +50,9 @@ class SourceRecord:
 class Provenance(Sequence[SourceRecord]):
     """The source records of one element, in order; of a batch, those of its rows one after another.
 
+    Args:
+        records: the records.
+
     >>> records = Provenance([SourceRecord("TFRecordDataset", "/data/a.tfrecord", 17, 0)])
     >>> print(records)
     /data/a.tfrecord:17

@@ -282,7 +282,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """Return whether pulling elements for future calls is unobservable, and calls no constructor of the user."""
         if self._reader is not None or isinstance(self._root, BackgroundOperator) or self._structure is None:
             return False
-        if self._context.records_lineage:
+        if self._context.is_traced:
             return False
         if not self._context.input_is_replayable:
             return False
@@ -535,7 +535,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         letters:3
         """
         self._check_usable()
-        if not self._context.records_lineage:
+        if not self._context.is_traced:
             raise ValueError(
                 "provenance(): this iterator does not record provenance: set options.provenance = True and pass the "
                 "options to with_options(), or use checkpoint.records() on a saved state"

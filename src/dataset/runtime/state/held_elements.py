@@ -118,9 +118,7 @@ class ElementsOperator(IndexedOperator):
     def _traced(self, chunk: Chunk, positions: Array) -> Chunk:
         """Return the elements at these positions with their lineage."""
         assert self._lineage is not None  # tested by the caller
-        traced = chunk.slice(0, chunk.length) if chunk is not self.elements else chunk.replaced(chunk.columns())
-        traced.lineage = self._lineage(positions)
-        return traced
+        return chunk.with_lineage(self._lineage(positions))
 
     def skip(self, n: int) -> int:
         if self.failures:
