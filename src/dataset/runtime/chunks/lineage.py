@@ -218,7 +218,8 @@ def load_lineage(data: Any, length: int) -> Lineage:
         sources = [-1 if entry is None else number_of(_loaded_source(*entry)) for entry in data["sources"]]
         rows, sizes = data["matrix"], data["sizes"]
         fits = rows.dtype == sizes.dtype == np.int64 and rows.ndim == 2 and rows.shape[1] == _WIDTH
-        fits = fits and sizes.shape == (length,) and sizes.min(initial=0) >= 0 and sizes.sum() == len(rows)
+        fits = fits and sizes.shape == (length,) and 0 <= sizes.min(initial=0) <= sizes.max(initial=0) <= len(rows)
+        fits = fits and sizes.sum() == len(rows)
         fits = fits and (not len(rows) or 0 <= rows[:, 0].min() <= rows[:, 0].max() < len(sources))
         if not fits:
             raise ValueError(f"{len(rows)} rows for {length} elements")  # noqa: TRY301  # the same error as the others
