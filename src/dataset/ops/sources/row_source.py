@@ -10,7 +10,6 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -116,10 +115,10 @@ class RowSource(Node, seekable=True, indexable=True):
             return self.op
         return f"{self.op}[{rows.start}:{rows.stop}{f':{rows.step}' if rows.step != 1 else ''}]"
 
-    def records(self, numbers: Array, context: ExecutionContext) -> Lineage | None:
-        """Return the lineage of the rows with these numbers, if it is recorded."""
+    def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
+        """Return a function that returns the lineage of the rows with some numbers; None if it is not recorded."""
         writer = source_lineage(context, self.name or self.op)
-        return None if writer is None else writer.of(numbers)
+        return None if writer is None else writer.of
 
     def lower(self, context: ExecutionContext) -> Operator:
         return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
@@ -142,7 +141,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         super().__init__(numbers)
         self.op = op or rows.op
         self.rows = rows.open_rows(context.skipped)
-        self._records = partial(rows.records, context=context) if context.is_traced else None
+        self._records = rows.records(context)
         self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
@@ -190,7 +189,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         assert self._records is not None  # tested by the caller
         run = slice(self._given, self._given + chunk.length)
         lineage = self._records(self._ahead[run])
-        if lineage is not None and self._ahead_lineage is not None:
+        if self._ahead_lineage is not None:
             lineage = with_epochs_of(lineage, self._ahead_lineage[run])
         chunk.lineage = lineage
 

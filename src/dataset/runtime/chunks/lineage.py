@@ -191,7 +191,8 @@ def _nested(rows: list[list[int]], depth: int) -> Iterator[SourceRecord]:
 def with_epochs_of(lineage: Lineage, numbers: Lineage) -> Lineage:
     """Return the lineage of rows in the epochs of the row numbers from which they are made."""
     found = np.array(lineage)
-    found[:, 0, _EPOCH] = [rows[0, _EPOCH] for rows in numbers]
+    given = numbers if isinstance(numbers, np.ndarray) else np.array([rows[:1] for rows in numbers])
+    found[:, 0, _EPOCH] = given[:, 0, _EPOCH]
     return found
 
 
