@@ -74,7 +74,7 @@ def test_a_negative_count_is_refused():
 def test_an_unknown_name_is_refused_with_a_suggestion():
     for options, name, hint in [
         (Options(), "determinstic", "did you mean 'deterministic'"),
-        (Options(), "nonsense", "there are autotune, dataset_name, deterministic, optimization, threading"),
+        (Options(), "nonsense", "there are autotune, dataset_name, deterministic, optimization, provenance, threading"),
         (ThreadingOptions(), "private_thread_pool_size", "did you mean 'private_threadpool_size'"),
         (OptimizationOptions(), "noop_eliminaton", "did you mean 'noop_elimination'"),
     ]:

@@ -46,6 +46,7 @@ from dataset.version import __version__ as __version__
 
 with lazy_imports():
     from dataset import checkpoint, io
+    from dataset.runtime.chunks.source_records import Provenance, SourceRecord
     from dataset.runtime.functions.vectorized import vectorized
     from dataset.runtime.iteration.iterator import DatasetIterator
 
@@ -69,8 +70,10 @@ __all__ = [
     "OptimizationOptions",
     "Options",
     "ParseError",
+    "Provenance",
     "RaggedTensor",
     "RaggedTensorSpec",
+    "SourceRecord",
     "SparseTensor",
     "SparseTensorSpec",
     "SpecError",

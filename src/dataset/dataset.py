@@ -29,9 +29,11 @@ from dataset.plan.checks import (
 )
 from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
-from dataset.plan.node import Node
+from dataset.plan.node import Node, restarted
 from dataset.plan.structure import Structure, structure_of
+from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Column
+from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import default_budget
 
@@ -1458,6 +1460,42 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.IgnoreErrors(self._plan, log_warning, name=name))
 
+    def skip_records(self, file: str | os.PathLike[str], name: str | None = None) -> Dataset[T_co]:
+        """Leave out the elements that are made from records named in a skip list, such as damaged examples.
+
+        The file has one JSON object per line, as ``python -m dataset state --records`` prints them and
+        ``SourceRecord.to_dict()`` returns them: ``{"file": "/data/a.tfrecord", "number": 17}``. Other keys are ignored
+        for records of files. For other sources, ``source`` takes the place of ``file``, and ``inputs`` and ``within``
+        are compared if they are given. The file is read when this method is called. It may be empty: then the op costs
+        nothing, and records can be added later without invalidating saved states.
+
+        An element that is made from several records, such as a pair of ``zip``, is left out if any of them is listed.
+        So use this op before ``batch``, preferably directly after the reader. A record that was in the buffer of an
+        earlier op when a state was saved is also left out; one in the buffer of a later op, such as ``shuffle``, is
+        not. Names that match no element in a whole pass are logged as a warning to the logger ``dataset``.
+
+        Args:
+            file: the path of the skip list, local or remote.
+            name: a label.
+
+        Raises:
+            ValueError: a line of the file does not name a record.
+            OSError: the file cannot be read.
+            SpecError: while iterating, if the records that an element is made from are unknown.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "skip.jsonl")
+        ...     with open(path, "w") as file:
+        ...         _ = file.write('{"source": "letters", "number": 1}')
+        ...     letters = Dataset.from_tensor_slices([b"a", b"b", b"c"], name="letters").skip_records(path)
+        >>> list(letters)
+        [b'a', b'c']
+        """
+        path = deferred.path_string(file)
+        names = deferred.skip_list("skip_records", deferred.read_file(path).decode(), redacted(path))
+        return Dataset(deferred.SkipRecords(self._plan, names, name=name))
+
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
         """Repeat the dataset. Each pass runs it again, with a different order if it is shuffled.
 
@@ -2614,6 +2652,34 @@ def device_iterator(dataset: Dataset[Any], convert: Convert, count: int, kind: t
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
     return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))
+
+
+def tracing_iterator(
+    dataset: Dataset[T],
+    state: dict[str, Any] | None = None,
+    moved: Callable[[str], str] | Mapping[str, str] | None = None,
+    *,
+    from_start: bool = False,
+) -> DatasetIterator[T]:
+    """Return an iterator that records provenance, whatever the options of the dataset are.
+
+    The dataset does not count it as an iteration. It does not read the caches of the dataset, whose elements may have
+    been stored without their provenance.
+
+    Args:
+        dataset: the dataset.
+        state: a saved state to continue from.
+        moved: as in ``load_state_dict``.
+        from_start: whether to start at the beginning of the iteration in which the state was saved.
+    """
+    optimized, wanted = dataset._optimized, Options()  # noqa: SLF001  # its own class
+    wanted.provenance = True
+    plan = restarted(optimized.plan)
+    options, epochs = optimized.options.merge(wanted), EpochLedger(detached=True)
+    iterator: DatasetIterator[T] = deferred.DatasetIterator(plan, options, deferred.Autotuner, epochs=epochs)
+    if state is not None:
+        iterator._load(state, moved, from_start=from_start)  # noqa: SLF001  # as load_state_dict does
+    return iterator
 
 
 def replay_marks() -> ReplayMarks:

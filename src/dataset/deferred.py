@@ -32,7 +32,7 @@ with lazy_imports():
     from dataset.io.elements.save_dataset import save
     from dataset.io.elements.snapshot_dataset import Snapshot
     from dataset.io.files.list_files import ListFiles, matching_files
-    from dataset.io.files.opening import local_folder
+    from dataset.io.files.opening import local_folder, path_string, read_file
     from dataset.io.image.folder_source import image_folder_plan
     from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
@@ -77,6 +77,7 @@ with lazy_imports():
     from dataset.ops.shard.shard import Shard
     from dataset.ops.shuffle.shuffle import Shuffle
     from dataset.ops.skip import Skip
+    from dataset.ops.skip_records import SkipRecords, skip_list
     from dataset.ops.sources.counter import Counter
     from dataset.ops.sources.external_source import ExternalSource
     from dataset.ops.sources.generator import Generator

@@ -267,6 +267,8 @@ class Options(_Settings):
         deterministic: whether parallel ops keep the order of the elements if their own argument ``deterministic`` is
             not given. None means that they do.
         dataset_name: a name for the whole pipeline, which ``repr`` and ``explain()`` show.
+        provenance: whether iterators record which records each element is made from, for ``iterator.provenance()``.
+            None means that they do not.
         autotune: see AutotuneOptions.
         optimization: see OptimizationOptions.
         threading: see ThreadingOptions.
@@ -284,6 +286,7 @@ class Options(_Settings):
     _types: ClassVar[dict[str, Any]] = {
         "deterministic": bool,
         "dataset_name": str,
+        "provenance": bool,
         "autotune": AutotuneOptions,
         "optimization": OptimizationOptions,
         "threading": ThreadingOptions,
@@ -304,6 +307,7 @@ class Options(_Settings):
     }
     deterministic: bool | None
     dataset_name: str | None
+    provenance: bool | None
     autotune: AutotuneOptions
     optimization: OptimizationOptions
     threading: ThreadingOptions

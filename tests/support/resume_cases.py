@@ -272,6 +272,7 @@ case("shard_by_process: of a stream")(lambda _: streamed(30).shard_by_process(1,
 case("assert_cardinality")(lambda _: streamed().assert_cardinality(13))
 case("assert_cardinality: that is wrong")(lambda _: streamed().assert_cardinality(5))
 case("unique")(lambda _: numbers(30).map(lambda x: x * x % 17).unique().repeat(2))
+case("skip_records")(lambda files: numbers(20).skip_records(files.folder / "skip.jsonl").shuffle(4, seed=1).batch(3))
 case("ignore_errors")(lambda _: numbers(20).map(fail_at(0, 3, 4, 19)).ignore_errors())
 case("scan")(lambda _: streamed().scan(np.int64(0), lambda total, x: (total + x, (total, x))))
 case("apply")(lambda _: numbers().apply(lambda dataset: dataset.map(lambda x: x + 1)))

@@ -318,6 +318,7 @@ _LIMITS = [
     "autotune__ram_budget=200",
     "autotune__cpu_budget=1",
     "threading__private_threadpool_size=1",
+    "provenance=True",
 ]
 
 
@@ -621,6 +622,10 @@ def _filter(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     return Op(f".filter({function})", kind)
 
 
+def _skip_records(rng: random.Random, kind: Kind, depth: int) -> Op:
+    return Op(".skip_records(files.folder / 'skip.jsonl')", kind)
+
+
 def _random_map(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if _has_windows(kind):
         return None
@@ -783,6 +788,7 @@ STATEFUL: list[Draw] = [
 ]
 OPS: list[Draw] = [
     *STATEFUL,
+    _skip_records,
     _map,
     _map,
     _failing,

@@ -64,6 +64,10 @@ def write_files(folder: Path) -> None:
             path = folder / "images" / f"class {part}" / f"{image}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(io.encode_png(np.full((2, 2, 1), 10 * part + image, np.uint8)))
+    named = [("range", 2), ("range", 3), ("from_tensor_slices", 1), ("counter", 5)]
+    (folder / "skip.jsonl").write_text(
+        "".join(f'{{"source": "{source}", "number": {number}}}\n' for source, number in named)
+    )
     with sqlite3.connect(folder / "numbers.sqlite") as connection:
         connection.execute("CREATE TABLE numbers (number INTEGER, word TEXT)")
         connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(i, f"word {i}") for i in range(12)])

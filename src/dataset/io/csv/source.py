@@ -25,6 +25,7 @@ class Csv(FileSource):
     """
 
     op: ClassVar[str] = "CsvDataset"
+    counts_elements: ClassVar[bool] = False  # it counts lines
     layout: CsvLayout
     buffer_size: int | None = None
     header: bool = False

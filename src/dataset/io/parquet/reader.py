@@ -84,6 +84,7 @@ class ParquetFile:
         self._at = 0  # index in the chosen row groups
         self._row = 0  # index in the row group
         self._group: RowGroup | None = None  # the row group in memory
+        self.number_after = 0  # the index in the file of the row after the one that was returned last
 
     def columns(self, n: int) -> list[Column] | None:
         """Return the next 1 to ``n`` rows, one column per component; None at the end, and on every later call.
@@ -115,6 +116,7 @@ class ParquetFile:
             self._next_group()  # otherwise every later call would fail in the same way
             words = f"the values of row group {number} do not match their type: {error}"
             raise DataLossError(words, path=self.path, offset=0, record=row) from error
+        self.number_after = self.tell()[1] + len(columns[0])
         self._advance(len(columns[0]), group.count)
         return columns
 

@@ -113,6 +113,9 @@ class Parquet(FileSource, seekable=True):
         request = Request(self.op, self.columns, self.fill_null)
         return ParquetFile(path, request, self.layout, lambda count: self._chosen(path, count), self.container)
 
+    def number_after(self, file: ParquetFile) -> int:
+        return file.number_after
+
     @property
     def read_on_max(self) -> int:
         """1: offsets are row group numbers, and reading any row reads its whole row group."""

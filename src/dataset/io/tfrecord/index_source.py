@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,7 +28,8 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Array, Chunk
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import Lineage
+from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
@@ -120,7 +121,24 @@ class IndexedTFRecord(RowSource, reads_files=True):
         return self._at_hand().row(self.places[position])
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
+
+    def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
+        if not context.is_traced:
+            return None
+        firsts = np.array(self.firsts)
+        place, name = LineageContext(context), self.name or self.op
+        writers = [place.writer(name, redacted(index.path)) for index in self.indexes]
+
+        def lineage(numbers: Array) -> Lineage:
+            files = np.searchsorted(firsts, numbers, "right") - 1
+            found = np.concatenate(
+                [writers[file].of(numbers[files == file] - firsts[file]) for file in np.unique(files).tolist()]
+            )
+            order = np.argsort(files, kind="stable")
+            return found[np.argsort(order)]
+
+        return lineage
 
 
 class IndexedRecords:

@@ -7,15 +7,19 @@ it.
 from __future__ import annotations
 
 import errno
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from dataset.errors import StateError
 from dataset.plan.epochs import random_states
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, walk
 from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import later
+from dataset.runtime.context import ExecutionContext, LineageContext, source_lineage
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
@@ -74,6 +78,8 @@ class CacheStore(Protocol):
 
     in_order: ClassVar[bool]
     """Whether the elements are stored in the order of the pass, so that reading them can continue it."""
+    keeps_lineage: ClassVar[bool]
+    """Whether the lineage of the elements is stored. Otherwise elements are known by their places in the store."""
 
     def finished(self) -> CacheEntry | None:
         """Return the contents; None until a pass has finished."""
@@ -130,7 +136,29 @@ class CacheOperator(Operator):
         if self._log is None:
             return None if self._ended else self._fill(n)
         self._log.go_on()
-        return self._log.pull(n)
+        place = self._log.read
+        chunk = self._log.pull(n)
+        return self._traced(chunk, place) if chunk is not None and self.context.is_traced else chunk
+
+    def _traced(self, chunk: Chunk, place: int) -> Chunk:
+        """Return the elements at ``place`` in the store with their lineage: their places if it does not contain it."""
+        if self.store.keeps_lineage and chunk.lineage is not None:  # as if it had been stored in the first pass
+            return self._moved(chunk, 1)
+        return self._placed(chunk, place)
+
+    def _placed(self, chunk: Chunk, start: int) -> Chunk:
+        """Return elements with a lineage that is their places in the store, from ``start`` on."""
+        writer = source_lineage(self.context, self.node.name or self.node.op, is_store=True)
+        return chunk.with_lineage(None if writer is None else writer.run(start, chunk.length))
+
+    def _moved(self, chunk: Chunk, direction: int) -> Chunk:
+        """Return elements of the first pass over this op as elements of the present pass, or, with -1, vice versa."""
+        place = LineageContext(self.context)
+        if chunk.lineage is None or not (passes := direction * place.epoch):
+            return chunk
+        below = math.prod(max(1, node.traits.passes) for node in walk(self.node.source))
+        repeats = np.full(chunk.length, passes * below)
+        return chunk.with_lineage(later(chunk.lineage, repeats, nested=not place.is_of_call))
 
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
@@ -223,7 +251,10 @@ class CacheOperator(Operator):
                 self.context.iteration.filled.add(self.node)
             return None
         self._taken += chunk.length
-        return chunk.read_only()
+        chunk = chunk.read_only()
+        if chunk.lineage is not None and not self.store.keeps_lineage:
+            return self._placed(chunk, self._taken - chunk.length)
+        return chunk
 
     def _keep(self, chunk: Chunk) -> list[Outcome]:
         """Add elements to the store. Return them, with exceptions in place of the elements it cannot store."""
@@ -231,7 +262,7 @@ class CacheOperator(Operator):
         end = self._taken
         while self._filling is not None:
             try:
-                self._filling.add(chunk)
+                self._filling.add(chunk if chunk.lineage is None else self._moved(chunk, -1))
             except RefusedElementError as refused:
                 index = refused.index
                 self._kept += index

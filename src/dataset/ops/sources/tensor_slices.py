@@ -18,7 +18,7 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only_component, take_list
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.slicing import uncut_rows_of
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.state.held_elements import ElementsOperator
@@ -92,8 +92,13 @@ class TensorSlices(RowSource, ShareNode, exact=True, views=True):
         structure, columns = self._at_hand()
         return structure.unflatten([column[position] for column in columns])
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return ElementsOperator(Chunk(self.structure, self.cardinality(), self.rows_as_columns()))
+    def lower(self, context: ExecutionContext) -> Operator:
+        lineage = source_lineage(context, self.name or self.op)
+        rows = self.places
+        return ElementsOperator(
+            Chunk(self.structure, self.cardinality(), self.rows_as_columns()),
+            lineage=None if lineage is None else (lambda positions: lineage.of(rows.start + rows.step * positions)),
+        )
 
 
 class ArrayRows:
