@@ -50,6 +50,7 @@ with lazy_imports():
     from dataset.ops.batch.window import Window
     from dataset.ops.cache.cache import Cache
     from dataset.ops.concatenate import Concatenate
+    from dataset.ops.distribute.distribute import Distribute
     from dataset.ops.enumerate import Enumerate
     from dataset.ops.filter import Filter
     from dataset.ops.get_single_element import get_single_element
@@ -87,6 +88,7 @@ with lazy_imports():
     from dataset.ops.with_options import WithOptions, options_of
     from dataset.ops.zip import Zip
     from dataset.optimize.driver import Optimized, optimize
+    from dataset.optimize.sharding.among_workers import divide
     from dataset.optimize.sharding.plan import shard_plan
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg
