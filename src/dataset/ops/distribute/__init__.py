@@ -2,13 +2,13 @@
 
 distribute.py has the node, operator.py what runs in the user's process. Each worker runs a share of the plan
 (share_runner.py), which the sharding pass determines. An engine (engine.py) starts and ends workers: processes.py those
-of this machine, ray.py the actors of a Ray cluster.
+of this machine, actors.py the actors of a Ray cluster.
 """
 
 from dataset.lazy_imports import lazy_imports
 
 with lazy_imports():  # most pipelines have no workers
     from dataset.ops.distribute.processes import ProcessEngine
-    from dataset.ops.distribute.ray import RayEngine
+    from dataset.ops.distribute.actors import RayEngine
 
 __all__ = ["ProcessEngine", "RayEngine"]

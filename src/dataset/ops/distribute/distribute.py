@@ -71,7 +71,7 @@ class Distribute(UnaryNode, remote=True):
 
     def annotation(self) -> str:
         division = self.division
-        words = self.engine_words if division.workers > 1 else self.engine_words.removesuffix("es").removesuffix("s")
+        words = self.engine_words if division.workers > 1 else "Ray actor" if self.engine == "ray" else "process"
         shares = "" if division.way == "whole" or division.workers == 1 else f", divided by {division.way}"
         order = ", in any order" if self.deterministic is False else ""
         why = f" ({division.reason})" if division.reason and self.workers != 1 else ""
@@ -79,9 +79,10 @@ class Distribute(UnaryNode, remote=True):
 
     def options_of_share(self, options: Options, limits: Limits) -> Options:
         """Return the options of the whole pipeline for one of its shares."""
-        if self.engine == "ray":
-            return options
         part, processes = Options(), self.division.workers
+        if self.engine == "ray":
+            part.autotune.cpu_budget = max(1, int((self.resources or {}).get("CPU", 1)))
+            return options.merge(part)
         part.autotune.cpu_budget = max(1, limits.cores // processes)
         part.autotune.ram_budget = max(1, limits.ledger.budget // (processes + 1))
         return options.merge(part)

@@ -8,7 +8,8 @@ of shares, so a round robin over the shares restores the order. Shares that have
 number of elements that have been delivered since. The state of the operator has one position per share, and the cursor
 of the round robin. A worker that is lost is replaced by one that begins at the position of the last element that has
 arrived; a loaded state begins at the last element that was delivered. If the plan is divided by elements, the number
-of delivered elements alone determines all positions, for any number of workers.
+of delivered elements alone determines all positions, for any number of workers. With AUTOTUNE, the number changes while
+the pipeline runs: the shares are replaced by those of the new number, and the workers continue with the new shares.
 
 **Backpressure.** The queues of all shares have one account of the memory budget. The share for whose element the
 consumer waits always gets one element.
@@ -32,6 +33,7 @@ from dataset.errors import ClosedError, StateError, WorkerDiedError
 from dataset.ops.distribute import engine as engines
 from dataset.ops.distribute.engine import Engine, EngineWorker, Progress, Start, WorkerLostError, outcomes_of
 from dataset.ops.distribute.share_runner import Division, ShareRunner
+from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.epochs import random_states
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
@@ -58,12 +60,14 @@ class _Share:
 
     Args:
         lock: that of the operator.
-        rank: which share.
-        start: where it begins.
+        start: which share, and where it begins.
+        position: the number of elements delivered before, over all shares.
     """
 
-    def __init__(self, lock: threading.RLock, rank: int, start: Start) -> None:
-        self.rank = rank
+    def __init__(self, lock: threading.RLock, start: Start, position: int) -> None:
+        self.rank = start.rank
+        self.workers = start.workers
+        self.first = BlockCyclicShard(start.workers, start.rank, "keep").own_in(position)  # for messages
         self.room = threading.Condition(lock)  # wakes the thread: there is room, or it must stop
         self.queue = OutcomeQueue()
         self.marks = ReplayMarks()  # the states of the worker, by the number of elements before them
@@ -71,6 +75,7 @@ class _Share:
         self.received = self.delivered = 0  # elements since the start; an exception counts as one
         self.ahead = _AHEAD_MIN
         self.is_refused = False  # whether the thread waits for memory
+        self.is_over = False  # whether other shares have replaced it
         self.ended = False  # whether all elements have arrived
         self.failure: Exception | None = None  # after the last element that has arrived
         self.worker: EngineWorker | None = None
@@ -92,34 +97,46 @@ class DistributeOperator(Operator, BackgroundOperator):
     def __init__(self, context: ExecutionContext, node: Distribute) -> None:
         self.node = node
         self.counters = context.counters
-        self.knob = Tunable("num_parallel_calls", node.division.workers)
         self._context = context
         self._coordinator = context.iteration.coordinator
         self._pulse = context.iteration.pulse
         self._account = context.iteration.limits.ledger.account()
         self._division: Division = node.division
         self._in_order = context.keeps_order(node.deterministic)
+        self.knob = self._tunable()
         self._draws = {random: context.draws(random) for random in random_states(node.source)}
         if not self._in_order:
             context.mark_not_replayable()
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(self._lock)  # wakes the consumer
         self._shares: list[_Share] = []
-        self._begin([Start(rank, self.workers, None, 0) for rank in range(self.workers)])
         self._cursor = 0  # the share whose turn it is
         self._position = 0  # elements delivered; an exception counts as one
+        self._begin_at_position(self.knob.value)
+        self._idle: list[EngineWorker] = []  # workers whose shares have been replaced
+        self._live = 0  # workers that are idle, used or being started
         self._awaited: _Share | None = None  # the share for which the consumer waits
         self._engine: Engine | None = None
         self._started = self._stopped = False
         self._began = time.perf_counter()
 
-    @property
-    def workers(self) -> int:
-        """The number of workers."""
-        return self._division.workers
+    def _tunable(self) -> Tunable:
+        """Return the number of workers."""
+        division, node, limits = self._division, self.node, self._context.iteration.limits
+        if node.workers != AUTOTUNE or division.way != "elements" or not self._in_order:
+            return Tunable("num_parallel_calls", division.workers)
+        is_tuned = self._context.iteration.options.autotune.enabled is not False
+        most = max(division.workers, limits.cores)
+        return self._context.tunable("num_parallel_calls", AUTOTUNE, 1 if is_tuned else division.workers, most)
+
+    def _begin_at_position(self, workers: int) -> None:
+        """Let shares of so many workers begin at the present position, which must determine those of the shares."""
+        shards = [BlockCyclicShard(workers, rank, "keep") for rank in range(workers)]
+        self._begin([Start(shard.rank, workers, None, shard.own_in(self._position)) for shard in shards])
+        self._cursor = self._position % workers
 
     def _begin(self, starts: list[Start]) -> None:
-        self._shares = [_Share(self._lock, start.rank, start) for start in starts]
+        self._shares = [_Share(self._lock, start, self._position) for start in starts]
 
     def pull(self, n: int) -> Chunk | None:
         if self._coordinator.forked:  # before the lock, which a thread of the parent may have held
@@ -127,6 +144,8 @@ class DistributeOperator(Operator, BackgroundOperator):
         if not self._started:
             self._start()
         with self._coordinator.blocked(), self._filled:
+            if self.knob.value != len(self._shares) and not self.knob.is_fixed:
+                self._resize(self.knob.value)
             share = self._next()
             if share is None:
                 share = self._wait()
@@ -146,8 +165,22 @@ class DistributeOperator(Operator, BackgroundOperator):
             patience,
         )
         self._engine = self.node.open_engine(runner, patience)
+        self._start_threads()
+
+    def _start_threads(self) -> None:
         for share in self._shares:
             self._coordinator.start(partial(self._run, share), self._wake, f"distribute-{share.rank}")
+
+    def _resize(self, workers: int) -> None:
+        """Replace the shares by those of another number of workers; what has arrived and was not delivered is lost."""
+        former = self._shares
+        self._begin_at_position(workers)
+        for share in former:
+            share.is_over = True
+            self._account.release(share.queue.counted_bytes)
+            share.queue.clear()
+            share.room.notify_all()
+        self._start_threads()
 
     # The consumer
 
@@ -227,6 +260,7 @@ class DistributeOperator(Operator, BackgroundOperator):
                 reply = self._request(share, count)
                 self._deliver(share, count, *reply)
                 del reply  # an exception in it would keep the iterator alive
+            self._release(share)
         except ClosedError:
             return
         except Exception as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before it
@@ -237,7 +271,7 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _reserve(self, share: _Share) -> int:
         """Wait for room; return how many elements to request, 0 to stop."""
         with share.room:
-            while not self._stopped:
+            while not (self._stopped or share.is_over):
                 room = share.ahead - len(share.queue)
                 if room > 0:
                     granted = self._account.reserve(room, urgent=share is self._awaited)
@@ -250,24 +284,53 @@ class DistributeOperator(Operator, BackgroundOperator):
 
     def _request(self, share: _Share, count: int) -> tuple[list[Outcome], Progress]:
         """Return the next elements of a share, from another worker if this one is lost."""
-        assert self._engine is not None  # _start
         while True:
             try:
                 if share.worker is None:
-                    worker = self._engine.start()
-                    worker.call(Start(share.rank, self.workers, *share.position(share.received)))
+                    worker = self._acquire(share)
+                    worker.call(Start(share.rank, share.workers, *share.position(share.received)))
                     share.worker = worker
                 return outcomes_of(share.worker.call(count))
             except WorkerLostError as loss:
                 share.worker = None
+                with self._lock:
+                    self._live -= 1
                 self._note_loss(share, loss)
+
+    def _acquire(self, share: _Share) -> EngineWorker:
+        """Return a worker for a share: one of a replaced share, or a new one."""
+        assert self._engine is not None  # _start
+        with share.room:
+            while not (self._idle or self._live < len(self._shares)):
+                if self._stopped or share.is_over:
+                    raise ClosedError
+                share.room.wait()
+            if self._idle:
+                return self._idle.pop()
+            self._live += 1
+        return self._engine.start()
+
+    def _release(self, share: _Share) -> None:
+        """Let another share use the worker of a replaced share, or end it if it is not needed any more."""
+        with self._lock:
+            worker, share.worker = share.worker, None
+            if not share.is_over or worker is None or self._stopped:
+                share.worker = worker  # its figures are still shown
+                return
+            if self._live <= len(self._shares):
+                self._idle.append(worker)
+                for other in self._shares:
+                    other.room.notify()
+                return
+            self._live -= 1
+        worker.end()
 
     def _note_loss(self, share: _Share, loss: WorkerLostError) -> None:
         now = time.monotonic()
         share.losses.append(now)
         while now - share.losses[0] > _RESTARTS_SECONDS:
             share.losses.popleft()
-        what = f"{self.node}: worker {share.rank} of {self.workers} {loss} on {self._element_words(share)}"
+        what = f"{self.node}: worker {share.rank} of {share.workers} {loss} on {self._element_words(share)}"
         if len(share.losses) > self.node.max_restarts:
             raise WorkerDiedError(
                 f"{what}; it was restarted {len(share.losses) - 1} times within ten minutes (max_restarts="
@@ -279,20 +342,18 @@ class DistributeOperator(Operator, BackgroundOperator):
 
     def _element_words(self, share: _Share) -> str:
         """Describe the element that a worker has been asked for."""
-        own = self._delivered_before(share) + share.received
+        own = share.first + share.received
         if self._division.way == "files":
             return f"element {own} of its files"
-        return f"element {own * self.workers + share.rank}"
-
-    def _delivered_before(self, share: _Share) -> int:
-        """Return how many elements of a share had been delivered when it began."""
-        total = self._position - sum(other.delivered for other in self._shares)
-        return BlockCyclicShard(self.workers, share.rank, "keep").own_in(total)
+        return f"element {own * share.workers + share.rank}"
 
     def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: Progress) -> None:
         made = sum(_length(outcome) for outcome in outcomes)
         nbytes = sum(map(nbytes_of, outcomes))
         with self._filled:
+            if share.is_over:
+                self._account.settle(count, 0, 0)
+                return
             if not progress.replayable:
                 self._context.mark_not_replayable()
             self._account.settle(count, made, nbytes)
@@ -340,26 +401,29 @@ class DistributeOperator(Operator, BackgroundOperator):
             }
 
     def load(self, state: State) -> None:
-        shares, position = state["shares"], int(state["position"])
-        workers = len(shares)
-        if state["way"] == self._division.way and workers == self.workers:
-            starts = [Start(rank, workers, entry["source"], entry["behind"]) for rank, entry in enumerate(shares)]
-            cursor = int(state["cursor"])
-            if not 0 <= cursor < workers:
-                raise StateError(f"{self.node}: the state is damaged: share {cursor} of {workers}")
+        shares, self._position = state["shares"], int(state["position"])
+        workers, wanted = len(shares), len(self._shares)
+        if not self.knob.is_fixed:
+            wanted = self.knob.value = min(workers, self.knob.maximum)
+        if state["way"] == self._division.way and workers == wanted:
+            self._begin(
+                [Start(rank, workers, entry["source"], int(entry["behind"])) for rank, entry in enumerate(shares)]
+            )
+            self._cursor = int(state["cursor"])
+            if not 0 <= self._cursor < workers:
+                raise StateError(f"{self.node}: the state is damaged: share {self._cursor} of {workers}")
         elif "files" in {state["way"], self._division.way}:
             raise StateError(
-                f"{self.node}: the state is from {workers} workers, which read the files of "
-                f"their own, but there are {self.workers}: resume with as many workers"
+                f"{self.node}: the state is from {workers} workers, each with its own files, and there are "
+                f"{wanted} now: resume with as many workers"
             )
         elif not state["in_order"]:
-            raise StateError(f"{self.node}: a state of deterministic=False can only be resumed by {workers} workers")
+            raise StateError(
+                f"{self.node}: the state is from {workers} workers with deterministic=False, and there are {wanted} "
+                "now: resume with as many workers"
+            )
         else:
-            own = [BlockCyclicShard(self.workers, rank, "keep").own_in(position) for rank in range(self.workers)]
-            starts = [Start(rank, self.workers, None, behind) for rank, behind in enumerate(own)]
-            cursor = position % self.workers
-        self._begin(starts)
-        self._position, self._cursor = position, cursor
+            self._begin_at_position(wanted)
 
     def close(self) -> None:
         if self._coordinator.forked:
@@ -384,7 +448,8 @@ class DistributeOperator(Operator, BackgroundOperator):
 
     def buffered(self) -> tuple[int, int]:
         with self._lock:
-            return sum(len(share.queue) for share in self._shares), sum(s.queue.counted_bytes for s in self._shares)
+            queues = [share.queue for share in self._shares]
+            return sum(map(len, queues)), sum(queue.counted_bytes for queue in queues)
 
     def worker_figures(self) -> tuple[WorkerFigures, ...]:
         seconds = max(1e-9, time.perf_counter() - self._began)

@@ -89,14 +89,10 @@ class ShareRunner:
         return sorted({__name__, type(self._division).__module__, observer, *nodes} - {""})
 
     def __call__(
-        self,
-        message: Start | int,
-        position: int,
-        context: Any,
-        started: Callable[[], None],  # noqa: ARG002
+        self, message: Start | int, _position: int, _context: Any, started: Callable[[], None] | None
     ) -> list[Any]:
-        """Handle a message, as ``EngineWorker.call`` describes. ``started`` is called as a heartbeat."""
-        if self._beating is None:
+        """Handle a message, as ``EngineWorker.call`` describes. ``started`` is called regularly as a heartbeat."""
+        if self._beating is None and started is not None:
             self._beating = threading.Event()
             threading.Thread(target=_beat, args=(self._beating, self._patience / _BEATS, started), daemon=True).start()
         if isinstance(message, Start):
@@ -209,7 +205,7 @@ def _beat(over: threading.Event, period: float, beat: Callable[[], None]) -> Non
         beat()
 
 
-def _of_share(draws: Draws, rank: int, by_files: bool) -> list[int]:  # noqa: FBT001
+def _of_share(draws: Draws, rank: int, by_files: bool) -> list[int]:
     """Return the draws of an op in a share: those of the plan, or others in each share that reads its own files."""
     key, iteration, epoch = draws
     return [derived_seed(key, rank) if by_files else key, iteration, epoch]
