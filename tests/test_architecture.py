@@ -20,7 +20,7 @@ ARROW = (
 
 INSIDE = {
     "runtime": "chunks random contract resources metrics context state processes parallel functions iteration",
-    "ops": "sources . shuffle interleave mix batch group cache shard rejection_resample",
+    "ops": "sources . shuffle interleave mix batch group cache shard distribute rejection_resample",
     "io": "files . text example tfrecord csv arrow parquet sql image elements",
 }
 """The order of the sub-packages of a package; a dot means its own modules."""
@@ -30,7 +30,7 @@ MANY = {"ops": 25}  # one op each
 
 BENEATH_OPTIONS = {"plan"}  # a plan does not depend on the options
 FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec", "isal"}
-FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning"}
+FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning", "ray"}
 
 SOURCES = {"list_files.py"}
 

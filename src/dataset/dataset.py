@@ -288,6 +288,24 @@ class Dataset(Generic[T_co]):
         return Dataset(plan)
 
     @staticmethod
+    def from_ray(dataset: Any, name: str | None = None) -> Dataset[Any]:
+        """Return a dataset of the rows of a ``ray.data.Dataset``, as dicts of arrays by column name.
+
+        Each iteration executes the Ray dataset again. Ray Data keeps the order of rows only if its option
+        ``preserve_order`` is set. A saved state counts rows: restoring it reads the rows before it again.
+
+        Args:
+            dataset: a ``ray.data.Dataset``.
+            name: a label.
+
+        Raises:
+            TypeError: if ``dataset`` is not one.
+        """
+        if not hasattr(dataset, "iter_batches"):
+            raise TypeError(f"from_ray(): expected a ray.data.Dataset, got {type(dataset).__name__}")
+        return Dataset(deferred.Generator(deferred.RayRows(dataset), (), None, name=name))
+
+    @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
         """Return a dataset of the items of a PyTorch dataset, as NumPy arrays. Needs the extra ``torch``.
 
@@ -2040,6 +2058,22 @@ class Dataset(Generic[T_co]):
         )
 
     # Frameworks
+
+    def to_ray(self, shares: int = AUTOTUNE) -> Any:
+        """Return a ``ray.data.Dataset`` of the elements. Needs the extra ``distributed``.
+
+        Each read task computes a share of the elements, divided as by ``distribute``. Rows are in the order of the
+        shares. The keys of dicts become columns; other elements become the column ``item``, or ``item_0``, ``item_1``
+        and so on for tuples.
+
+        Args:
+            shares: the number of read tasks. AUTOTUNE: one per core of this machine.
+
+        Raises:
+            ImportError: if Ray is not installed.
+        """
+        division = deferred.divide(self._plan, usable_cores() if shares == AUTOTUNE else shares)
+        return deferred.to_ray([Dataset(division.share(rank)) for rank in range(division.workers)])
 
     @overload
     def to_torch(

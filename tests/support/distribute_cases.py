@@ -90,7 +90,7 @@ def zipped(size: int, function: Any, folder: str) -> Dataset[Any]:
 
 
 def files(size: int, function: Any, folder: str) -> Dataset[Any]:
-    names = [os.path.join(folder, f"numbers-{part}.txt") for part in range(4)]
+    names = [str(Path(folder, f"numbers-{part}.txt")) for part in range(4)]
     for part, name in enumerate(names):
         Path(name).write_text("".join(f"{number}\n" for number in range(part, size, 4)))
     return (

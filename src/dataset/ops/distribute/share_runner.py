@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from dataset.options import Options
 from dataset.ops.distribute.engine import Progress, Start
+from dataset.options import Options
 from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, inputs_first
 from dataset.plan.random_state import RandomState

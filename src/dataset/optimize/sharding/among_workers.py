@@ -1,7 +1,7 @@
 """Division of a plan among the workers of ``distribute``: each runs a share, and a round robin restores the order.
 
-    by elements    worker r of n computes the elements r, r + n, r + 2n ... of the plan. Legal if no worker need run user
-                   code, or read data, for the elements of another: only positions are counted below the split.
+    by elements    worker r of n computes the elements r, r + n, r + 2n ... of the plan. Legal if no worker need run
+                   user code, or read data, for the elements of another: below the split, only positions are counted.
     by files       worker r reads the files r, r + n ... The order depends on the number of workers.
     whole          one worker runs the whole plan.
 
