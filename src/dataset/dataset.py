@@ -300,6 +300,10 @@ class Dataset(Generic[T_co]):
 
         Raises:
             TypeError: if ``dataset`` is not one.
+
+        >>> import ray  # doctest: +SKIP
+        >>> next(iter(Dataset.from_ray(ray.data.range(3))))  # doctest: +SKIP
+        {'id': np.int64(0)}
         """
         if not hasattr(dataset, "iter_batches"):
             raise TypeError(f"from_ray(): expected a ray.data.Dataset, got {type(dataset).__name__}")
@@ -2071,6 +2075,9 @@ class Dataset(Generic[T_co]):
 
         Raises:
             ImportError: if Ray is not installed.
+
+        >>> Dataset.range(3).map(lambda x: {"x": x * x}).to_ray(2).sum("x")  # doctest: +SKIP
+        5
         """
         division = deferred.divide(self._plan, usable_cores() if shares == AUTOTUNE else shares)
         return deferred.to_ray([Dataset(division.share(rank)) for rank in range(division.workers)])

@@ -117,14 +117,14 @@ class Case:
     later_workers: int
 
 
-def draw_case(seed: int, faults: tuple[str, ...] = FAULTS) -> Case:
+def draw_case(seed: int, faults: tuple[str, ...] = FAULTS, workers_max: int = 4) -> Case:
     """Return a random case. ``stop`` costs a heartbeat deadline each."""
     rng = random.Random(seed)
     size = rng.randint(1, 60)
     drawn = {rng.randrange(size + 1): rng.choice(faults) for _ in range(rng.choice((0, 1, 1, 2)))}
     pipeline = rng.choice(PIPELINES)
-    workers = rng.randint(1, 4)
-    later = workers if pipeline is files else rng.randint(1, 4)
+    workers = rng.randint(1, workers_max)
+    later = workers if pipeline is files else rng.randint(1, workers_max)
     return Case(pipeline.__name__, size, tuple(drawn.items()), rng.randint(0, size), workers, later)
 
 

@@ -33,7 +33,9 @@ def to_ray(shares: Sequence[Dataset[Any]]) -> Any:
     data = load_extra("ray.data", "distributed", "to_ray() needs")
     block = load_extra("ray.data.block", "distributed", "to_ray() needs")
 
-    class Shares(data.Datasource):  # type: ignore[misc]  # a base class that is known only at run time
+    base: Any = data.Datasource
+
+    class Shares(base):  # type: ignore[misc]  # a base class that is known only at run time
         def estimate_inmemory_data_size(self) -> None:
             return None
 

@@ -15,19 +15,19 @@ from support.process_helpers import has_ended
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Ray's own
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.timeout(300),  # actors are slow to start on a busy machine
 ]
-
-ENVIRONMENT = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "resources": {"head": 4}})
-    ray.init(address=found.address, runtime_env=ENVIRONMENT, log_to_driver=False)
-    yield found
-    ray.shutdown()
-    found.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))  # the actors import this folder's modules
+        found = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "resources": {"head": 4}})
+        ray.init(address=found.address, log_to_driver=False)
+        yield found
+        ray.shutdown()
+        found.shutdown()
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +35,10 @@ def _deadline(cluster, monkeypatch):
     monkeypatch.setattr(engine, "HEARTBEAT_SECONDS", 3.0)
 
 
-@pytest.mark.parametrize("seed", [5, 8, 11, 22, 34, 59])
+@pytest.mark.parametrize("seed", [4, 7, 9, 14, 22, 27])
 def test_the_stream_is_that_of_the_pipeline_without_faults(seed, tmp_path):
-    check_case(draw_case(seed), str(tmp_path), engine="ray", resources={"CPU": 0.1})
+    case = draw_case(seed, workers_max=2)
+    check_case(case, str(tmp_path), engine="ray", resources={"CPU": 0.1})
 
 
 def test_large_arrays_are_views_of_the_object_store_and_actors_end_with_the_iterator():

@@ -113,7 +113,7 @@ class RayWorker:
     def call(self, message: Start | int) -> list[Any]:
         engine = self._engine
         engine.check_usable()
-        result = self._actor.call.remote(message if type(message) is int else tuple(message))
+        result = self._actor.call.remote(tuple(message) if isinstance(message, Start) else message)
         while not engine.ray.wait([result], timeout=engine.patience)[0]:
             if not engine.ray.wait([result, self._actor.beat.remote()], timeout=engine.patience)[0]:
                 engine.check_usable()
@@ -133,14 +133,14 @@ class RayWorker:
             raise WorkerLostError(f"died: {' '.join(str(error).split()):.4000}") from None
         if kind != "raised":
             return value
-        error = value.exception()
-        if isinstance(error, MemoryError):
+        raised = value.exception()
+        if isinstance(raised, MemoryError):
             self._engine.end(self._actor)
-            raise WorkerLostError(f"ran out of memory: {error}")
+            raise WorkerLostError(f"ran out of memory: {raised}")
         try:
-            raise error
+            raise raised
         finally:
-            del error  # see runtime/contract.py on exceptions that are kept
+            del raised  # see runtime/contract.py on exceptions that are kept
 
     def end(self) -> None:
         self._engine.end(self._actor)

@@ -82,9 +82,6 @@ class EngineWorker(Protocol):
 class Engine(Protocol):
     """Starts the workers of one operator. All methods may be called from any thread."""
 
-    place: str
-    """Where the workers run, in plans: ``processes``."""
-
     def start(self) -> EngineWorker:
         """Start a worker; raises as ``EngineWorker.call`` does."""
 

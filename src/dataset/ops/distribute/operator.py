@@ -27,7 +27,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dataset.errors import ClosedError, StateError, WorkerDiedError
 from dataset.ops.distribute import engine as engines
@@ -43,9 +43,6 @@ from dataset.runtime.metrics.background import BackgroundOperator, Tunable, Work
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayMarks
-
-if TYPE_CHECKING:
-    from dataset.ops.distribute.distribute import Distribute
 
 _log = logging.getLogger("dataset")
 
@@ -92,9 +89,14 @@ class _Share:
 
 
 class DistributeOperator(Operator, BackgroundOperator):
-    """Operator with a thread for each worker."""
+    """Operator with a thread for each worker.
 
-    def __init__(self, context: ExecutionContext, node: Distribute) -> None:
+    Args:
+        context: the context of the op.
+        node: its node, a Distribute.
+    """
+
+    def __init__(self, context: ExecutionContext, node: Any) -> None:
         self.node = node
         self.counters = context.counters
         self._context = context

@@ -34,8 +34,6 @@ class ProcessEngine:
         owner: the owner for which idle processes are kept after the end of the iteration.
     """
 
-    place = "processes"
-
     def __init__(self, runner: ShareRunner, label: str, patience: float, owner: PoolKey) -> None:
         require_unix('distribute(engine="processes")')
         self._label = label

@@ -37,9 +37,17 @@ _BEATS = 5  # per heartbeat deadline
 class Division(Protocol):
     """How a plan is divided among workers (optimize/sharding/among_workers.py)."""
 
-    way: str
-    workers: int
-    reason: str
+    @property
+    def way(self) -> str:
+        """How: ``"elements"``, ``"files"`` or ``"whole"``."""
+
+    @property
+    def workers(self) -> int:
+        """The number of workers."""
+
+    @property
+    def reason(self) -> str:
+        """Why not by elements; empty if it is."""
 
     def among(self, workers: int) -> Division:
         """Return the division of the same plan among another number of workers."""
