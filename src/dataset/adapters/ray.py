@@ -35,7 +35,7 @@ def to_ray(shares: Sequence[Dataset[Any]]) -> Any:
 
     base: Any = data.Datasource
 
-    class Shares(base):  # type: ignore[misc]  # a base class that is known only at run time
+    class Shares(base):
         def estimate_inmemory_data_size(self) -> None:
             return None
 

@@ -100,6 +100,15 @@ def test_to_ray_and_back():
     assert back == [(x, [x] * 3) for x in range(10)]
 
 
+def test_reading_from_ray_resumes():
+    numbers = Dataset.from_ray(ray.data.range(6, override_num_blocks=1))
+    iterator = iter(numbers)
+    next(iterator), next(iterator)
+    resumed = iter(numbers)
+    resumed.load_state_dict(iterator.state_dict())
+    assert [int(row["id"]) for row in resumed] == [2, 3, 4, 5]
+
+
 def test_elements_of_other_structures_have_columns_by_position():
     there = Dataset.range(3).map(lambda x: (x, b"text")).to_ray(1)
     assert sorted(row["item_0"] for row in there.take_all()) == [0, 1, 2]

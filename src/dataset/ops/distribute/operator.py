@@ -47,7 +47,7 @@ from dataset.runtime.state.replay_log import ReplayMarks
 _log = logging.getLogger("dataset")
 
 _RESTARTS_SECONDS = 600.0
-_AHEAD_MIN = 2  # elements of a share that may wait
+_AHEAD_MIN = 8  # elements of a share that may wait; one that takes long then stops the others late
 _AHEAD_MAX = 4096
 _AHEAD_UNREPEATABLE = 8  # if each has a state of its own
 
