@@ -2,10 +2,10 @@
 
 python benchmarks/scale/workers.py [--batch-ms 100] [--driver-us 700] [--json build/benchmarks/workers.json]
 
-Worker r of n computes the batches r, r + n, r + 2n ..., and may be eight batches ahead of the driver, which takes them in
-order. The cost of a batch varies by a quarter, and one in a hundred takes five times as long. A worker dies every minute,
-takes two seconds to be replaced, and repeats its batch. The costs are arguments: benchmarks/studies/distribute.py
-measures the driver's. Nothing sleeps: the times follow from each other batch by batch.
+Worker r of n computes the batches r, r + n, r + 2n ..., and may be eight batches ahead of the driver, which takes them
+in order. The cost of a batch varies by a quarter, and one in a hundred takes five times as long. A worker dies every
+minute, takes two seconds to be replaced, and repeats its batch. The costs are arguments:
+benchmarks/studies/distribute.py measures the driver's. Nothing sleeps: the times follow from each other batch by batch.
 """
 
 from __future__ import annotations

@@ -444,4 +444,4 @@ ELSEWHERE = {
     "to_torch": "adapters/test_to_torch_state.py",
     "to_jax": "adapters/test_to_jax.py",
 }
-"""Members that are tested in other files, because they need processes or a library that is slow to import; the files."""
+"""Members that are tested in other files, because they need processes or a library that is slow to import."""

@@ -164,6 +164,33 @@ def test_in_any_order_every_element_comes_once_across_a_resume():
         iter(numbers().distribute(2, deterministic=False)).load_state_dict(state)
 
 
+def test_after_a_failure_below_a_batch_a_state_needs_the_same_number_of_workers():
+    def fails(x):
+        if x == 2:
+            raise ValueError("2")
+        return x
+
+    def build(workers):
+        return Dataset.range(20).map(fails).batch(4).distribute(workers)
+
+    iterator = iter(build(2))
+    with pytest.raises(ValueError, match="2"):
+        next(iterator)
+    next(iterator)
+    state = iterator.state_dict()
+    rest = values(iterator)
+    resumed = iter(build(2))
+    resumed.load_state_dict(state)
+    assert values(resumed) == rest
+    with pytest.raises(StateError, match="resume with as many workers"):
+        iter(build(3)).load_state_dict(state)
+
+
+def test_a_map_in_any_order_keeps_the_order_if_positions_count():
+    dataset = numbers().map(unchanged, num_parallel_calls=4, deterministic=False)
+    assert values(dataset.distribute(1)) == values(numbers().distribute(2))
+
+
 def test_in_any_order_a_slow_worker_does_not_stop_the_others(tmp_path):
     released = tmp_path / "released"
 

@@ -36,6 +36,7 @@ from dataset.ops.distribute.share_runner import Division, ShareRunner
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.epochs import random_states
+from dataset.plan.node import is_infallible, walk
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
@@ -117,6 +118,9 @@ class DistributeOperator(Operator, BackgroundOperator):
         self._begin_at_position(self.knob.value)
         self._idle: list[EngineWorker] = []  # workers whose shares have been replaced
         self._live = 0  # workers that are idle, used or being started
+        self._is_countable = self._in_order  # whether the number of delivered elements determines the position
+        batches = [part for part in walk(node.source) if part.traits.batches]
+        self._failures_count = all(is_infallible(source) for part in batches for source in part.inputs)
         self._awaited: _Share | None = None  # the share for which the consumer waits
         self._engine: Engine | None = None
         self._started = self._stopped = False
@@ -146,7 +150,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         if not self._started:
             self._start()
         with self._coordinator.blocked(), self._filled:
-            if self.knob.value != len(self._shares) and not self.knob.is_fixed:
+            if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
                 self._resize(self.knob.value)
             share = self._next()
             if share is None:
@@ -237,6 +241,9 @@ class DistributeOperator(Operator, BackgroundOperator):
             assert chunk is not None  # the queue was not empty
             taken = chunk.length
             return chunk
+        except BaseException:
+            self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
+            raise
         finally:
             share.delivered += taken
             self._position += taken
@@ -357,6 +364,7 @@ class DistributeOperator(Operator, BackgroundOperator):
                 self._account.settle(count, 0, 0)
                 return
             if not progress.replayable:
+                self._is_countable = False
                 self._context.mark_not_replayable()
             self._account.settle(count, made, nbytes)
             self._call_refused()
@@ -396,7 +404,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             return {
                 "op": self.node.op,
                 "way": self._division.way,
-                "in_order": self._in_order,
+                "countable": self._is_countable,
                 "position": self._position,
                 "cursor": self._cursor,
                 "shares": [_saved(share) for share in self._shares],
@@ -407,6 +415,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         workers, wanted = len(shares), len(self._shares)
         if not self.knob.is_fixed:
             wanted = self.knob.value = min(workers, self.knob.maximum)
+        self._is_countable = bool(state["countable"]) and self._in_order
         if state["way"] == self._division.way and workers == wanted:
             self._begin(
                 [Start(rank, workers, entry["source"], int(entry["behind"])) for rank, entry in enumerate(shares)]
@@ -419,10 +428,11 @@ class DistributeOperator(Operator, BackgroundOperator):
                 f"{self.node}: the state is from {workers} workers, each with its own files, and there are "
                 f"{wanted} now: resume with as many workers"
             )
-        elif not state["in_order"]:
+        elif not state["countable"]:
             raise StateError(
-                f"{self.node}: the state is from {workers} workers with deterministic=False, and there are {wanted} "
-                "now: resume with as many workers"
+                f"{self.node}: the state is from {workers} workers, and there are {wanted} now: resume with as many "
+                "workers, because the number of elements does not determine the position with deterministic=False or "
+                "after an element has failed before a batch"
             )
         else:
             self._begin_at_position(wanted)

@@ -46,8 +46,8 @@ class WorkerDivision:
 
     def share(self, rank: int) -> Node:
         """Return the plan of one share."""
-        if self.way == "whole" or self.workers == 1:
-            return self.plan
+        if self.workers == 1:
+            return _kept_in_order(self.plan) if self.way == "elements" else self.plan
         shard = _shard(self.workers, rank)
         return _by_elements(self.plan, shard) if self.way == "elements" else _by_files(self.plan, shard)
 
