@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -54,20 +55,28 @@ def test_large_arrays_are_views_of_the_object_store_and_actors_end_with_the_iter
     assert (array == 0).all()
 
 
-def test_the_actors_of_a_lost_node_are_replaced_on_another(cluster):
+def test_the_actors_of_a_lost_node_are_replaced_on_another(cluster, tmp_path):
+    released = tmp_path / "released"
+
+    def where(x):
+        while x == 20 and not released.exists():
+            time.sleep(0.01)
+        return x, os.getppid()
+
     node = cluster.add_node(num_cpus=2, resources={"spare": 2})
     other = None
     try:
-        where = Dataset.range(4000).map(lambda x: (x, os.getppid()))
-        iterator = iter(where.distribute(1, engine="ray", resources={"CPU": 0.1, "spare": 1}))
+        numbers = Dataset.range(40).map(where)
+        iterator = iter(numbers.distribute(1, engine="ray", resources={"CPU": 0.1, "spare": 1}))
         first, raylet = next(iterator)
         other = cluster.add_node(num_cpus=2, resources={"spare": 2})
         cluster.remove_node(node, allow_graceful=False)
+        released.touch()
         rest = list(iterator)
-        assert [int(first), *(int(x) for x, _ in rest)] == list(range(4000))
+        assert [int(first), *(int(x) for x, _ in rest)] == list(range(40))
         assert int(rest[-1][1]) != int(raylet)
         (worker,) = iterator.stats().operators[0].workers
-        assert worker.restarts == 1
+        assert worker.restarts >= 1  # Ray may place the first successor on the lost node
         assert worker.node
     finally:
         if other is not None:

@@ -77,6 +77,7 @@ class _Share:
         self.ended = False  # whether all elements have arrived
         self.failure: Exception | None = None  # after the last element that has arrived
         self.worker: EngineWorker | None = None
+        self.singly = 0  # elements to request one by one, as one of them may have killed a worker
         self.losses: deque[float] = deque()  # when workers were lost
         self.restarts = 0
         self.busy_seconds = 0.0
@@ -240,10 +241,11 @@ class DistributeOperator(Operator, BackgroundOperator):
             chunk = share.queue.give(1 if others_go_first else n)
             assert chunk is not None  # the queue was not empty
             taken = chunk.length
-            return chunk
         except BaseException:
             self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
             raise
+        else:
+            return chunk
         finally:
             share.delivered += taken
             self._position += taken
@@ -299,12 +301,12 @@ class DistributeOperator(Operator, BackgroundOperator):
                     worker = self._acquire(share)
                     worker.call(Start(share.rank, share.workers, *share.position(share.received)))
                     share.worker = worker
-                return outcomes_of(share.worker.call(count))
+                return outcomes_of(share.worker.call(1 if share.singly else count))
             except WorkerLostError as loss:
                 share.worker = None
                 with self._lock:
                     self._live -= 1
-                self._note_loss(share, loss)
+                self._note_loss(share, loss, 1 if share.singly else count)
 
     def _acquire(self, share: _Share) -> EngineWorker:
         """Return a worker for a share: one of a replaced share, or a new one."""
@@ -334,12 +336,13 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._live -= 1
         worker.end()
 
-    def _note_loss(self, share: _Share, loss: WorkerLostError) -> None:
+    def _note_loss(self, share: _Share, loss: WorkerLostError, count: int) -> None:
+        """Note that a worker was lost while ``count`` elements were requested; raise if it was lost too often."""
         now = time.monotonic()
         share.losses.append(now)
         while now - share.losses[0] > _RESTARTS_SECONDS:
             share.losses.popleft()
-        what = f"{self.node}: worker {share.rank} of {share.workers} {loss} on {self._element_words(share)}"
+        what = f"{self.node}: worker {share.rank} of {share.workers} {loss} on {self._element_words(share, count)}"
         if len(share.losses) > self.node.max_restarts:
             raise WorkerDiedError(
                 f"{what}; it was restarted {len(share.losses) - 1} times within ten minutes (max_restarts="
@@ -347,14 +350,15 @@ class DistributeOperator(Operator, BackgroundOperator):
                 exit_code=loss.exit_code,
             )
         share.restarts += 1
-        _log.warning("%s; it is restarted", what)
+        share.singly = max(share.singly, count)
+        _log.warning("%s; it is replaced", what)
 
-    def _element_words(self, share: _Share) -> str:
-        """Describe the element that a worker has been asked for."""
+    def _element_words(self, share: _Share, count: int) -> str:
+        """Describe the elements that a worker was asked for."""
         own = share.first + share.received
-        if self._division.way == "files":
-            return f"element {own} of its files"
-        return f"element {own * share.workers + share.rank}"
+        step, place = (1, " of its files") if self._division.way == "files" else (share.workers, "")
+        first = own if place else own * step + share.rank
+        return f"element {first}{place}" + (f" or the {count - 1} after it" if count > 1 else "")
 
     def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: Progress) -> None:
         made = sum(_length(outcome) for outcome in outcomes)
@@ -371,6 +375,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             for outcome in outcomes:
                 share.queue.put(outcome, nbytes_of(outcome))
             share.received += made
+            share.singly = max(0, share.singly - made)
             if progress.state is not None:
                 share.marks.leave(share.received, progress.state)
             share.ended = progress.ended
