@@ -305,9 +305,9 @@ class Dataset(Generic[T_co]):
         >>> next(iter(Dataset.from_ray(ray.data.range(3))))  # doctest: +SKIP
         {'id': np.int64(0)}
         """
-        if not hasattr(dataset, "iter_batches"):
+        if not hasattr(dataset, "iter_rows"):
             raise TypeError(f"from_ray(): expected a ray.data.Dataset, got {type(dataset).__name__}")
-        return Dataset(deferred.Generator(deferred.RayRows(dataset), (), None, name=name))
+        return Dataset(deferred.Generator(dataset.iter_rows, (), None, name=name))
 
     @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:

@@ -14,7 +14,7 @@ with lazy_imports():
     from dataset.adapters.polars import table_of as polars_table
     from dataset.adapters.progress import Progress
     from dataset.adapters.ranks import process_rank
-    from dataset.adapters.ray import RayRows, to_ray
+    from dataset.adapters.ray import to_ray
     from dataset.adapters.tensorflow import TfDataset, tf_dataset
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset

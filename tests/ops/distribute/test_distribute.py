@@ -134,7 +134,7 @@ def test_a_state_of_files_needs_the_same_number_of_workers(tmp_path):
     lines = Dataset.list_files(str(tmp_path / "*")).flat_map(TextLineDataset)
     iterator = iter(lines.distribute(3))
     next(iterator)
-    with pytest.raises(StateError, match="3 workers, each with its own files, and there are 2 now"):
+    with pytest.raises(StateError, match=r"3 workers, and there are 2 now: .*own files"):
         iter(lines.distribute(2)).load_state_dict(iterator.state_dict())
 
 

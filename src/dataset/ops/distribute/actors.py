@@ -7,13 +7,11 @@ but replaced by new ones, which Ray may place on other machines.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Mapping
 from typing import Any
 
-from dataset.errors import ClosedError
 from dataset.extras import load_extra
-from dataset.ops.distribute.engine import Start, WorkerLostError
+from dataset.ops.distribute.engine import Start, Stopping, WorkerLostError
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.transport.encoding import decode
@@ -24,7 +22,7 @@ START_SECONDS = 300.0
 """How long Ray may take to find a place for an actor, and to start it."""
 
 
-class RayEngine:
+class RayEngine(Stopping):
     """Starts actors that run shares.
 
     Args:
@@ -35,11 +33,10 @@ class RayEngine:
     """
 
     def __init__(self, runner: ShareRunner, label: str, patience: float, resources: Mapping[str, float]) -> None:
+        super().__init__(label, patience)
         ray = self.ray = load_extra("ray", "distributed", 'distribute(engine="ray") needs')
         if not ray.is_initialized():
             ray.init(log_to_driver=False)
-        self.label = label
-        self.patience = patience
         self.resources = {"CPU": 1, **resources}
         others = {key: amount for key, amount in self.resources.items() if key not in {"CPU", "GPU", "memory"}}
         kind = ray.remote(concurrency_groups={"beats": 1})(_ShareActor)
@@ -52,12 +49,10 @@ class RayEngine:
         )
         encoded = encoded_work(runner, label)
         self._work = ray.put((encoded.pickled, encoded.buffers))
-        self._lock = threading.RLock()  # reentrant: the garbage collector may call stop(); guards all fields below
         self._actors: set[Any] = set()
-        self._stopped = False
 
     def start(self) -> RayWorker:
-        with self._lock:
+        with self.lock:
             self.check_usable()
             actor = self._kind.remote(self._work)
             self._actors.add(actor)
@@ -65,21 +60,16 @@ class RayEngine:
         worker.load()
         return worker
 
-    def check_usable(self) -> None:
-        """Raise ClosedError if the engine has been stopped."""
-        if self._stopped:
-            raise ClosedError(f"{self.label}: its workers have been stopped")
-
     def end(self, actor: Any) -> None:
         """Kill an actor."""
-        with self._lock:
+        with self.lock:
             self._actors.discard(actor)
         with contextlib.suppress(Exception):  # it has died, or Ray has been shut down
             self.ray.kill(actor)
 
     def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
+        with self.lock:
+            self.stopped = True
             actors = list(self._actors)
         for actor in actors:
             self.end(actor)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
 from typing import Any, NamedTuple, Protocol
 
-from dataset.runtime.chunks.chunk import Outcome
+from dataset.errors import ClosedError
 from dataset.runtime.contract import State
 
 HEARTBEAT_SECONDS = 10.0
@@ -31,13 +31,13 @@ class Start(NamedTuple):
         rank: which share.
         workers: the number of shares.
         source: the state of the last operator to begin with; None for the beginning.
-        behind: how many elements to skip from there.
+        skip: how many elements to skip from there.
     """
 
     rank: int
     workers: int
     source: State | None
-    behind: int
+    skip: int
 
 
 class Progress(NamedTuple):
@@ -60,6 +60,26 @@ class Progress(NamedTuple):
     memory: int
 
 
+class Stopping:
+    """Base class of engines: the flag that ends them, and its lock.
+
+    Args:
+        label: names the operation in errors.
+        patience: the heartbeat deadline in seconds.
+    """
+
+    def __init__(self, label: str, patience: float) -> None:
+        self.label = label
+        self.patience = patience
+        self.lock = threading.RLock()  # reentrant: the garbage collector may call stop()
+        self.stopped = False
+
+    def check_usable(self) -> None:
+        """Raise ClosedError if the engine has been stopped."""
+        if self.stopped:
+            raise ClosedError(f"{self.label}: its workers have been stopped")
+
+
 class EngineWorker(Protocol):
     """One worker. Used by one thread at a time."""
 
@@ -67,7 +87,7 @@ class EngineWorker(Protocol):
     """The machine on which it runs."""
 
     def call(self, message: Start | int) -> list[Any]:
-        """Open a share, or compute up to so many elements: outcomes in order, and a Progress after them.
+        """Open a share, or compute up to this many elements: outcomes in order, and a Progress after them.
 
         Raises:
             WorkerLostError: if the worker is lost. It has ended then.
@@ -90,12 +110,3 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stop, and release everything. No call is in progress."""
-
-
-OpenEngine = Callable[..., Engine]
-
-
-def outcomes_of(reply: list[Any]) -> tuple[list[Outcome], Progress]:
-    """Split a reply into its outcomes and its report."""
-    *outcomes, progress = reply
-    return outcomes, progress

@@ -31,7 +31,7 @@ from typing import Any
 
 from dataset.errors import ClosedError, StateError, WorkerDiedError
 from dataset.ops.distribute import engine as engines
-from dataset.ops.distribute.engine import Engine, EngineWorker, Progress, Start, WorkerLostError, outcomes_of
+from dataset.ops.distribute.engine import Engine, EngineWorker, Progress, Start, WorkerLostError
 from dataset.ops.distribute.share_runner import Division, ShareRunner
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
@@ -69,10 +69,11 @@ class _Share:
         self.room = threading.Condition(lock)  # wakes the thread: there is room, or it must stop
         self.queue = OutcomeQueue()
         self.marks = ReplayMarks()  # the states of the worker, by the number of elements before them
-        self.marks.leave(-start.behind, start.source)  # type: ignore[arg-type]  # None is the beginning
+        self.marks.leave(-start.skip, start.source)  # type: ignore[arg-type]  # None is the beginning
         self.received = self.delivered = 0  # elements since the start; an exception counts as one
         self.ahead = _AHEAD_MIN
         self.is_refused = False  # whether the thread waits for memory
+        self.has_thread = False
         self.is_over = False  # whether other shares have replaced it
         self.ended = False  # whether all elements have arrived
         self.failure: Exception | None = None  # after the last element that has arrived
@@ -84,7 +85,7 @@ class _Share:
         self.memory = 0
 
     def position(self, elements: int) -> tuple[State | None, int]:
-        """Return the last state not after so many elements, and how many elements are between them."""
+        """Return the last state not after this many elements, and how many elements are between them."""
         found = self.marks.mark_before(elements)
         assert found is not None  # the start has one
         return found[1], elements - found[0]
@@ -137,7 +138,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         return self._context.tunable("num_parallel_calls", AUTOTUNE, 1 if is_tuned else division.workers, most)
 
     def _begin_at_position(self, workers: int) -> None:
-        """Let shares of so many workers begin at the present position, which must determine those of the shares."""
+        """Let the shares of this many workers begin where the number of delivered elements says."""
         shards = [BlockCyclicShard(workers, rank, "keep") for rank in range(workers)]
         self._begin([Start(shard.rank, workers, None, shard.own_in(self._position)) for shard in shards])
         self._cursor = self._position % workers
@@ -148,46 +149,43 @@ class DistributeOperator(Operator, BackgroundOperator):
     def pull(self, n: int) -> Chunk | None:
         if self._coordinator.forked:  # before the lock, which a thread of the parent may have held
             self._coordinator.check_usable()
+        if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
+            self._resize(self.knob.value)
         if not self._started:
             self._start()
         with self._coordinator.blocked(), self._filled:
-            if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
-                self._resize(self.knob.value)
             share = self._next()
             if share is None:
                 share = self._wait()
             return None if share is None else self._take(share, n)
 
     def _start(self) -> None:
-        self._started = True
-        self._began = time.perf_counter()
-        patience = engines.HEARTBEAT_SECONDS
-        iteration = self._context.iteration
-        runner = ShareRunner(
-            self._division,
-            self.node.open_observer,
-            self.node.options_of_share(iteration.options, iteration.limits),
-            self._draws,
-            iteration.moved,
-            patience,
-        )
-        self._engine = self.node.open_engine(runner, patience)
-        self._start_threads()
-
-    def _start_threads(self) -> None:
+        """Start the engine, and a thread for each share; if that fails, the next call continues."""
+        iteration, patience = self._context.iteration, engines.HEARTBEAT_SECONDS
+        if self._engine is None:
+            options = self.node.options_of_share(iteration.options, iteration.limits)
+            runner = ShareRunner(
+                self._division, self.node.open_observer, options, self._draws, iteration.moved, patience
+            )
+            self._engine = self.node.open_engine(runner, patience)
+            self._began = time.perf_counter()
         for share in self._shares:
-            self._coordinator.start(partial(self._run, share), self._wake, f"distribute-{share.rank}")
+            if not share.has_thread:
+                self._coordinator.start(partial(self._run, share), self._wake, f"distribute-{share.rank}")
+                share.has_thread = True
+        self._started = True
 
     def _resize(self, workers: int) -> None:
         """Replace the shares by those of another number of workers; what has arrived and was not delivered is lost."""
-        former = self._shares
-        self._begin_at_position(workers)
-        for share in former:
-            share.is_over = True
-            self._account.release(share.queue.counted_bytes)
-            share.queue.clear()
-            share.room.notify_all()
-        self._start_threads()
+        with self._lock:
+            former = self._shares
+            self._begin_at_position(workers)
+            self._started = False
+            for share in former:
+                share.is_over = True
+                self._account.release(share.queue.counted_bytes)
+                share.queue.clear()
+                share.room.notify_all()
 
     # The consumer
 
@@ -268,9 +266,9 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _run(self, share: _Share) -> None:
         try:
             while not share.ended and (count := self._reserve(share)):
-                reply = self._request(share, count)
-                self._deliver(share, count, *reply)
-                del reply  # an exception in it would keep the iterator alive
+                *outcomes, progress = self._request(share, count)
+                self._deliver(share, count, outcomes, progress)
+                del outcomes  # an exception among them would keep the iterator alive
             self._release(share)
         except ClosedError:
             return
@@ -293,15 +291,15 @@ class DistributeOperator(Operator, BackgroundOperator):
                 share.room.wait()
             return 0
 
-    def _request(self, share: _Share, count: int) -> tuple[list[Outcome], Progress]:
-        """Return the next elements of a share, from another worker if this one is lost."""
+    def _request(self, share: _Share, count: int) -> list[Any]:
+        """Return the reply with the next elements of a share, from another worker if this one is lost."""
         while True:
             try:
                 if share.worker is None:
                     worker = self._acquire(share)
                     worker.call(Start(share.rank, share.workers, *share.position(share.received)))
                     share.worker = worker
-                return outcomes_of(share.worker.call(1 if share.singly else count))
+                return share.worker.call(1 if share.singly else count)
             except WorkerLostError as loss:
                 share.worker = None
                 with self._lock:
@@ -354,7 +352,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         _log.warning("%s; it is replaced", what)
 
     def _element_words(self, share: _Share, count: int) -> str:
-        """Describe the elements that a worker was asked for."""
+        """Describe the elements that were requested from a worker."""
         own = share.first + share.received
         step, place = (1, " of its files") if self._division.way == "files" else (share.workers, "")
         first = own if place else own * step + share.rank
@@ -428,16 +426,11 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._cursor = int(state["cursor"])
             if not 0 <= self._cursor < workers:
                 raise StateError(f"{self.node}: the state is damaged: share {self._cursor} of {workers}")
-        elif "files" in {state["way"], self._division.way}:
-            raise StateError(
-                f"{self.node}: the state is from {workers} workers, each with its own files, and there are "
-                f"{wanted} now: resume with as many workers"
-            )
-        elif not state["countable"]:
+        elif "files" in {state["way"], self._division.way} or not state["countable"]:
             raise StateError(
                 f"{self.node}: the state is from {workers} workers, and there are {wanted} now: resume with as many "
-                "workers, because the number of elements does not determine the position with deterministic=False or "
-                "after an element has failed before a batch"
+                "workers, because the number of elements does not determine the position if each worker has its own "
+                "files, with deterministic=False, or after an element has failed before a batch"
             )
         else:
             self._begin_at_position(wanted)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import threading
 import weakref
 from typing import Any
 
-from dataset.errors import ClosedError
-from dataset.ops.distribute.engine import Start, WorkerLostError
+from dataset.ops.distribute.engine import Start, Stopping, WorkerLostError
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.processes.exit_status import Ending, ending_words
 from dataset.runtime.processes.pool_key import PoolKey
@@ -24,7 +22,7 @@ _LOAD_PATIENCE = 60.0
 """How long a new process may take to import modules and to load the plan, in seconds."""
 
 
-class ProcessEngine:
+class ProcessEngine(Stopping):
     """Starts processes that run shares.
 
     Args:
@@ -35,13 +33,10 @@ class ProcessEngine:
     """
 
     def __init__(self, runner: ShareRunner, label: str, patience: float, owner: PoolKey) -> None:
+        super().__init__(label, patience)
         require_unix('distribute(engine="processes")')
-        self._label = label
         self._owner = weakref.ref(owner)
-        self.patience = patience
-        self._lock = threading.RLock()  # reentrant: the garbage collector may call stop(); guards all fields below
         self._busy: set[int] = set()  # workers with a call in progress
-        self._stopped = False
         self._work = SharedValue(encoded_work(runner, label))
         try:
             self._group = kept(owner) or WorkerGroup(runner.modules)
@@ -51,44 +46,39 @@ class ProcessEngine:
         self._resting = list(self._group.workers)
 
     def start(self) -> ProcessWorker:
-        with self._lock:
+        with self.lock:
             self.check_usable()
             number = self._resting.pop() if self._resting else self._group.start()
             worker = ProcessWorker(self, number, self._group.workers[number])
         worker.load(self._work)
         return worker
 
-    def check_usable(self) -> None:
-        """Raise ClosedError if the engine has been stopped."""
-        if self._stopped:
-            raise ClosedError(f"{self._label}: its workers have been stopped")
-
     @contextlib.contextmanager
     def calling(self, number: int) -> Any:
         """Surround a call of a worker."""
-        with self._lock:
+        with self.lock:
             self.check_usable()
             self._busy.add(number)
         try:
             yield
         finally:
-            with self._lock:
-                if not self._stopped:
+            with self.lock:
+                if not self.stopped:
                     self._busy.discard(number)
 
     def ended(self, number: int, worker: Worker) -> Ending:
         """End a worker, and return how it ended."""
-        with self._lock:
+        with self.lock:
             self.check_usable()
             self._group.workers.pop(number, None)
         worker.close()
         return worker.end()
 
     def stop(self) -> None:
-        with self._lock:
-            if self._stopped:
+        with self.lock:
+            if self.stopped:
                 return
-            self._stopped = True
+            self.stopped = True
             if self._owner() is None:
                 self._group.stop()
             for number in self._busy & self._group.workers.keys():

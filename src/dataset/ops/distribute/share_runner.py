@@ -10,7 +10,8 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from dataset.ops.distribute.engine import Progress, Start
 from dataset.options import Options
@@ -34,35 +35,15 @@ _SAVE_SHARE = 20  # a state is saved after this many times its own duration: at 
 _BEATS = 5  # per heartbeat deadline
 
 
-class Division(Protocol):
-    """How a plan is divided among workers (optimize/sharding/among_workers.py)."""
-
-    @property
-    def way(self) -> str:
-        """How: ``"elements"``, ``"files"`` or ``"whole"``."""
-
-    @property
-    def workers(self) -> int:
-        """The number of workers."""
-
-    @property
-    def reason(self) -> str:
-        """Why not by elements; empty if it is."""
-
-    def among(self, workers: int) -> Division:
-        """Return the division of the same plan among another number of workers."""
-
-    def share(self, rank: int) -> Node:
-        """Return the plan of one share."""
-
-    def optimized(self, rank: int, options: Options) -> Node:
-        """Return the plan of one share as it runs."""
+Division: TypeAlias = Any
+"""How a plan is divided among workers: a WorkerDivision (optimize/sharding/among_workers.py), a later package."""
 
 
+@dataclass(eq=False)
 class ShareRunner:
     """Runs shares of a plan, one at a time. It is sent to the workers, which call it with messages.
 
-    Args:
+    Attributes:
         division: the plan and its division.
         open_observer: creates the observer that tunes a share.
         options: the options of the whole pipeline.
@@ -71,30 +52,21 @@ class ShareRunner:
         patience: the heartbeat deadline in seconds.
     """
 
-    def __init__(
-        self,
-        division: Division,
-        open_observer: OpenObserver,
-        options: Options,
-        draws: dict[RandomState, Draws],
-        moved: Moved,
-        patience: float,
-    ) -> None:
-        self._division = division
-        self._open_observer = open_observer
-        self._options = options
-        self._draws = draws
-        self._moved = moved
-        self._patience = patience
-        self._coordinator: Coordinator | None = None
-        self._beating: threading.Event | None = None
+    division: Division
+    open_observer: OpenObserver
+    options: Options
+    draws: dict[RandomState, Draws]
+    moved: Moved
+    patience: float
+    _coordinator: Coordinator | None = None
+    _beating: threading.Event | None = None
 
     @property
     def modules(self) -> list[str]:
         """The modules that a worker needs, which the launcher imports once for all workers."""
-        nodes = {type(node).__module__ for node in inputs_first(self._division.share(0))}
-        observer = getattr(self._open_observer, "__module__", "")
-        return sorted({__name__, type(self._division).__module__, observer, *nodes} - {""})
+        nodes = {type(node).__module__ for node in inputs_first(self.division.share(0))}
+        observer = getattr(self.open_observer, "__module__", "")
+        return sorted({__name__, type(self.division).__module__, observer, *nodes} - {""})
 
     def __call__(
         self, message: Start | int, _position: int, _context: Any, started: Callable[[], None] | None
@@ -102,7 +74,7 @@ class ShareRunner:
         """Handle a message, as ``EngineWorker.call`` describes. ``started`` is called regularly as a heartbeat."""
         if self._beating is None and started is not None:
             self._beating = threading.Event()
-            threading.Thread(target=_beat, args=(self._beating, self._patience / _BEATS, started), daemon=True).start()
+            threading.Thread(target=_beat, args=(self._beating, self.patience / _BEATS, started), daemon=True).start()
         if isinstance(message, Start):
             self._open(message)
             return []
@@ -110,23 +82,23 @@ class ShareRunner:
 
     def _open(self, start: Start) -> None:
         self.close()
-        options = self._options
-        plan = self._division.among(start.workers).optimized(start.rank, options)
+        options = self.options
+        plan = self.division.among(start.workers).optimized(start.rank, options)
         profile = PipelineProfile(plan)
-        profile.observe(self._open_observer(profile, options))
-        by_files = self._division.way == "files"
-        draws = [_of_share(self._draws[random], start.rank, by_files) for random in random_states(plan)]
+        profile.observe(self.open_observer(profile, options))
+        by_files = self.division.way == "files"
+        draws = [_of_share(self.draws[random], start.rank, by_files) for random in random_states(plan)]
         contexts: list[ExecutionContext] = []
 
         def begin(context: ExecutionContext, plan: Node) -> Operator:
             contexts.append(context)
             return context.from_beginning(plan, draws)
 
-        self._coordinator, self._root = open_plan(plan, options, profile=profile, reader=begin, moved=self._moved)
+        self._coordinator, self._root = open_plan(plan, options, profile=profile, reader=begin, moved=self.moved)
         self._profile, self._context = profile, contexts[0]
         self._log = ReplayLog(self._root)
         self._left, self._step, self._save_due = 0, 1, 0.0
-        self._go_to(start.source, start.behind)
+        self._go_to(start.source, start.skip)
 
     def _go_to(self, source: State | None, behind: int) -> None:
         if source is None and behind:
