@@ -114,7 +114,10 @@ class PipelineStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
-        return {**dataclasses.asdict(self), "operators": [dataclasses.asdict(operator) for operator in self.operators]}
+        operators = [dataclasses.asdict(operator) for operator in self.operators]
+        for operator in operators:
+            operator["workers"] = list(operator["workers"])
+        return {**dataclasses.asdict(self), "operators": operators}
 
     def __repr__(self) -> str:
         workers = [_worker_line(operator, each) for operator in self.operators for each in operator.workers]

@@ -81,7 +81,7 @@ class WorkerProcesses:
     def __init__(
         self, work: Work, count: int, label: str, owner: PoolKey | None = None, modules: Sequence[str] = ()
     ) -> None:
-        require_unix('executor="process"')
+        require_unix('executor="process"', '; use executor="thread" on this system')
         self._count = count
         self._label = label
         self._owner = None if owner is None else weakref.ref(owner)
@@ -333,10 +333,10 @@ class WorkerProcesses:
         self._work.close()
 
 
-def require_unix(what: str) -> None:
-    """Raise NotImplementedError on systems without Unix sockets; ``what`` needs them."""
+def require_unix(what: str, instead: str = "") -> None:
+    """Raise NotImplementedError on systems without Unix sockets, which ``what`` needs."""
     if os.name != "posix":
-        raise NotImplementedError(f"{what} requires Linux or macOS")
+        raise NotImplementedError(f"{what} requires Linux or macOS{instead}")
 
 
 def encoded_work(work: Work, label: str) -> Encoded:
