@@ -40,7 +40,7 @@ class Start(NamedTuple):
     skip: int
 
 
-class Progress(NamedTuple):
+class ShareReport(NamedTuple):
     """Report at the end of each reply.
 
     Attributes:
@@ -87,7 +87,7 @@ class EngineWorker(Protocol):
     """The machine on which it runs."""
 
     def call(self, message: Start | int) -> list[Any]:
-        """Open a share, or compute up to this many elements: outcomes in order, and a Progress after them.
+        """Open a share, or compute up to this many elements: outcomes in order, and a ShareReport after them.
 
         Raises:
             WorkerLostError: if the worker is lost. It has ended then.

@@ -31,7 +31,7 @@ from typing import Any
 
 from dataset.errors import ClosedError, StateError, WorkerDiedError
 from dataset.ops.distribute import engine as engines
-from dataset.ops.distribute.engine import Engine, EngineWorker, Progress, Start, WorkerLostError
+from dataset.ops.distribute.engine import Engine, EngineWorker, ShareReport, Start, WorkerLostError
 from dataset.ops.distribute.share_runner import Division, ShareRunner
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
@@ -358,7 +358,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         first = own if place else own * step + share.rank
         return f"element {first}{place}" + (f" or the {count - 1} after it" if count > 1 else "")
 
-    def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: Progress) -> None:
+    def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: ShareReport) -> None:
         made = sum(_length(outcome) for outcome in outcomes)
         nbytes = sum(map(nbytes_of, outcomes))
         with self._filled:

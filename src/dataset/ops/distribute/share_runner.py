@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dataset.ops.distribute.engine import Progress, Start
+from dataset.ops.distribute.engine import ShareReport, Start
 from dataset.options import Options
 from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, inputs_first
@@ -146,7 +146,7 @@ class ShareRunner:
             self._coordinator.raise_failure()
         now = time.perf_counter()
         seconds, cpu_seconds = now - began, time.process_time() - cpu_began
-        report = Progress(
+        report = ShareReport(
             self._state(now), ended, self._context.input_is_replayable, seconds, cpu_seconds, resident_bytes()
         )
         return [*replies, report]
