@@ -56,11 +56,13 @@ def test_large_arrays_are_views_of_the_object_store_and_actors_end_with_the_iter
 
 
 def test_the_actors_of_a_lost_node_are_replaced_on_another(cluster, tmp_path):
-    released = tmp_path / "released"
+    first_process = tmp_path / "first process"
 
     def where(x):
-        while x == 20 and not released.exists():
-            time.sleep(0.01)
+        if not first_process.exists():
+            first_process.write_text(str(os.getpid()))
+        while x == 20 and os.getpid() == int(first_process.read_text()):
+            time.sleep(0.01)  # until it notices that its node is lost
         return x, os.getppid()
 
     node = cluster.add_node(num_cpus=2, resources={"spare": 2})
@@ -71,7 +73,6 @@ def test_the_actors_of_a_lost_node_are_replaced_on_another(cluster, tmp_path):
         first, raylet = next(iterator)
         other = cluster.add_node(num_cpus=2, resources={"spare": 2})
         cluster.remove_node(node, allow_graceful=False)
-        released.touch()
         rest = list(iterator)
         assert [int(first), *(int(x) for x, _ in rest)] == list(range(40))
         assert int(rest[-1][1]) != int(raylet)
