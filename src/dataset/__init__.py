@@ -32,7 +32,15 @@ from dataset.options import AUTOTUNE, AutotuneOptions, OptimizationOptions, Opti
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.readers import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset, TFRecordDataset
+from dataset.readers import (
+    CsvDataset,
+    FixedLengthRecordDataset,
+    JsonLinesDataset,
+    SqlDataset,
+    TarDataset,
+    TextLineDataset,
+    TFRecordDataset,
+)
 from dataset.runtime.random.streams import set_random_seed
 from dataset.version import __version__ as __version__
 
@@ -57,6 +65,7 @@ __all__ = [
     "DatasetSpec",
     "FileChangedError",
     "FixedLengthRecordDataset",
+    "JsonLinesDataset",
     "OptimizationOptions",
     "Options",
     "ParseError",
@@ -68,6 +77,7 @@ __all__ = [
     "SqlDataset",
     "StateError",
     "TFRecordDataset",
+    "TarDataset",
     "TensorSpec",
     "TextLineDataset",
     "ThreadingOptions",

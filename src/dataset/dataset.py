@@ -138,7 +138,7 @@ class Dataset(Generic[T_co]):
                 cycle of 4 files.
             sloppy: whether rows of files that are read at once may be returned in any order.
             num_rows_for_inference: how many rows, of all files together, are used to infer types; None for all.
-            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
             ignore_errors: whether to skip rows that cannot be parsed.
             encoding: the encoding of the names in the header, which must be a superset of ASCII; text in rows stays
                 ``bytes``.
@@ -387,6 +387,104 @@ class Dataset(Generic[T_co]):
         {'name': b'Bob', 'scores': array([], dtype=float64)}
         """
         return Dataset(deferred.arrow_plan(data, columns, fill_null, name))
+
+    @staticmethod
+    def from_arrow_ipc(
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        shard: tuple[int, int] | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        """Return a dataset of the rows of Arrow IPC files, as dicts. Needs the extra ``parquet``.
+
+        It is ``from_parquet`` for files of the IPC file format (Feather) and the IPC stream format (as Hugging Face
+        caches them): the arguments, types, nulls, shards and errors are the same, with record batches for row groups.
+        ``from_arrow(path)`` reads one such file into memory instead, and shuffles it by index.
+
+        A local file is mapped into memory, and numbers are views of it: it must not be truncated while it is in use.
+        ``skip``, ``dataset[i]`` and resuming go to a record batch directly. A remote file of the stream format is read
+        completely, because it has no index. Compressed batches are decompressed: one at a time in the file format, all
+        when a file of the stream format is opened.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/*.arrow"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: replacement values for nulls, by column.
+            shard: ``(num_shards, index)`` reads only every ``num_shards``-th record batch, counted over all files.
+            num_parallel_reads: how many files to read at once, in background threads, taking 1024 rows from each in
+                turn. Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            DataLossError, FileNotFoundError, ImportError, SpecError, TypeError, ValueError: as in ``from_parquet``.
+
+        >>> import os, tempfile
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": [31, 17, 64], "name": ["Ann", "Bob", "Cid"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "people.arrow")
+        ...     with pa.ipc.new_file(path, table.schema) as writer:
+        ...         writer.write_table(table, max_chunksize=2)
+        ...     people = Dataset.from_arrow_ipc(path, columns=["name"])
+        ...     print(len(people), people[2])
+        3 {'name': b'Cid'}
+        """
+        return Dataset(
+            deferred.parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name, deferred.ArrowIpc)
+        )
+
+    @staticmethod
+    def from_json_lines(
+        filenames: Any,
+        columns: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        compression_type: str | None = None,
+        num_rows_for_inference: int | None = 1000,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        r"""Return a dataset of the rows of JSON Lines files, as dicts.
+
+        It is ``JsonLinesDataset``, which describes values, nulls, columns and errors, for patterns of file names.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/**/*.jsonl"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: names, or a dict of types, as in ``JsonLinesDataset``. Default: all, with inferred types.
+            fill_null: replacement values for nulls, by column.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+            num_rows_for_inference: how many rows of all files together are inspected to infer types; None for all.
+            num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
+                Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            FileNotFoundError: if a pattern matches no file, or a file is missing whose rows determine the types.
+            ValueError, TypeError, ParseError, DataLossError: as in ``JsonLinesDataset``.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(os.path.join(folder, "a.jsonl"), "w") as file:
+        ...         _ = file.write('{"n": 1, "x": 0.5, "who": {"name": "Ann"}}\n{"n": 2, "who": {"name": "Bob"}}\n')
+        ...     for batch in Dataset.from_json_lines(os.path.join(folder, "*.jsonl")).batch(2):
+        ...         print(batch)
+        {'n': array([1, 2]), 'x': array([0.5, nan]), 'who': {'name': array([b'Ann', b'Bob'], dtype=object)}}
+        """
+        plan = deferred.json_lines_plan(
+            filenames,
+            columns,
+            fill_null,
+            compression_type=compression_type,
+            num_rows_for_inference=num_rows_for_inference,
+            num_parallel_reads=num_parallel_reads,
+            name=name,
+        )
+        return Dataset(plan)
 
     @staticmethod
     def from_parquet(
@@ -889,6 +987,8 @@ class Dataset(Generic[T_co]):
         rerandomize_each_iteration: bool | None = None,
         *,
         exact: bool = False,
+        interpolation: str = "step",
+        on_empty: str | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
         """Return a dataset of elements from several datasets, mixed at random or in exact proportions.
@@ -900,27 +1000,44 @@ class Dataset(Generic[T_co]):
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
             weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
-                A dataset of weight 0 is left out. Default, all equal.
+                A dataset of weight 0 is left out. Default, all equal. Beyond tf.data, a schedule: pairs of an element
+                number and the weights from there on, ``[(0, [1, 0]), (10_000, [1, 1])]``, or a function that takes the
+                number of an element and returns weights. Elements are counted from 0 in each pass, over all processes.
+                A saved state can be resumed with other weights of later elements.
             seed: makes the order repeatable.
             stop_on_empty_dataset: whether to end with the first dataset that ends. If False, the others continue, in
                 the proportion of their weights.
             rerandomize_each_iteration: whether each epoch and each new iterator gets a different order. By default
                 every pass over a dataset has the same order.
             exact: whether to keep the proportions exactly.
+            interpolation: how weights change from one pair of a schedule to the next: ``"step"`` or ``"linear"``.
+            on_empty: what happens when a dataset ends: ``"continue"`` with the others until all have ended,
+                ``"stop"``, or ``"repeat"`` it; beyond tf.data. Default: as ``stop_on_empty_dataset`` says.
             name: a label.
 
         Raises:
             TypeError: if an argument is not a Dataset, the elements are not compatible, or weights are not numbers.
             ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` is
-                combined with a seed or with weights that vary.
+                combined with a seed or with weights that vary; if the numbers of a schedule do not ascend from 0.
 
         >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
         >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
         >>> [int(x) for x in mixed.take(8)]
         [1, 1, 1, 2, 1, 1, 1, 2]
+        >>> scheduled = Dataset.sample_from_datasets([ones, twos], weights=[(0, [1, 0]), (3, [0, 1])])
+        >>> [int(x) for x in scheduled.take(6)]
+        [1, 1, 1, 2, 2, 2]
         """
         plan = deferred.sample_plan(
-            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
+            datasets,
+            weights,
+            seed,
+            stop_on_empty_dataset,
+            rerandomize_each_iteration,
+            exact=exact,
+            interpolation=interpolation,
+            on_empty=on_empty,
+            name=name,
         )
         return Dataset(plan)
 
@@ -1649,6 +1766,169 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.Unbatch(self._plan, name=name))
 
+    def pack(
+        self,
+        length: int,
+        *,
+        window: int = 1000,
+        key: Any = None,
+        too_long: str = "split",
+        boundaries: str = "segment_ids",
+        pad: Any = 0,
+        max_sequences: int | None = None,
+        shuffle: bool = False,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Pack sequences of tokens into rows of ``length`` tokens, with little padding.
+
+        The components that are arrays are token features: one row per token, and in each element all of one length.
+        They are cut at the same places. Other components, numbers and bytes, are values of a sequence: each row has an
+        array of those of its sequences.
+
+        The sequences of each ``window`` elements are placed by best-fit-decreasing. No sequence goes from one window to
+        the next. Rows, and sequences within a row, are in the order of the input. Sequences without tokens are left
+        out. A saved state holds the position of the window in the input, and no elements.
+
+        Arrays of int32 that describe the sequences of a row are added: to a dict under their names, to a tuple as last
+        components. A single array becomes a tuple with them. ``boundaries`` selects them:
+
+        - ``"segment_ids"``: ``segment_ids``, of shape (length,), is 1 for the tokens of the first sequence, 2 for those
+          of the second, and 0 for padding. ``positions``, of shape (length,), counts the tokens of each sequence from 0
+          and is 0 for padding.
+        - ``"cu_seqlens"``: ``cu_seqlens`` has the place of the first token of each sequence, and ``length`` last, as
+          kernels for attention over sequences of different lengths take it. Padding is one more sequence, so that they
+          compute every token. ``positions`` is as above.
+        - ``"lengths"``: ``lengths`` has the number of tokens of each sequence, without the padding.
+
+        A ``shard_by_process(remainder="keep")`` after it gives each process whole windows, and so does any remainder if
+        ``repeat()`` precedes. Otherwise each process packs all windows, so that all get equally many rows.
+
+        Args:
+            length: tokens per row.
+            window: elements that are packed together. More of them need less padding and more memory.
+            key: the name or position of the token feature whose length counts. Default: the first.
+            too_long: what becomes of a sequence with more than ``length`` tokens. ``"split"``: pieces of ``length``
+                tokens and a shorter last one, each a sequence of its own; ``"truncate"``: its first ``length`` tokens;
+                ``"drop"``: nothing; ``"error"``: a ValueError in its place.
+            boundaries: how to tell the sequences of a row apart.
+            pad: the token that fills a row, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            max_sequences: the maximum number of sequences in a row. Default: any.
+            shuffle: whether to shuffle the rows of each window, in a new order for each epoch.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, the elements have no array, or a key that is added exists.
+            SpecError: while iterating, if the token features of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens, segment_ids, positions in texts.pack(6):
+        ...     print(tokens, segment_ids, positions)
+        [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
+        [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+        """
+        return Dataset(
+            deferred.Pack(
+                self._plan, length, window, key, too_long, boundaries, pad, max_sequences, shuffle, seed, name=name
+            )
+        )
+
+    def batch_by_tokens(
+        self,
+        max_tokens: int,
+        *,
+        length: Callable[..., Any] | None = None,
+        window: int = 1000,
+        layout: str = "padded",
+        pad_to: int | Sequence[int] | None = None,
+        pad: Any = 0,
+        across_processes: bool | int = False,
+        shuffle: bool = True,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batch sequences of similar lengths, so that no batch has more than ``max_tokens`` tokens, padding included.
+
+        The sequences of each ``window`` elements are sorted by length and cut into batches, which come in random order.
+        Each element is in exactly one batch. A sequence that exceeds ``max_tokens`` by itself is a ValueError. A saved
+        state holds the position of the window in the input, and no elements.
+
+        Args:
+            max_tokens: the maximum size of a batch. Padded: the number of elements times the length they are padded to;
+                otherwise the number of tokens.
+            length: takes an element, returns its number of tokens. Default: the length of its first array.
+            window: elements that are sorted together.
+            layout: ``"padded"``: as ``padded_batch``; ``"ragged"``: as ``ragged_batch``; ``"packed"``: the arrays of a
+                batch are concatenated, and ``cu_seqlens`` and ``positions`` are added, as ``pack`` does.
+            pad_to: lengths to pad to, so that there are fewer shapes: multiples of an int, or one of several lengths.
+                Default: the longest in the batch.
+            pad: the padding value, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            across_processes: the number of processes that will share the batches, or True for the number that
+                ``shard_by_process()`` finds. Each window then has equally many batches for each of them, and the
+                batches of a step are similar in size. A ``shard_by_process`` after it deals them.
+            shuffle: whether to shuffle the batches of a window, in a new order for each epoch; else the largest is
+                first.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, or the elements have no array.
+            SpecError: while iterating, if elements of a batch differ in structure, dtype or rank.
+
+        >>> texts = Dataset.range(1, 8).map(lambda n: np.full(n, n))
+        >>> for batch in texts.batch_by_tokens(10, shuffle=False):
+        ...     print(batch.tolist())
+        [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]
+        [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
+        [[7, 7, 7, 7, 7, 7, 7]]
+        [[6, 6, 6, 6, 6, 6]]
+        """
+        op = "batch_by_tokens"
+        if across_processes is True:
+            processes = deferred.process_rank(op)[1]
+        elif across_processes is False:
+            processes = 1
+        else:
+            processes = require_int(op, "across_processes", across_processes, minimum=1)
+        return Dataset(
+            deferred.BatchByTokens(
+                self._plan, max_tokens, length, window, layout, pad_to, pad, processes, shuffle, seed, name=name
+            )
+        )
+
+    def concat_split(
+        self, length: int, separator: Any = None, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset[Any]:
+        """Concatenate all sequences of tokens into one stream, and cut it into rows of ``length`` tokens.
+
+        No row has padding, but sequences begin and end anywhere. All components must be arrays with one row per token,
+        in each element of one length. Sequences without tokens are left out. A saved state holds the tokens since the
+        last full row.
+
+        Args:
+            length: tokens per row.
+            separator: a token to add after each sequence, or a dict with one for some keys of the elements, and 0 or
+                ``b""`` for the others. Default: none.
+            drop_remainder: whether to leave out a last row that is not full.
+            name: a label.
+
+        Raises:
+            TypeError: if ``separator`` is not a value of the dtype of the tokens.
+            ValueError: if ``length`` is less than 1, or the elements have a component that is not an array.
+            SpecError: while iterating, if the components of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens in texts.concat_split(5, separator=0):
+        ...     print(tokens)
+        [1 0 2 2 0]
+        [3 3 3 0 4]
+        [4 4 4 0]
+        """
+        return Dataset(deferred.ConcatSplit(self._plan, length, separator, drop_remainder, name=name))
+
     def bucket_by_sequence_length(
         self,
         element_length_func: Callable[..., Any],
@@ -1851,7 +2131,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory for snapshots.
-            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` mean no compression.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``; None and ``"AUTO"`` mean no compression.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
@@ -1983,7 +2263,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory; it is created.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default, and ``"AUTO"``: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default, and ``"AUTO"``: none.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: one shard.
             checkpoint_args: lets an interrupted save resume from its last checkpoint, when the same pipeline is saved
                 to the same path again: a dict with ``directory`` (for the checkpoints), ``max_to_keep`` (how many, or
@@ -2031,7 +2311,7 @@ class Dataset(Generic[T_co]):
             path_pattern: the names of the files, with the fields ``{shard}``, counted from 0, and ``{num_shards}``,
                 such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace in a name is written twice.
             num_shards: the number of files. If more than one, the pattern must contain ``{shard}``.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default: none.
             encode: takes an element as ``map`` passes it, returns the bytes of its record; a function marked with
                 ``@vectorized`` is called with columns. Default: elements of ``bytes`` are records, dicts are encoded as
                 Examples by ``io.encode_example``.

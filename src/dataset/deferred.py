@@ -23,6 +23,7 @@ with lazy_imports():
     from dataset.io.arrow.requested_columns import require_columns, require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
     from dataset.io.arrow.table_rows_source import TableRows
+    from dataset.io.arrow_ipc.source import ArrowIpc
     from dataset.io.csv.batches_source import from_csv_plan
     from dataset.io.csv.layout import layout_of
     from dataset.io.csv.source import Csv
@@ -34,8 +35,10 @@ with lazy_imports():
     from dataset.io.files.list_files import ListFiles, matching_files
     from dataset.io.files.opening import local_folder
     from dataset.io.image.folder_source import image_folder_plan
+    from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
     from dataset.io.sql.source import SqlQuery
+    from dataset.io.tar.source import tar_plan
     from dataset.io.text.fixed_length_records_source import FixedLengthRecord
     from dataset.io.text.lines_source import TextLine
     from dataset.io.tfrecord.index_source import indexed_records
@@ -63,6 +66,9 @@ with lazy_imports():
     from dataset.ops.map import Map
     from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
     from dataset.ops.mix.sample_from_datasets import sample_plan
+    from dataset.ops.pack.batch_by_tokens import BatchByTokens
+    from dataset.ops.pack.concat_split import ConcatSplit
+    from dataset.ops.pack.pack import Pack
     from dataset.ops.prefetch import Prefetch
     from dataset.ops.random_map import RandomMap
     from dataset.ops.reduce import reduce

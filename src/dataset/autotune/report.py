@@ -89,6 +89,7 @@ class _Report:
             memory_refusals=counters.refusals,
             skipped_elements=record.skipped.total,
             workers=() if stage is None else stage.worker_figures(),
+            source_elements=tuple(record.counters.by_source),
         )
         for source in below:
             if stage is None:

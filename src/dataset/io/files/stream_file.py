@@ -25,7 +25,7 @@ class StreamFile(Closing):
 
     Args:
         path: the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
 
     Raises:
         ValueError: the compression type is unknown.

@@ -57,6 +57,7 @@ class ParquetFile:
         request: what to read.
         first: the layout of the first file, which this file must match.
         chosen: maps the number of row groups to the indices of those to read, ascending. Default: all.
+        open_container: opens a file.
 
     Attributes:
         given_up: whether the file as a whole can't be read.
@@ -68,12 +69,14 @@ class ParquetFile:
         request: Request,
         first: ArrowLayout | None = None,
         chosen: Callable[[int], Sequence[int]] = lambda count: range(count),  # noqa: PLW0108  # range is a class
+        open_container: Callable[[str], ParquetContainer] = ParquetContainer,
     ) -> None:
         self.path = path
         self.given_up = False
         self._request = request
         self._first = first
         self._chosen = chosen
+        self._open_container = open_container
         self._container: ParquetContainer | None = None
         self._layout: ArrowLayout
         self._chosen_groups: Sequence[int]
@@ -204,7 +207,7 @@ class ParquetFile:
     def _open(self) -> ParquetContainer:
         container = None
         try:
-            container = ParquetContainer(self.path)
+            container = self._open_container(self.path)
             self._layout = self._request.layout_of(container, self._first)
             self._chosen_groups = self._chosen(len(container.starts) - 1)
         except BaseException:

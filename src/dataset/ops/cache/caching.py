@@ -19,6 +19,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
+from dataset.runtime.state.replay_log import ReplayLog
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a store may fail with these when it starts to write
 _STEP = 1024  # elements per pull while a finished pass is recomputed
@@ -116,8 +117,7 @@ class CacheOperator(Operator):
         self._failures = 0  # exceptions of the input
         self._ended = False
         self._identity: str | None = None  # of the store that is being read
-        self._given = 0  # elements returned from the store
-        self._behind = 0  # elements to skip in the store first; they were returned before the state was saved
+        self._log: ReplayLog | None = None  # of the store that is being read
         self.outbox = OutcomeQueue()  # an exception of the store, and the elements after the refused one
         self._target: State | None = None  # the loaded state, until the pass has reached it
 
@@ -127,20 +127,10 @@ class CacheOperator(Operator):
             self._catch_up(self._target)
         if self.outbox:
             return self.outbox.give(n)
-        if self.reader is not None:
-            return self._reread(self.reader, n)
-        return None if self._ended else self._fill(n)
-
-    def _reread(self, reader: Operator, n: int) -> Chunk | None:
-        while self._behind:
-            passed = reader.skip(self._behind)
-            if not passed:
-                return None
-            self._behind -= passed
-        chunk = reader.pull(n)
-        if chunk is not None:
-            self._given += chunk.length
-        return chunk
+        if self._log is None:
+            return None if self._ended else self._fill(n)
+        self._log.go_on()
+        return self._log.pull(n)
 
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
@@ -174,19 +164,19 @@ class CacheOperator(Operator):
             self.source = None
 
     def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
-        self._start, self._identity, self._given = finished.start, finished.identity, given
+        """Read the store, after the first ``given`` elements, where the reader is in this state if it is not None."""
+        self._start, self._identity = finished.start, finished.identity
         self.context.iteration.read_from_store.add(self.node)
         self.reader = self.context(finished.plan)
+        self._log = ReplayLog(self.reader)
+        self._log.given = given
         if state is not None:
             self.reader.load(state)
+            self._log.read = given
 
     def _go_on_reading(self, finished: CacheEntry, state: State) -> None:
-        given = int(state["given"])
-        if state["reader"] and state["identity"] == finished.identity:
-            self._read(finished, state["reader"], given)
-        else:
-            self._read(finished, given=given)
-            self._behind = given
+        is_same = state["reader"] and state["identity"] == finished.identity
+        self._read(finished, state["reader"] if is_same else None, int(state["given"]))
 
     def _fill(self, n: int) -> Chunk | None:
         try:
@@ -265,9 +255,9 @@ class CacheOperator(Operator):
         if self._target is not None:
             return self._target
         state: State = {"op": self.node.op, "start": self._start, "reader": None, "outbox": self.outbox.save()}
-        if self.reader is not None:
-            place = {} if self._behind else self.reader.save()
-            return {**state, "reader": place, "given": self._given, "identity": self._identity}
+        if self.reader is not None and self._log is not None:
+            place = {} if self._log.is_behind else self.reader.save()
+            return {**state, "reader": place, "given": self._log.position, "identity": self._identity}
         assert self.source is not None
         counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
         by_count = self.store.in_order and not self._bypasses
@@ -343,7 +333,6 @@ class CacheOperator(Operator):
             self._go_on_reading(finished, state)
         elif self.store.in_order:
             self._read(finished, given=int(state["kept"]))
-            self._behind = int(state["kept"])
         else:  # the store has a different order: the rest of this pass comes from the input
             self._start = state["start"]
             self.source = self._opened_at(state["source"])

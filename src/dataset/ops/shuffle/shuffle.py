@@ -622,5 +622,5 @@ def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[n
     small = written.astype(np.uint16) if size <= _UINT16_SIZE else written
     order = small.argsort(kind="stable")
     in_order = small[order]
-    same = np.flatnonzero(in_order[1:] == in_order[:-1])
+    (same,) = (in_order[1:] == in_order[:-1]).nonzero()
     return order[same + 1] - 1, order[same]

@@ -130,7 +130,7 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
         component = canonical_component(value)
     except (TypeError, ValueError) as error:
         name = structure.component_name(index)
-        advice = "; for rows of several lengths use RaggedTensor.from_rows()" if isinstance(value, list) else ""
+        advice = "; for rows of several lengths, pass RaggedTensor.from_rows(rows)" if isinstance(value, list) else ""
         raise type(error)(f"from_tensor_slices(): {name} cannot be converted to an array: {error}{advice}") from error
     if isinstance(component, np.ndarray | RaggedTensor) or (
         isinstance(component, SparseTensor) and len(component.shape) > 1

@@ -190,7 +190,13 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             if self._step > 1:
                 ahead = self._read_ahead()
                 return next(ahead), ahead, None
-            chunk = self._pull_one()
+            self._left -= 1
+            try:
+                chunk = self._root.pull(1)
+            except BaseException as error:
+                self._require_no_fault(error)
+                self._left += not isinstance(error, Exception)
+                raise
             if chunk is None:
                 self._end(1)
                 raise StopIteration
@@ -199,15 +205,6 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 self._structure = chunk.structure
                 self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
             return element, self._ahead, chunk
-
-    def _pull_one(self) -> Chunk | None:
-        self._left -= 1
-        try:
-            return self._root.pull(1)
-        except BaseException as error:
-            self._require_no_fault(error)
-            self._left += not isinstance(error, Exception)
-            raise
 
     def _interrupted_before(self, element: Any, ahead: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
         """Handle the held signals as if they had arrived before the element that was about to be handed out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 NOTHING_SEEN = 1 << 62
@@ -41,6 +41,7 @@ class Counters:
         rest_seconds: how long a thread of the stage waited for room. Only for stages with a thread of their own.
         least_ready: the smallest number of finished elements that a consumer found; its reader may reset it.
         refusals: how often no task was begun for lack of memory.
+        by_source: for an op that mixes datasets, the number of elements from each; otherwise empty.
     """
 
     inputs: int = 0
@@ -60,6 +61,7 @@ class Counters:
     rest_seconds: float = 0.0
     least_ready: int = NOTHING_SEEN
     refusals: int = 0
+    by_source: list[int] = field(default_factory=list)
 
     def add_task(self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float) -> None:
         """Count a finished task."""

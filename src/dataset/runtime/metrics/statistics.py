@@ -40,6 +40,8 @@ class OperatorStatistics:
             (``TFRecordDataset(on_error="skip")``), including those in datasets that it opened, such as the files of an
             interleave. The skipped rest of a file counts as one.
         workers: what each worker of ``distribute`` has done; empty for other operators.
+        source_elements: the number of elements from each dataset, for ``sample_from_datasets`` and
+            ``choose_from_datasets``; otherwise empty. Up to a thousand of them may be waiting to be taken.
     """
 
     name: str
@@ -61,6 +63,13 @@ class OperatorStatistics:
     memory_refusals: int
     skipped_elements: int = 0
     workers: tuple[WorkerFigures, ...] = ()
+    source_elements: tuple[int, ...] = ()
+
+    @property
+    def source_shares(self) -> tuple[float, ...]:
+        """The share of each dataset in ``source_elements``."""
+        total = sum(self.source_elements)
+        return tuple(count / total for count in self.source_elements) if total else ()
 
     @property
     def seconds_per_element(self) -> float:
@@ -114,9 +123,14 @@ class PipelineStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
-        operators = [dataclasses.asdict(operator) for operator in self.operators]
-        for operator in operators:
-            operator["workers"] = list(operator["workers"])
+        operators = [
+            {
+                **dataclasses.asdict(operator),
+                "source_elements": list(operator.source_elements),
+                "workers": list(map(dataclasses.asdict, operator.workers)),
+            }
+            for operator in self.operators
+        ]
         return {**dataclasses.asdict(self), "operators": operators}
 
     def __repr__(self) -> str:
@@ -134,7 +148,13 @@ class PipelineStatistics:
         )
 
     def _last_lines(self) -> list[str]:
-        records = [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
+        records = [
+            f"sources of {operator.name}: "
+            + ", ".join(f"{count:,} ({share:.1%})" for count, share in zip(counts, operator.source_shares, strict=True))
+            for operator in self.operators
+            if 0 < len(counts := operator.source_elements) <= _SOURCES_MAX and operator.source_shares
+        ]
+        records += [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""
@@ -181,6 +201,7 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+_SOURCES_MAX = 16  # datasets whose shares are printed
 _SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = ("operator", "elements", "skipped", "each", "busy", "waits for input", "is waited for", "holds", "runs")
 
