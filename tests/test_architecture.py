@@ -20,7 +20,7 @@ ARROW = (
 
 INSIDE = {
     "runtime": "chunks random contract resources metrics context state processes parallel functions iteration",
-    "ops": "sources . shuffle interleave mix batch group pack cache shard rejection_resample",
+    "ops": "sources . shuffle interleave mix batch group pack cache shard distribute rejection_resample",
     "io": "files . text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
 }
 """The order of the sub-packages of a package; a dot means its own modules."""
@@ -30,8 +30,8 @@ MANY = {"ops": 25}  # one op each
 
 BENEATH_OPTIONS = {"plan"}  # a plan does not depend on the options
 FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec", "isal"}
+FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning", "ray"}
 FRAMEWORKS |= {"orjson", "backports"}
-FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning"}
 
 SOURCES = {"list_files.py"}
 

@@ -290,6 +290,28 @@ class Dataset(Generic[T_co]):
         return Dataset(plan)
 
     @staticmethod
+    def from_ray(dataset: Any, name: str | None = None) -> Dataset[Any]:
+        """Return a dataset of the rows of a ``ray.data.Dataset``, as dicts of arrays by column name.
+
+        Each iteration executes the Ray dataset again. Ray Data keeps the order of rows only if its option
+        ``preserve_order`` is set. A saved state counts rows: restoring it reads the rows before it again.
+
+        Args:
+            dataset: a ``ray.data.Dataset``.
+            name: a label.
+
+        Raises:
+            TypeError: if ``dataset`` is not one.
+
+        >>> import ray  # doctest: +SKIP
+        >>> next(iter(Dataset.from_ray(ray.data.range(3))))  # doctest: +SKIP
+        {'id': np.int64(0)}
+        """
+        if not hasattr(dataset, "iter_rows"):
+            raise TypeError(f"from_ray(): expected a ray.data.Dataset, got {type(dataset).__name__}")
+        return Dataset(deferred.Generator(dataset.iter_rows, (), None, name=name))
+
+    @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
         """Return a dataset of the items of a PyTorch dataset, as NumPy arrays. Needs the extra ``torch``.
 
@@ -1406,6 +1428,67 @@ class Dataset(Generic[T_co]):
             deferred.shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name)
         )
 
+    def distribute(
+        self,
+        workers: int = AUTOTUNE,
+        *,
+        engine: str = "processes",
+        resources: Mapping[str, float] | None = None,
+        deterministic: bool | None = None,
+        max_restarts: int = 3,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Run all operations before this one in worker processes, on this machine or on a Ray cluster.
+
+        The elements and their order are the same as without it, and each is returned exactly once, also if workers die
+        and are replaced. Operations after it run in this process. ``distribute(1)`` moves the pipeline out of the
+        training process, whose interpreter it then does not slow down. Needs the extra ``process`` or ``distributed``.
+
+        With several workers, each computes a share. Where positions can be counted without computing elements (arrays,
+        ranges and indexed files, with ``map``, ``random_map``, ``batch``, ``zip``, ``enumerate``, and shuffles below
+        them), worker ``k`` of n computes the elements k, k + n, and so on. Otherwise, files are divided: the order then
+        depends on the number of workers, but not on their speed. A pipeline that cannot be divided runs in one worker.
+        ``explain()`` shows the division and its reason. If an element fails before a ``batch``, the later batches of
+        the same worker contain other elements than they would without ``distribute``.
+
+        A saved state has a position for each worker. It can be loaded with another number of workers if the pipeline is
+        divided by elements.
+
+        Args:
+            workers: the number of workers. AUTOTUNE: one per core of this machine.
+            engine: ``"processes"``: processes on this machine. ``"ray"``: actors of a Ray cluster, of the one that
+                ``ray.init()`` has connected to, or else of one on this machine.
+            resources: what a Ray actor needs, such as ``{"CPU": 2}``. Default: one CPU.
+            deterministic: whether to keep the order. If False, elements are returned as they become available. Default:
+                as the options say, normally True.
+            max_restarts: how often a worker is replaced within ten minutes, before its death is an error. A worker that
+                shows no sign of life for ten seconds is killed and replaced, too.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type.
+            ValueError: if ``workers`` is less than 1, or ``engine`` is unknown.
+            ImportError: while iterating: if cloudpickle or Ray is not installed.
+            WorkerDiedError: while iterating: if a worker has died too often. Names its exit reason and its element.
+
+        >>> squares = Dataset.range(6).map(lambda x: x * x).distribute(2)
+        >>> [int(x) for x in squares]
+        [0, 1, 4, 9, 16, 25]
+        """
+        return Dataset(
+            deferred.Distribute(
+                self._plan,
+                workers,
+                engine,
+                resources,
+                deterministic,
+                max_restarts,
+                deferred.divide,
+                deferred.Autotuner,
+                name=name,
+            )
+        )
+
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Dataset[T_co]:
         """Declare the number of elements where it is unknown, such as the number of records in files.
 
@@ -2297,6 +2380,25 @@ class Dataset(Generic[T_co]):
         )
 
     # Frameworks
+
+    def to_ray(self, shares: int = AUTOTUNE) -> Any:
+        """Return a ``ray.data.Dataset`` of the elements. Needs the extra ``distributed``.
+
+        Each read task computes a share of the elements, divided as by ``distribute``. Rows are in the order of the
+        shares. The keys of dicts become columns; other elements become the column ``item``, or ``item_0``, ``item_1``
+        and so on for tuples.
+
+        Args:
+            shares: the number of read tasks. AUTOTUNE: one per core of this machine.
+
+        Raises:
+            ImportError: if Ray is not installed.
+
+        >>> Dataset.range(3).map(lambda x: {"x": x * x}).to_ray(2).sum("x")  # doctest: +SKIP
+        5
+        """
+        division = deferred.divide(self._plan, usable_cores() if shares == AUTOTUNE else shares)
+        return deferred.to_ray([Dataset(division.share(rank)) for rank in range(division.workers)])
 
     @overload
     def to_torch(

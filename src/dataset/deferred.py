@@ -14,6 +14,7 @@ with lazy_imports():
     from dataset.adapters.polars import table_of as polars_table
     from dataset.adapters.progress import Progress
     from dataset.adapters.ranks import process_rank
+    from dataset.adapters.ray import to_ray
     from dataset.adapters.tensorflow import TfDataset, tf_dataset
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset
@@ -53,6 +54,7 @@ with lazy_imports():
     from dataset.ops.batch.window import Window
     from dataset.ops.cache.cache import Cache
     from dataset.ops.concatenate import Concatenate
+    from dataset.ops.distribute.distribute import Distribute
     from dataset.ops.enumerate import Enumerate
     from dataset.ops.filter import Filter
     from dataset.ops.get_single_element import get_single_element
@@ -94,6 +96,7 @@ with lazy_imports():
     from dataset.ops.with_options import WithOptions, options_of
     from dataset.ops.zip import Zip
     from dataset.optimize.driver import Optimized, optimize
+    from dataset.optimize.sharding.among_workers import divide
     from dataset.optimize.sharding.plan import shard_plan
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg

@@ -515,16 +515,19 @@ NO_OPS = {
     "save": "is a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py",
     "as_numpy_iterator": "is an iterator",
     "progress": "is an iterator",
+    "to_ray": "goes to another library",
     "to_tf": "goes to another library",
     "to_keras": "goes to another library",
 }
 """Public members of Dataset that do not create an op."""
 
 ELSEWHERE = {
+    "distribute": "ops/distribute/test_distribute.py",
+    "from_ray": "ops/distribute/test_distribute_ray.py",
     "from_tf": "adapters/test_from_tf.py",
     "from_torch": "adapters/test_from_torch.py",
     "from_huggingface": "adapters/test_from_huggingface.py",
     "to_torch": "adapters/test_to_torch_state.py",
     "to_jax": "adapters/test_to_jax.py",
 }
-"""Members that are tested in other files, because they need a library that takes long to import; and these files."""
+"""Members that are tested in other files, because they need processes or a library that is slow to import."""

@@ -88,6 +88,7 @@ class _Report:
             is_tuned=knob is not None and not knob.is_fixed,
             memory_refusals=counters.refusals,
             skipped_elements=record.skipped.total,
+            workers=() if stage is None else stage.worker_figures(),
             source_elements=tuple(record.counters.by_source),
         )
         for source in below:

@@ -226,7 +226,7 @@ class ExecutionContext:
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
         """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
-        context = ExecutionContext(self.iteration, self._record, self.skipped, self, self._node)
+        context = ExecutionContext(self.iteration, self._record, self.skipped, self, self._node or node)
         context._beginning = dict(zip(random_states(node), draws, strict=True))
         return context(node)
 

@@ -113,6 +113,29 @@ class Tunable:
         return f"Tunable({self.name}={self.value}, {span})"
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """What one worker of a distributed pipeline has done.
+
+    Attributes:
+        rank: the number of the worker, from 0.
+        elements: how many elements have arrived from it.
+        elements_per_second: the same per second of the iteration.
+        waiting: the part of the time in which it computed nothing.
+        restarts: how often it was replaced.
+        node: the machine on which it runs; empty for this one.
+        memory: its resident memory in bytes; 0 if unknown.
+    """
+
+    rank: int
+    elements: int
+    elements_per_second: float
+    waiting: float
+    restarts: int
+    node: str
+    memory: int
+
+
 class BackgroundOperator(ABC):
     """The autotuner's interface to an operator that works in the background."""
 
@@ -141,6 +164,10 @@ class BackgroundOperator(ABC):
     def buffered(self) -> tuple[int, int]:
         """Return the number of held elements, including those being computed, and the bytes of the finished ones."""
 
+    def worker_figures(self) -> tuple[WorkerFigures, ...]:
+        """Return what each worker of a distributed pipeline has done."""
+        return ()
+
     @property
     def learned(self) -> Any:
         """What the next iteration of the dataset may begin with, besides the knob's value; None if nothing."""
@@ -161,6 +188,11 @@ class EndedBackgroundOperator(BackgroundOperator):
     def __init__(self, stage: BackgroundOperator) -> None:
         for name in ("relays", "counters", "knob", "inline", "runs", "capacity", "learned"):
             setattr(self, name, getattr(stage, name))
+        self._workers = stage.worker_figures()
+
+    def worker_figures(self) -> tuple[WorkerFigures, ...]:
+        """Return the last figures of the workers."""
+        return self._workers
 
     def buffered(self) -> tuple[int, int]:
         """Return zeros: nothing is held."""

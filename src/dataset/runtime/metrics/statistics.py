@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataset.plan.drawing.brief import brief_bytes
+from dataset.runtime.metrics.background import WorkerFigures
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class OperatorStatistics:
         skipped_elements: the number of elements dropped because they had failed (``ignore_errors``) or were damaged
             (``TFRecordDataset(on_error="skip")``), including those in datasets that it opened, such as the files of an
             interleave. The skipped rest of a file counts as one.
+        workers: what each worker of ``distribute`` has done; empty for other operators.
         source_elements: the number of elements from each dataset, for ``sample_from_datasets`` and
             ``choose_from_datasets``; otherwise empty. Up to a thousand of them may be waiting to be taken.
     """
@@ -60,6 +62,7 @@ class OperatorStatistics:
     is_tuned: bool
     memory_refusals: int
     skipped_elements: int = 0
+    workers: tuple[WorkerFigures, ...] = ()
     source_elements: tuple[int, ...] = ()
 
     @property
@@ -121,13 +124,18 @@ class PipelineStatistics:
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
         operators = [
-            {**dataclasses.asdict(operator), "source_elements": list(operator.source_elements)}
+            {
+                **dataclasses.asdict(operator),
+                "source_elements": list(operator.source_elements),
+                "workers": list(map(dataclasses.asdict, operator.workers)),
+            }
             for operator in self.operators
         ]
         return {**dataclasses.asdict(self), "operators": operators}
 
     def __repr__(self) -> str:
-        return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *self._last_lines()])
+        workers = [_worker_line(operator, each) for operator in self.operators for each in operator.workers]
+        return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *workers, *self._last_lines()])
 
     def _summary(self) -> str:
         if not self.seconds:
@@ -209,6 +217,15 @@ def _row(operator: OperatorStatistics) -> tuple[str, ...]:
         _seconds(operator.consumer_wait_seconds) if operator.consumer_wait_seconds else "",
         _held(operator),
         _runs(operator),
+    )
+
+
+def _worker_line(operator: OperatorStatistics, worker: WorkerFigures) -> str:
+    node = f" on {worker.node}" if worker.node else ""
+    memory = f", {brief_bytes(worker.memory)}" if worker.memory else ""
+    return (
+        f"{operator.name.partition('(')[0]} worker {worker.rank}{node}: {_number(worker.elements_per_second)}/s, "
+        f"waiting {worker.waiting:.0%}, {worker.restarts} restarts{memory}"
     )
 
 
