@@ -13,7 +13,6 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
-from dataset.ops.interleave.reader_pool import ReaderPool
 from dataset.ops.prefetch import PrefetchOperator
 from dataset.runtime.parallel.pool import ParallelOperator
 from dataset.runtime.resources import limits as opening
@@ -71,7 +70,7 @@ def operators(operator):
 @pytest.fixture(autouse=True)
 def who_rests_says_so(monkeypatch):
     """Make idle threads notify the test."""
-    prefetch_room, next_task = PrefetchOperator._room, ReaderPool._next_task
+    prefetch_room = PrefetchOperator._room
 
     def room(self, wanted):
         found = prefetch_room(self, wanted)
@@ -79,14 +78,7 @@ def who_rests_says_so(monkeypatch):
         self._filled.notify_all()
         return found
 
-    def next_task_or_rest(self):
-        task = next_task(self)
-        with self.lock:
-            self._stillness.notify_all()
-        return task
-
     monkeypatch.setattr(PrefetchOperator, "_room", room)
-    monkeypatch.setattr(ReaderPool, "_next_task", next_task_or_rest)
 
 
 def wait_until_at_rest(iterator):
@@ -98,12 +90,14 @@ def wait_until_at_rest(iterator):
                 operator._freed.notify()  # check again
                 assert operator._filled.wait_for(lambda op=operator: op.rests or op._ended, WAIT)
         elif isinstance(operator, ParallelOperator):
-            with operator._left:
-                assert operator._left.wait_for(lambda op=operator: not op._active, WAIT)
+            wait_until_left(operator)
         elif isinstance(operator, ParallelInterleaveOperator):
-            with operator.readers.lock:
-                stillness = operator.readers._stillness
-                assert stillness.wait_for(lambda op=operator: not op.readers._workers, WAIT)
+            wait_until_left(operator.readers)
+
+
+def wait_until_left(workers):
+    with workers.lock:
+        assert workers._stillness.wait_for(lambda: not workers._active, WAIT)
 
 
 PIPELINES = {

@@ -32,12 +32,21 @@ from dataset.options import AUTOTUNE, AutotuneOptions, OptimizationOptions, Opti
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.readers import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset, TFRecordDataset
+from dataset.readers import (
+    CsvDataset,
+    FixedLengthRecordDataset,
+    JsonLinesDataset,
+    SqlDataset,
+    TarDataset,
+    TextLineDataset,
+    TFRecordDataset,
+)
 from dataset.runtime.random.streams import set_random_seed
 from dataset.version import __version__ as __version__
 
 with lazy_imports():
     from dataset import checkpoint, io
+    from dataset.runtime.chunks.source_records import Provenance, SourceRecord
     from dataset.runtime.functions.vectorized import vectorized
     from dataset.runtime.iteration.iterator import DatasetIterator
 
@@ -57,17 +66,21 @@ __all__ = [
     "DatasetSpec",
     "FileChangedError",
     "FixedLengthRecordDataset",
+    "JsonLinesDataset",
     "OptimizationOptions",
     "Options",
     "ParseError",
+    "Provenance",
     "RaggedTensor",
     "RaggedTensorSpec",
+    "SourceRecord",
     "SparseTensor",
     "SparseTensorSpec",
     "SpecError",
     "SqlDataset",
     "StateError",
     "TFRecordDataset",
+    "TarDataset",
     "TensorSpec",
     "TextLineDataset",
     "ThreadingOptions",

@@ -29,9 +29,11 @@ from dataset.plan.checks import (
 )
 from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
-from dataset.plan.node import Node
+from dataset.plan.node import Node, restarted
 from dataset.plan.structure import Structure, structure_of
+from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Column
+from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import default_budget
 
@@ -138,7 +140,7 @@ class Dataset(Generic[T_co]):
                 cycle of 4 files.
             sloppy: whether rows of files that are read at once may be returned in any order.
             num_rows_for_inference: how many rows, of all files together, are used to infer types; None for all.
-            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
             ignore_errors: whether to skip rows that cannot be parsed.
             encoding: the encoding of the names in the header, which must be a superset of ASCII; text in rows stays
                 ``bytes``.
@@ -288,6 +290,28 @@ class Dataset(Generic[T_co]):
         return Dataset(plan)
 
     @staticmethod
+    def from_ray(dataset: Any, name: str | None = None) -> Dataset[Any]:
+        """Return a dataset of the rows of a ``ray.data.Dataset``, as dicts of arrays by column name.
+
+        Each iteration executes the Ray dataset again. Ray Data keeps the order of rows only if its option
+        ``preserve_order`` is set. A saved state counts rows: restoring it reads the rows before it again.
+
+        Args:
+            dataset: a ``ray.data.Dataset``.
+            name: a label.
+
+        Raises:
+            TypeError: if ``dataset`` is not one.
+
+        >>> import ray  # doctest: +SKIP
+        >>> next(iter(Dataset.from_ray(ray.data.range(3))))  # doctest: +SKIP
+        {'id': np.int64(0)}
+        """
+        if not hasattr(dataset, "iter_rows"):
+            raise TypeError(f"from_ray(): expected a ray.data.Dataset, got {type(dataset).__name__}")
+        return Dataset(deferred.Generator(dataset.iter_rows, (), None, name=name))
+
+    @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
         """Return a dataset of the items of a PyTorch dataset, as NumPy arrays. Needs the extra ``torch``.
 
@@ -365,6 +389,104 @@ class Dataset(Generic[T_co]):
         {'name': b'Bob', 'scores': array([], dtype=float64)}
         """
         return Dataset(deferred.arrow_plan(data, columns, fill_null, name))
+
+    @staticmethod
+    def from_arrow_ipc(
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        shard: tuple[int, int] | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        """Return a dataset of the rows of Arrow IPC files, as dicts. Needs the extra ``parquet``.
+
+        It is ``from_parquet`` for files of the IPC file format (Feather) and the IPC stream format (as Hugging Face
+        caches them): the arguments, types, nulls, shards and errors are the same, with record batches for row groups.
+        ``from_arrow(path)`` reads one such file into memory instead, and shuffles it by index.
+
+        A local file is mapped into memory, and numbers are views of it: it must not be truncated while it is in use.
+        ``skip``, ``dataset[i]`` and resuming go to a record batch directly. A remote file of the stream format is read
+        completely, because it has no index. Compressed batches are decompressed: one at a time in the file format, all
+        when a file of the stream format is opened.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/*.arrow"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: replacement values for nulls, by column.
+            shard: ``(num_shards, index)`` reads only every ``num_shards``-th record batch, counted over all files.
+            num_parallel_reads: how many files to read at once, in background threads, taking 1024 rows from each in
+                turn. Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            DataLossError, FileNotFoundError, ImportError, SpecError, TypeError, ValueError: as in ``from_parquet``.
+
+        >>> import os, tempfile
+        >>> import pyarrow as pa
+        >>> table = pa.table({"age": [31, 17, 64], "name": ["Ann", "Bob", "Cid"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "people.arrow")
+        ...     with pa.ipc.new_file(path, table.schema) as writer:
+        ...         writer.write_table(table, max_chunksize=2)
+        ...     people = Dataset.from_arrow_ipc(path, columns=["name"])
+        ...     print(len(people), people[2])
+        3 {'name': b'Cid'}
+        """
+        return Dataset(
+            deferred.parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name, deferred.ArrowIpc)
+        )
+
+    @staticmethod
+    def from_json_lines(
+        filenames: Any,
+        columns: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        compression_type: str | None = None,
+        num_rows_for_inference: int | None = 1000,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        r"""Return a dataset of the rows of JSON Lines files, as dicts.
+
+        It is ``JsonLinesDataset``, which describes values, nulls, columns and errors, for patterns of file names.
+
+        Args:
+            filenames: a path, a pattern such as ``"data/**/*.jsonl"`` (its files are sorted), a list of those, or a
+                Dataset of paths.
+            columns: names, or a dict of types, as in ``JsonLinesDataset``. Default: all, with inferred types.
+            fill_null: replacement values for nulls, by column.
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+            num_rows_for_inference: how many rows of all files together are inspected to infer types; None for all.
+            num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
+                Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            name: a label.
+
+        Raises:
+            FileNotFoundError: if a pattern matches no file, or a file is missing whose rows determine the types.
+            ValueError, TypeError, ParseError, DataLossError: as in ``JsonLinesDataset``.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(os.path.join(folder, "a.jsonl"), "w") as file:
+        ...         _ = file.write('{"n": 1, "x": 0.5, "who": {"name": "Ann"}}\n{"n": 2, "who": {"name": "Bob"}}\n')
+        ...     for batch in Dataset.from_json_lines(os.path.join(folder, "*.jsonl")).batch(2):
+        ...         print(batch)
+        {'n': array([1, 2]), 'x': array([0.5, nan]), 'who': {'name': array([b'Ann', b'Bob'], dtype=object)}}
+        """
+        plan = deferred.json_lines_plan(
+            filenames,
+            columns,
+            fill_null,
+            compression_type=compression_type,
+            num_rows_for_inference=num_rows_for_inference,
+            num_parallel_reads=num_parallel_reads,
+            name=name,
+        )
+        return Dataset(plan)
 
     @staticmethod
     def from_parquet(
@@ -867,6 +989,8 @@ class Dataset(Generic[T_co]):
         rerandomize_each_iteration: bool | None = None,
         *,
         exact: bool = False,
+        interpolation: str = "step",
+        on_empty: str | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
         """Return a dataset of elements from several datasets, mixed at random or in exact proportions.
@@ -878,27 +1002,44 @@ class Dataset(Generic[T_co]):
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
             weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
-                A dataset of weight 0 is left out. Default, all equal.
+                A dataset of weight 0 is left out. Default, all equal. Beyond tf.data, a schedule: pairs of an element
+                number and the weights from there on, ``[(0, [1, 0]), (10_000, [1, 1])]``, or a function that takes the
+                number of an element and returns weights. Elements are counted from 0 in each pass, over all processes.
+                A saved state can be resumed with other weights of later elements.
             seed: makes the order repeatable.
             stop_on_empty_dataset: whether to end with the first dataset that ends. If False, the others continue, in
                 the proportion of their weights.
             rerandomize_each_iteration: whether each epoch and each new iterator gets a different order. By default
                 every pass over a dataset has the same order.
             exact: whether to keep the proportions exactly.
+            interpolation: how weights change from one pair of a schedule to the next: ``"step"`` or ``"linear"``.
+            on_empty: what happens when a dataset ends: ``"continue"`` with the others until all have ended,
+                ``"stop"``, or ``"repeat"`` it; beyond tf.data. Default: as ``stop_on_empty_dataset`` says.
             name: a label.
 
         Raises:
             TypeError: if an argument is not a Dataset, the elements are not compatible, or weights are not numbers.
             ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` is
-                combined with a seed or with weights that vary.
+                combined with a seed or with weights that vary; if the numbers of a schedule do not ascend from 0.
 
         >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
         >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
         >>> [int(x) for x in mixed.take(8)]
         [1, 1, 1, 2, 1, 1, 1, 2]
+        >>> scheduled = Dataset.sample_from_datasets([ones, twos], weights=[(0, [1, 0]), (3, [0, 1])])
+        >>> [int(x) for x in scheduled.take(6)]
+        [1, 1, 1, 2, 2, 2]
         """
         plan = deferred.sample_plan(
-            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
+            datasets,
+            weights,
+            seed,
+            stop_on_empty_dataset,
+            rerandomize_each_iteration,
+            exact=exact,
+            interpolation=interpolation,
+            on_empty=on_empty,
+            name=name,
         )
         return Dataset(plan)
 
@@ -1287,6 +1428,67 @@ class Dataset(Generic[T_co]):
             deferred.shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name)
         )
 
+    def distribute(
+        self,
+        workers: int = AUTOTUNE,
+        *,
+        engine: str = "processes",
+        resources: Mapping[str, float] | None = None,
+        deterministic: bool | None = None,
+        max_restarts: int = 3,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Run all operations before this one in worker processes, on this machine or on a Ray cluster.
+
+        The elements and their order are the same as without it, and each is returned exactly once, also if workers die
+        and are replaced. Operations after it run in this process. ``distribute(1)`` moves the pipeline out of the
+        training process, whose interpreter it then does not slow down. Needs the extra ``process`` or ``distributed``.
+
+        With several workers, each computes a share. Where positions can be counted without computing elements (arrays,
+        ranges and indexed files, with ``map``, ``random_map``, ``batch``, ``zip``, ``enumerate``, and shuffles below
+        them), worker ``k`` of n computes the elements k, k + n, and so on. Otherwise, files are divided: the order then
+        depends on the number of workers, but not on their speed. A pipeline that cannot be divided runs in one worker.
+        ``explain()`` shows the division and its reason. If an element fails before a ``batch``, the later batches of
+        the same worker contain other elements than they would without ``distribute``.
+
+        A saved state has a position for each worker. It can be loaded with another number of workers if the pipeline is
+        divided by elements.
+
+        Args:
+            workers: the number of workers. AUTOTUNE: one per core of this machine.
+            engine: ``"processes"``: processes on this machine. ``"ray"``: actors of a Ray cluster, of the one that
+                ``ray.init()`` has connected to, or else of one on this machine.
+            resources: what a Ray actor needs, such as ``{"CPU": 2}``. Default: one CPU.
+            deterministic: whether to keep the order. If False, elements are returned as they become available. Default:
+                as the options say, normally True.
+            max_restarts: how often a worker is replaced within ten minutes, before its death is an error. A worker that
+                shows no sign of life for ten seconds is killed and replaced, too.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type.
+            ValueError: if ``workers`` is less than 1, or ``engine`` is unknown.
+            ImportError: while iterating: if cloudpickle or Ray is not installed.
+            WorkerDiedError: while iterating: if a worker has died too often. Names its exit reason and its element.
+
+        >>> squares = Dataset.range(6).map(lambda x: x * x).distribute(2)
+        >>> [int(x) for x in squares]
+        [0, 1, 4, 9, 16, 25]
+        """
+        return Dataset(
+            deferred.Distribute(
+                self._plan,
+                workers,
+                engine,
+                resources,
+                deterministic,
+                max_restarts,
+                deferred.divide,
+                deferred.Autotuner,
+                name=name,
+            )
+        )
+
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Dataset[T_co]:
         """Declare the number of elements where it is unknown, such as the number of records in files.
 
@@ -1340,6 +1542,42 @@ class Dataset(Generic[T_co]):
         [8, 2]
         """
         return Dataset(deferred.IgnoreErrors(self._plan, log_warning, name=name))
+
+    def skip_records(self, file: str | os.PathLike[str], name: str | None = None) -> Dataset[T_co]:
+        """Leave out the elements that are made from records named in a skip list, such as damaged examples.
+
+        The file has one JSON object per line, as ``python -m dataset state --records`` prints them and
+        ``SourceRecord.to_dict()`` returns them: ``{"file": "/data/a.tfrecord", "number": 17}``. Other keys are ignored
+        for records of files. For other sources, ``source`` takes the place of ``file``, and ``inputs`` and ``within``
+        are compared if they are given. The file is read when this method is called. It may be empty: then the op costs
+        nothing, and records can be added later without invalidating saved states.
+
+        An element that is made from several records, such as a pair of ``zip``, is left out if any of them is listed.
+        So use this op before ``batch``, preferably directly after the reader. A record that was in the buffer of an
+        earlier op when a state was saved is also left out; one in the buffer of a later op, such as ``shuffle``, is
+        not. Names that match no element in a whole pass are logged as a warning to the logger ``dataset``.
+
+        Args:
+            file: the path of the skip list, local or remote.
+            name: a label.
+
+        Raises:
+            ValueError: a line of the file does not name a record.
+            OSError: the file cannot be read.
+            SpecError: while iterating, if the records that an element is made from are unknown.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "skip.jsonl")
+        ...     with open(path, "w") as file:
+        ...         _ = file.write('{"source": "letters", "number": 1}')
+        ...     letters = Dataset.from_tensor_slices([b"a", b"b", b"c"], name="letters").skip_records(path)
+        >>> list(letters)
+        [b'a', b'c']
+        """
+        path = deferred.path_string(file)
+        names = deferred.skip_list("skip_records", deferred.read_file(path).decode(), redacted(path))
+        return Dataset(deferred.SkipRecords(self._plan, names, name=name))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
         """Repeat the dataset. Each pass runs it again, with a different order if it is shuffled.
@@ -1566,6 +1804,169 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.Unbatch(self._plan, name=name))
 
+    def pack(
+        self,
+        length: int,
+        *,
+        window: int = 1000,
+        key: Any = None,
+        too_long: str = "split",
+        boundaries: str = "segment_ids",
+        pad: Any = 0,
+        max_sequences: int | None = None,
+        shuffle: bool = False,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Pack sequences of tokens into rows of ``length`` tokens, with little padding.
+
+        The components that are arrays are token features: one row per token, and in each element all of one length.
+        They are cut at the same places. Other components, numbers and bytes, are values of a sequence: each row has an
+        array of those of its sequences.
+
+        The sequences of each ``window`` elements are placed by best-fit-decreasing. No sequence goes from one window to
+        the next. Rows, and sequences within a row, are in the order of the input. Sequences without tokens are left
+        out. A saved state holds the position of the window in the input, and no elements.
+
+        Arrays of int32 that describe the sequences of a row are added: to a dict under their names, to a tuple as last
+        components. A single array becomes a tuple with them. ``boundaries`` selects them:
+
+        - ``"segment_ids"``: ``segment_ids``, of shape (length,), is 1 for the tokens of the first sequence, 2 for those
+          of the second, and 0 for padding. ``positions``, of shape (length,), counts the tokens of each sequence from 0
+          and is 0 for padding.
+        - ``"cu_seqlens"``: ``cu_seqlens`` has the place of the first token of each sequence, and ``length`` last, as
+          kernels for attention over sequences of different lengths take it. Padding is one more sequence, so that they
+          compute every token. ``positions`` is as above.
+        - ``"lengths"``: ``lengths`` has the number of tokens of each sequence, without the padding.
+
+        A ``shard_by_process(remainder="keep")`` after it gives each process whole windows, and so does any remainder if
+        ``repeat()`` precedes. Otherwise each process packs all windows, so that all get equally many rows.
+
+        Args:
+            length: tokens per row.
+            window: elements that are packed together. More of them need less padding and more memory.
+            key: the name or position of the token feature whose length counts. Default: the first.
+            too_long: what becomes of a sequence with more than ``length`` tokens. ``"split"``: pieces of ``length``
+                tokens and a shorter last one, each a sequence of its own; ``"truncate"``: its first ``length`` tokens;
+                ``"drop"``: nothing; ``"error"``: a ValueError in its place.
+            boundaries: how to tell the sequences of a row apart.
+            pad: the token that fills a row, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            max_sequences: the maximum number of sequences in a row. Default: any.
+            shuffle: whether to shuffle the rows of each window, in a new order for each epoch.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, the elements have no array, or a key that is added exists.
+            SpecError: while iterating, if the token features of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens, segment_ids, positions in texts.pack(6):
+        ...     print(tokens, segment_ids, positions)
+        [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
+        [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+        """
+        return Dataset(
+            deferred.Pack(
+                self._plan, length, window, key, too_long, boundaries, pad, max_sequences, shuffle, seed, name=name
+            )
+        )
+
+    def batch_by_tokens(
+        self,
+        max_tokens: int,
+        *,
+        length: Callable[..., Any] | None = None,
+        window: int = 1000,
+        layout: str = "padded",
+        pad_to: int | Sequence[int] | None = None,
+        pad: Any = 0,
+        across_processes: bool | int = False,
+        shuffle: bool = True,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batch sequences of similar lengths, so that no batch has more than ``max_tokens`` tokens, padding included.
+
+        The sequences of each ``window`` elements are sorted by length and cut into batches, which come in random order.
+        Each element is in exactly one batch. A sequence that exceeds ``max_tokens`` by itself is a ValueError. A saved
+        state holds the position of the window in the input, and no elements.
+
+        Args:
+            max_tokens: the maximum size of a batch. Padded: the number of elements times the length they are padded to;
+                otherwise the number of tokens.
+            length: takes an element, returns its number of tokens. Default: the length of its first array.
+            window: elements that are sorted together.
+            layout: ``"padded"``: as ``padded_batch``; ``"ragged"``: as ``ragged_batch``; ``"packed"``: the arrays of a
+                batch are concatenated, and ``cu_seqlens`` and ``positions`` are added, as ``pack`` does.
+            pad_to: lengths to pad to, so that there are fewer shapes: multiples of an int, or one of several lengths.
+                Default: the longest in the batch.
+            pad: the padding value, or a dict with one for some keys of the elements. Default 0 or ``b""``.
+            across_processes: the number of processes that will share the batches, or True for the number that
+                ``shard_by_process()`` finds. Each window then has equally many batches for each of them, and the
+                batches of a step are similar in size. A ``shard_by_process`` after it deals them.
+            shuffle: whether to shuffle the batches of a window, in a new order for each epoch; else the largest is
+                first.
+            seed: the seed of that order.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type, or ``pad`` is not a value of the dtype of the tokens.
+            ValueError: if an argument has a wrong value, or the elements have no array.
+            SpecError: while iterating, if elements of a batch differ in structure, dtype or rank.
+
+        >>> texts = Dataset.range(1, 8).map(lambda n: np.full(n, n))
+        >>> for batch in texts.batch_by_tokens(10, shuffle=False):
+        ...     print(batch.tolist())
+        [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]
+        [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
+        [[7, 7, 7, 7, 7, 7, 7]]
+        [[6, 6, 6, 6, 6, 6]]
+        """
+        op = "batch_by_tokens"
+        if across_processes is True:
+            processes = deferred.process_rank(op)[1]
+        elif across_processes is False:
+            processes = 1
+        else:
+            processes = require_int(op, "across_processes", across_processes, minimum=1)
+        return Dataset(
+            deferred.BatchByTokens(
+                self._plan, max_tokens, length, window, layout, pad_to, pad, processes, shuffle, seed, name=name
+            )
+        )
+
+    def concat_split(
+        self, length: int, separator: Any = None, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset[Any]:
+        """Concatenate all sequences of tokens into one stream, and cut it into rows of ``length`` tokens.
+
+        No row has padding, but sequences begin and end anywhere. All components must be arrays with one row per token,
+        in each element of one length. Sequences without tokens are left out. A saved state holds the tokens since the
+        last full row.
+
+        Args:
+            length: tokens per row.
+            separator: a token to add after each sequence, or a dict with one for some keys of the elements, and 0 or
+                ``b""`` for the others. Default: none.
+            drop_remainder: whether to leave out a last row that is not full.
+            name: a label.
+
+        Raises:
+            TypeError: if ``separator`` is not a value of the dtype of the tokens.
+            ValueError: if ``length`` is less than 1, or the elements have a component that is not an array.
+            SpecError: while iterating, if the components of an element differ in length, or elements in dtypes.
+
+        >>> texts = Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens in texts.concat_split(5, separator=0):
+        ...     print(tokens)
+        [1 0 2 2 0]
+        [3 3 3 0 4]
+        [4 4 4 0]
+        """
+        return Dataset(deferred.ConcatSplit(self._plan, length, separator, drop_remainder, name=name))
+
     def bucket_by_sequence_length(
         self,
         element_length_func: Callable[..., Any],
@@ -1768,7 +2169,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory for snapshots.
-            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` mean no compression.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``; None and ``"AUTO"`` mean no compression.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
@@ -1900,7 +2301,7 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory; it is created.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default, and ``"AUTO"``: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default, and ``"AUTO"``: none.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: one shard.
             checkpoint_args: lets an interrupted save resume from its last checkpoint, when the same pipeline is saved
                 to the same path again: a dict with ``directory`` (for the checkpoints), ``max_to_keep`` (how many, or
@@ -1948,7 +2349,7 @@ class Dataset(Generic[T_co]):
             path_pattern: the names of the files, with the fields ``{shard}``, counted from 0, and ``{num_shards}``,
                 such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace in a name is written twice.
             num_shards: the number of files. If more than one, the pattern must contain ``{shard}``.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default: none.
+            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default: none.
             encode: takes an element as ``map`` passes it, returns the bytes of its record; a function marked with
                 ``@vectorized`` is called with columns. Default: elements of ``bytes`` are records, dicts are encoded as
                 Examples by ``io.encode_example``.
@@ -1979,6 +2380,25 @@ class Dataset(Generic[T_co]):
         )
 
     # Frameworks
+
+    def to_ray(self, shares: int = AUTOTUNE) -> Any:
+        """Return a ``ray.data.Dataset`` of the elements. Needs the extra ``distributed``.
+
+        Each read task computes a share of the elements, divided as by ``distribute``. Rows are in the order of the
+        shares. The keys of dicts become columns; other elements become the column ``item``, or ``item_0``, ``item_1``
+        and so on for tuples.
+
+        Args:
+            shares: the number of read tasks. AUTOTUNE: one per core of this machine.
+
+        Raises:
+            ImportError: if Ray is not installed.
+
+        >>> Dataset.range(3).map(lambda x: {"x": x * x}).to_ray(2).sum("x")  # doctest: +SKIP
+        5
+        """
+        division = deferred.divide(self._plan, usable_cores() if shares == AUTOTUNE else shares)
+        return deferred.to_ray([Dataset(division.share(rank)) for rank in range(division.workers)])
 
     @overload
     def to_torch(
@@ -2334,6 +2754,34 @@ def device_iterator(dataset: Dataset[Any], convert: Convert, count: int, kind: t
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
     return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))
+
+
+def tracing_iterator(
+    dataset: Dataset[T],
+    state: dict[str, Any] | None = None,
+    moved: Callable[[str], str] | Mapping[str, str] | None = None,
+    *,
+    from_start: bool = False,
+) -> DatasetIterator[T]:
+    """Return an iterator that records provenance, whatever the options of the dataset are.
+
+    The dataset does not count it as an iteration. It does not read the caches of the dataset, whose elements may have
+    been stored without their provenance.
+
+    Args:
+        dataset: the dataset.
+        state: a saved state to continue from.
+        moved: as in ``load_state_dict``.
+        from_start: whether to start at the beginning of the iteration in which the state was saved.
+    """
+    optimized, wanted = dataset._optimized, Options()  # noqa: SLF001  # its own class
+    wanted.provenance = True
+    plan = restarted(optimized.plan)
+    options, epochs = optimized.options.merge(wanted), EpochLedger(detached=True)
+    iterator: DatasetIterator[T] = deferred.DatasetIterator(plan, options, deferred.Autotuner, epochs=epochs)
+    if state is not None:
+        iterator._load(state, moved, from_start=from_start)  # noqa: SLF001  # as load_state_dict does
+    return iterator
 
 
 def replay_marks() -> ReplayMarks:

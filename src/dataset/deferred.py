@@ -14,6 +14,7 @@ with lazy_imports():
     from dataset.adapters.polars import table_of as polars_table
     from dataset.adapters.progress import Progress
     from dataset.adapters.ranks import process_rank
+    from dataset.adapters.ray import to_ray
     from dataset.adapters.tensorflow import TfDataset, tf_dataset
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset
@@ -22,6 +23,7 @@ with lazy_imports():
     from dataset.io.arrow.requested_columns import require_columns, require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
     from dataset.io.arrow.table_rows_source import TableRows
+    from dataset.io.arrow_ipc.source import ArrowIpc
     from dataset.io.csv.batches_source import from_csv_plan
     from dataset.io.csv.layout import layout_of
     from dataset.io.csv.source import Csv
@@ -31,10 +33,12 @@ with lazy_imports():
     from dataset.io.elements.save_dataset import save
     from dataset.io.elements.snapshot_dataset import Snapshot
     from dataset.io.files.list_files import ListFiles, matching_files
-    from dataset.io.files.opening import local_folder
+    from dataset.io.files.opening import local_folder, path_string, read_file
     from dataset.io.image.folder_source import image_folder_plan
+    from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
     from dataset.io.sql.source import SqlQuery
+    from dataset.io.tar.source import tar_plan
     from dataset.io.text.fixed_length_records_source import FixedLengthRecord
     from dataset.io.text.lines_source import TextLine
     from dataset.io.tfrecord.index_source import indexed_records
@@ -50,6 +54,7 @@ with lazy_imports():
     from dataset.ops.batch.window import Window
     from dataset.ops.cache.cache import Cache
     from dataset.ops.concatenate import Concatenate
+    from dataset.ops.distribute.distribute import Distribute
     from dataset.ops.enumerate import Enumerate
     from dataset.ops.filter import Filter
     from dataset.ops.get_single_element import get_single_element
@@ -61,6 +66,9 @@ with lazy_imports():
     from dataset.ops.map import Map
     from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
     from dataset.ops.mix.sample_from_datasets import sample_plan
+    from dataset.ops.pack.batch_by_tokens import BatchByTokens
+    from dataset.ops.pack.concat_split import ConcatSplit
+    from dataset.ops.pack.pack import Pack
     from dataset.ops.prefetch import Prefetch
     from dataset.ops.random_map import RandomMap
     from dataset.ops.reduce import reduce
@@ -71,6 +79,7 @@ with lazy_imports():
     from dataset.ops.shard.shard import Shard
     from dataset.ops.shuffle.shuffle import Shuffle
     from dataset.ops.skip import Skip
+    from dataset.ops.skip_records import SkipRecords, skip_list
     from dataset.ops.sources.counter import Counter
     from dataset.ops.sources.external_source import ExternalSource
     from dataset.ops.sources.generator import Generator
@@ -87,6 +96,7 @@ with lazy_imports():
     from dataset.ops.with_options import WithOptions, options_of
     from dataset.ops.zip import Zip
     from dataset.optimize.driver import Optimized, optimize
+    from dataset.optimize.sharding.among_workers import divide
     from dataset.optimize.sharding.plan import shard_plan
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg

@@ -103,7 +103,7 @@ class StateError(DatasetError, ValueError):
 
 
 class WorkerDiedError(DatasetError, RuntimeError):
-    """A worker process of an operation with ``executor="process"`` died.
+    """A worker process of ``executor="process"`` or ``distribute`` died.
 
     Attributes:
         exit_code: the exit code of the process, as in ``subprocess``: negative for a signal, such as -9 for SIGKILL;

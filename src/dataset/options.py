@@ -267,6 +267,8 @@ class Options(_Settings):
         deterministic: whether parallel ops keep the order of the elements if their own argument ``deterministic`` is
             not given. None means that they do.
         dataset_name: a name for the whole pipeline, which ``repr`` and ``explain()`` show.
+        provenance: whether iterators record which records each element is made from, for ``iterator.provenance()``.
+            None means that they do not.
         garbage_collection: collect Python's garbage each time so many elements of the pipeline have been requested, and
             not in between. In training over several processes, all of them then pause at the same steps instead of
             delaying each other at different ones. What exists when the first element is requested is not searched again
@@ -289,6 +291,7 @@ class Options(_Settings):
     _types: ClassVar[dict[str, Any]] = {
         "deterministic": bool,
         "dataset_name": str,
+        "provenance": bool,
         "garbage_collection": int,
         "autotune": AutotuneOptions,
         "optimization": OptimizationOptions,
@@ -310,6 +313,7 @@ class Options(_Settings):
     }
     deterministic: bool | None
     dataset_name: str | None
+    provenance: bool | None
     garbage_collection: int | None
     autotune: AutotuneOptions
     optimization: OptimizationOptions

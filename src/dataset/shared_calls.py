@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -39,20 +39,24 @@ _ALONE = contextlib.nullcontext()
 
 def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
     """Declare that a user function is called for each of some elements; ``columns`` returns their components."""
-    return _ALONE if length < _LENGTH_MIN else _calling_for(length, columns)
+    return _ALONE if length < _LENGTH_MIN else _CallingFor(length, columns)
 
 
-@contextlib.contextmanager
-def _calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> Iterator[None]:
-    outer = _current.columns, _current.found
-    _current.columns, _current.found = columns, {}
-    try:
-        yield
-    finally:
+class _CallingFor:
+    """Context in which calls are shared. Entered once."""
+
+    def __init__(self, length: int, columns: Callable[[], Sequence[Any]]) -> None:
+        self._length, self._columns = length, columns
+        self._outer = _current.columns, _current.found
+
+    def __enter__(self) -> None:
+        _current.columns, _current.found = self._columns, {}
+
+    def __exit__(self, *_: object) -> None:
         for calls, results in _current.found.items():
             if results is not _NOTHING:
-                calls.settle(length, len(results))
-        _current.columns, _current.found = outer
+                calls.settle(self._length, len(results))
+        _current.columns, _current.found = self._outer
 
 
 class SharedCalls(Generic[T, R]):

@@ -9,6 +9,7 @@ import itertools
 import logging
 import random
 import struct
+import tarfile
 import zlib
 from typing import Any
 
@@ -17,11 +18,13 @@ from google.protobuf.message import DecodeError
 
 from dataset import io as records
 from dataset.commands.display.record_content import read_message
-from dataset.errors import DataLossError, ParseError
+from dataset.errors import DataLossError, ParseError, SpecError
 from dataset.io import RaggedFeature as Ragged
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-from dataset.io.files.compression import DamagedStreamError, open_stream
-from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
+from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
+from dataset.io.tar.members import key_and_field
+from dataset.io.tar.reader import TarFile
+from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.damage.salvage import Salvage, Sound
 from dataset.io.tfrecord.frames import framed, masked_crc
 from dataset.io.tfrecord.reader import TFRecordFile
@@ -308,7 +311,7 @@ class TFRecords(Target):
             taken, error = _read_all(TFRecordFile(path, buffer_size=buffer_size))
             assert taken == sound, f"{len(taken)} records, expected {len(sound)}"
             assert (error is None) == (at == len(data)), error
-        lenient, none = _read_all(LenientTFRecordFile(path))
+        lenient, none = _read_all(TFRecordFile(path, log=DamageLog("fuzz")))
         assert none is None
         assert lenient[: len(sound)] == sound
         salvaged = list(Salvage(open_stream(io.BytesIO(data), ""), 0))
@@ -397,6 +400,126 @@ class Streams(Target):
             assert found.startswith(expected) or expected.startswith(found), (len(found), len(expected))
         if failure is not None:
             raise failure
+
+
+class Tars(Target):
+    """Tar shards: the same samples in blocks of any size; those of the standard library if there is no damage."""
+
+    name = "tar"
+    allowed = (DataLossError, SpecError)
+    tokens = (
+        b"ustar\x0000",
+        b"ustar  \0",
+        b"\x80" + b"\0" * 10,
+        b"\0" * 512,
+        b"00000001000\0",
+        b"././@LongLink",
+        b"L",
+        b"x",
+        b"S",
+    )
+    tokens += (b"17 path=./../a.b\n", b"12 size=100\n", b"26 GNU.sparse.major=1\n", b".txt", b"g", b"2")
+
+    def make_samples(self) -> list[bytes]:
+        samples = []
+        for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+            target = io.BytesIO()
+            with tarfile.open(fileobj=target, mode="w", format=form) as shard:
+                for number in range(4):
+                    for field in ("txt", "cls", "d/x.seg.png"):
+                        info = tarfile.TarInfo("n" * (30 * number) + f"{number}.{field}")
+                        info.size = 100 * number
+                        shard.addfile(info, io.BytesIO(bytes(info.size)))
+            samples.append(target.getvalue())
+        return samples
+
+    def make_input(self, rng: random.Random) -> bytes:
+        data = bytearray(super().make_input(rng))
+        for place in range(0, len(data) - 511, 512):  # correct checksums, where there are headers
+            if data[place + 257 : place + 262] == b"ustar" and rng.random() < 0.8:
+                data[place + 148 : place + 156] = b" " * 8
+                data[place + 148 : place + 156] = b"%06o\0 " % sum(data[place : place + 512])
+        return bytes(data)
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "a.tar"
+        path.write_bytes(data)
+        found = [_samples(str(path), size, n) for size, n in ((None, 9), (1, 1), (700, 2))]
+        assert found[0] == found[1] == found[2], found
+        samples, failure = found[0]
+        if failure is None:
+            expected = []
+            with contextlib.suppress(tarfile.TarError, ValueError):
+                expected = _by_tarfile(data)  # it ends without an error where it understands a field of a header less
+            assert _parts(samples)[: len(_parts(expected))] == _parts(expected)
+        else:
+            raise SpecError(failure)
+
+
+def _samples(path: str, buffer_size: int | None, n: int) -> tuple[list[dict[str, bytes]], str | None]:
+    samples, failure = [], None
+    with TarFile(path, None, None, buffer_size) as file:
+        while True:
+            try:
+                columns = file.columns(n)
+            except (DataLossError, SpecError) as error:
+                failure = str(error).partition(": ")[0]  # the file and the byte
+                continue
+            if columns is None:
+                return samples, failure
+            samples += columns[0]
+
+
+def _parts(samples: list[dict[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return the fields without the keys: the standard library also reads a prefix of names where GNU has times."""
+    return [(name, data) for sample in samples for name, data in sample.items() if name != "__key__"]
+
+
+def _by_tarfile(data: bytes) -> list[dict[str, bytes]]:
+    samples: list[dict[str, bytes]] = []
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", errors="surrogateescape") as shard:
+        for info in shard:
+            found = key_and_field(info.name) if info.isreg() else None
+            if found is None:
+                continue
+            key = found[0].encode(errors="surrogateescape")
+            if not samples or samples[-1]["__key__"] != key:
+                samples.append({"__key__": key})
+            samples[-1][found[1]] = shard.extractfile(info).read()  # type: ignore[union-attr]  # it is regular
+    return samples
+
+
+class ZstdFrames(Target):
+    """Zstandard streams are decompressed up to the damage, in pieces of bounded size; their size does not matter."""
+
+    name = "zstd"
+    allowed = (DamagedStreamError,)
+    tokens = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18", b"\0" * 8, b"\x03\0\0", b"\xff" * 4, b"\x88", b"\xe0")
+
+    def make_samples(self) -> list[bytes]:
+        texts = (b"", b"abc" * 30, random.Random(2).randbytes(3000), bytes(1 << 20), b"line\n" * 20_000)
+        compressors = [new_compressor("ZSTD", level) for level in range(len(texts))]
+        samples = [one.compress(text) + one.flush() for one, text in zip(compressors, texts, strict=True)]
+        return [*samples, samples[1] + samples[2], samples[3][:-4]]
+
+    def check(self, data: bytes) -> None:
+        found = [_drained(data, size) for size in (1 << 16, 1 << 18)]
+        (content, failure), (other, _) = found
+        assert content == other, (len(content), len(other))
+        if failure is not None:
+            raise failure
+
+
+def _drained(data: bytes, size: int) -> tuple[bytes, DamagedStreamError | None]:
+    stream = open_stream(io.BytesIO(data), "ZSTD")
+    pieces = []
+    try:
+        while piece := stream.read(size):
+            assert len(piece) <= size
+            pieces.append(piece)
+    except DamagedStreamError as error:
+        return b"".join(pieces), error
+    return b"".join(pieces), None
 
 
 def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:

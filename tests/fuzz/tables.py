@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import re
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,9 @@ from dataset import Dataset
 from dataset.errors import DataLossError, ParseError, SpecError
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.reader import CsvFile
+from dataset.io.json_lines import reader as json_reader
+from dataset.io.json_lines.parser import parse_line
+from dataset.io.json_lines.reader import JsonLinesFile
 
 from .mutate import mutated
 from .target import Target
@@ -118,6 +123,51 @@ def _typed(fields: list[bytes]) -> tuple[Any, ...] | None:
     return fields[0], int(fields[1]), fields[2]
 
 
+class JsonRows(Target):
+    """JSON Lines files: the same rows and errors in blocks of any size, with orjson and with the standard library."""
+
+    name = "json_lines"
+    allowed = (ParseError, ValueError)
+    tokens = (b"{", b"}", b"[", b"]", b'"', b"\n", b"\r", b"\\u", b"\\ud800", b"null", b"1e999", b"-", b"\xef\xbb\xbf")
+    tokens += (b'"a":', b",", b"NaN", b"18446744073709551616", b'{"a":', b"[[[[[[[[", b"true")
+
+    def make_samples(self) -> list[bytes]:
+        rows = [
+            {"a": i, "b": [i] * (i % 3), "c": {"d": f"text {i}", "e": i / 3}, "f": [{"g": None}]} for i in range(20)
+        ]
+        lines = [json.dumps(row).encode() for row in rows]
+        return [
+            b"\n".join(lines),
+            b"\r\n\n".join(lines[:5]),
+            b'\xef\xbb\xbf{"a": 1}\n{"a": 2.5}\n{}',
+            b'{"a": "\\u00e9"}',
+        ]
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "a.jsonl"
+        path.write_bytes(data)
+        plan = Dataset.from_json_lines(str(path)).plan
+        found = [_rows(str(path), plan.columns, size) for size in (None, 16)]
+        with mock.patch.object(json_reader, "line_parser", return_value=parse_line):
+            found.append(_rows(str(path), plan.columns, None))
+        assert found[0] == found[1] == found[2], found
+
+
+def _rows(path: str, columns: Any, buffer_size: int | None) -> list[str]:
+    """Return all rows, with the place of each error, as text."""
+    rows = []
+    with JsonLinesFile(path, columns, None, buffer_size) as file:
+        while True:
+            try:
+                found = file.columns(7)
+            except ParseError as error:
+                rows.append(str(error).partition(", column")[0])
+                continue
+            if found is None:
+                return rows
+            rows += [repr([column[row] for column in found]) for row in range(len(found[0]))]
+
+
 class _Table(Target):
     """Files of tables; they are read to the end."""
 
@@ -194,6 +244,33 @@ class Parquet(_Table):
         path = self.folder / "a.parquet"
         path.write_bytes(data)
         dataset = Dataset.from_parquet(str(path))
+        assert dataset.cardinality() >= -2
+        self.read(dataset)
+        self.read(dataset.skip(20))
+
+
+class ArrowIpc(_Table):
+    """Arrow files and streams, read batch by batch; such a file must not crash the process."""
+
+    name = "arrow_ipc"
+    tokens = (b"ARROW1", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x10\0\0\0")
+
+    def make_samples(self) -> list[bytes]:
+        pa.set_memory_pool(pa.system_memory_pool())
+        samples = []
+        for table in _tables():
+            for new, compression in ((pa.ipc.new_file, None), (pa.ipc.new_stream, None), (pa.ipc.new_file, "lz4")):
+                target = pa.BufferOutputStream()
+                with new(target, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+                    writer.write_table(table, max_chunksize=16)
+                samples.append(target.getvalue().to_pybytes())
+        return samples
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "b.arrow"
+        path.unlink(missing_ok=True)  # a mapping of the previous input may still be in use
+        path.write_bytes(data)
+        dataset = Dataset.from_arrow_ipc(str(path))
         assert dataset.cardinality() >= -2
         self.read(dataset)
         self.read(dataset.skip(20))

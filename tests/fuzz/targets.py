@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .images import GifAndBmp, Jpeg, Png
-from .records import Examples, SequenceExamples, Streams, TFRecords
+from .records import Examples, SequenceExamples, Streams, Tars, TFRecords, ZstdFrames
 from .saved import Containers, Elements, Indexes, JsonStates, Metadatas, States
-from .tables import Arrow, Csv, Parquet
+from .tables import Arrow, ArrowIpc, Csv, JsonRows, Parquet
 from .target import Target
 
 _ALL: tuple[type[Target], ...] = (
-    *(Examples, SequenceExamples, TFRecords, Streams, Csv, Parquet, Arrow, States, Containers, JsonStates, Indexes),
-    *(Metadatas, Elements, Jpeg, Png, GifAndBmp),
+    *(Examples, SequenceExamples, TFRecords, Streams, ZstdFrames, Tars, Csv, JsonRows, Parquet, Arrow, ArrowIpc),
+    *(States, Containers, JsonStates, Indexes, Metadatas, Elements, Jpeg, Png, GifAndBmp),
 )
 TARGETS = {target.name: target for target in _ALL}

@@ -333,3 +333,16 @@ def test_a_vectorized_function_is_called_with_columns_and_may_return_structures(
     check_operator(lambda: Dataset.range(5).enumerate(start=10).map(combine), expected)
     lengths.clear()
     assert [len(batch["sum"]) for batch in Dataset.range(5).enumerate().map(combine).batch(3)] == lengths == [3, 2]
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_lists_of_several_lengths_are_an_error_that_says_what_to_write(calls):
+    texts = Dataset.from_tensor_slices([b"a b c", b"d e", b"f g h"])
+    found = outcomes(iter(texts.map(lambda text: [len(word) for word in text.split()], calls)))
+    assert [type(outcome) for outcome in found] == [tuple, SpecError, tuple]
+    assert "returned (*, *), but earlier elements had the structure (*, *, *)" in str(found[1])
+    assert "return np.asarray(values)" in str(found[1])
+    arrays = texts.map(lambda text: np.asarray([len(word) for word in text.split()]), calls)
+    assert [row.tolist() for row in arrays.padded_batch(3)] == [[[1, 1, 1], [1, 1, 0], [1, 1, 1]]]
+    inside = texts.map(lambda text: {"ids": [len(word) for word in text.split()]}, calls)
+    assert [row["ids"].tolist() for row in inside] == [[1, 1, 1], [1, 1], [1, 1, 1]]

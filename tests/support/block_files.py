@@ -7,9 +7,18 @@ import io
 import zlib
 
 from dataset.errors import DataLossError
+from dataset.io.files.compression import new_compressor
 
-KINDS = ["", "GZIP", "ZLIB"]
-COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress}
+KINDS = ["", "GZIP", "ZLIB", "ZSTD"]
+
+
+def zstd(data):
+    """Return the data as a Zstandard frame."""
+    compressor = new_compressor("ZSTD")
+    return compressor.compress(data) + compressor.flush()
+
+
+COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress, "ZSTD": zstd}
 
 
 class OpenedFiles:

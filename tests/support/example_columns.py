@@ -3,7 +3,7 @@
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.example.problem import Problem
+from dataset.io.example.columns import Problem
 
 
 def contents(make, length, keys):
@@ -28,5 +28,4 @@ def contents(make, length, keys):
                 assert values.flags.writeable
                 assert values.dtype == {1: object, 2: np.float32, 3: np.int64}[wanted] or not decoded
                 found.append((counts, present, values.tolist() if wanted == 1 else values.tobytes()))
-    columns.close()
     return found

@@ -17,9 +17,11 @@ from dataset import (
     CsvDataset,
     Dataset,
     FixedLengthRecordDataset,
+    JsonLinesDataset,
     Options,
     RaggedTensor,
     SqlDataset,
+    TarDataset,
     TensorSpec,
     TextLineDataset,
     TFRecordDataset,
@@ -76,6 +78,15 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
     return check
 
 
+def fail_at_length(bad: int) -> Callable[[Any], Any]:
+    def check(row: Any) -> Any:
+        if len(row) == bad:
+            raise ValueError(f"bad {row[0]}")
+        return row
+
+    return check
+
+
 def rows(stop: int = 12) -> Dataset[Any]:
     """Return vectors of lengths 1 to 4."""
     return Dataset.range(stop).map(lambda x: np.full(int(x) % 4 + 1, x))
@@ -128,6 +139,10 @@ def _(_: Files) -> Dataset[Any]:
 
 
 case("from_arrow")(lambda files: Dataset.from_arrow(str(files.folder / "table.arrow")))
+case("from_arrow_ipc")(lambda files: Dataset.from_arrow_ipc(files.parts("batches")).shuffle(4, seed=1).repeat(2))
+case("from_arrow_ipc: files at once")(
+    lambda files: Dataset.from_arrow_ipc(files.parts("batches"), num_parallel_reads=2)
+)
 case("from_parquet")(lambda files: Dataset.from_parquet(files.parts("table")))
 case("from_parquet: files at once")(lambda files: Dataset.from_parquet(files.parts("table"), num_parallel_reads=2))
 case("from_image_folder")(
@@ -168,6 +183,7 @@ case("TFRecordDataset: GZIP")(lambda files: TFRecordDataset(files.parts("gzip"),
 case("TFRecordDataset: ZLIB, files at once")(
     lambda files: TFRecordDataset(files.parts("zlib"), "ZLIB", num_parallel_reads=2)
 )
+case("TFRecordDataset: ZSTD")(lambda files: TFRecordDataset(files.parts("zstd"), "ZSTD"))
 case("TFRecordDataset: with an index")(lambda files: TFRecordDataset(files.parts("plain"), index=True))
 case("TFRecordDataset: with an index, shuffled")(
     lambda files: TFRecordDataset(files.parts("plain"), index=True).shuffle(7, seed=1).repeat(2).batch(3)
@@ -178,6 +194,25 @@ case("TFRecordDataset: a file is missing")(
 case("TextLineDataset")(lambda files: TextLineDataset(files.parts("text"), buffer_size=7))
 case("TextLineDataset: GZIP")(lambda files: TextLineDataset(files.parts("packed"), "GZIP"))
 case("TextLineDataset: shuffled")(lambda files: TextLineDataset(files.parts("text")).shuffle(5, seed=1).repeat(2))
+case("JsonLinesDataset")(lambda files: JsonLinesDataset(files.parts("json"), buffer_size=40))
+case("JsonLinesDataset: shuffled")(
+    lambda files: (
+        JsonLinesDataset(files.parts("json"), {"n": int, "text": bytes}, num_parallel_reads=2)
+        .shuffle(5, seed=1)
+        .repeat(2)
+    )
+)
+case("from_json_lines")(
+    lambda files: Dataset.from_json_lines(str(files.folder / "json-*"), ["n", "text"]).ignore_errors().batch(3)
+)
+case("TarDataset")(lambda files: TarDataset(files.parts("shard"), buffer_size=600))
+case("TarDataset: shuffled")(
+    lambda files: TarDataset(files.parts("shard"), ["txt"], num_parallel_reads=2).shuffle(5, seed=1).repeat(2)
+)
+case("TarDataset: with an index")(lambda files: TarDataset(files.parts("shard"), index=True))
+case("TarDataset: with an index, shuffled")(
+    lambda files: TarDataset(files.parts("shard"), index=True).shuffle(7, seed=1).repeat(2).ignore_errors().batch(3)
+)
 case("CsvDataset")(lambda files: CsvDataset(files.parts("csv"), [np.int64, np.float64, bytes]))
 case("CsvDataset: files at once")(
     lambda files: CsvDataset(files.parts("csv"), [np.int64, bytes], select_cols=[0, 2], num_parallel_reads=2)
@@ -237,6 +272,7 @@ case("shard_by_process: of a stream")(lambda _: streamed(30).shard_by_process(1,
 case("assert_cardinality")(lambda _: streamed().assert_cardinality(13))
 case("assert_cardinality: that is wrong")(lambda _: streamed().assert_cardinality(5))
 case("unique")(lambda _: numbers(30).map(lambda x: x * x % 17).unique().repeat(2))
+case("skip_records")(lambda files: numbers(20).skip_records(files.folder / "skip.jsonl").shuffle(4, seed=1).batch(3))
 case("ignore_errors")(lambda _: numbers(20).map(fail_at(0, 3, 4, 19)).ignore_errors())
 case("scan")(lambda _: streamed().scan(np.int64(0), lambda total, x: (total + x, (total, x))))
 case("apply")(lambda _: numbers().apply(lambda dataset: dataset.map(lambda x: x + 1)))
@@ -275,6 +311,16 @@ case("shuffle: of ragged tensors")(
 )
 case("concatenate")(lambda _: numbers(6).concatenate(streamed(5)).repeat(2))
 case("zip")(lambda _: Dataset.zip(streamed(9), numbers(12).shuffle(4, seed=1)))
+case("sample_from_datasets: with a schedule")(
+    lambda _: Dataset.sample_from_datasets(
+        [numbers(9), streamed(9)], [(0, [1, 3]), (5, [0, 1]), (12, [2, 1])], seed=3, interpolation="linear"
+    ).repeat(2)
+)
+case("sample_from_datasets: with a function, repeated")(
+    lambda _: Dataset.sample_from_datasets(
+        [numbers(3), streamed(4)], lambda n: [1, n % 3], seed=3, on_empty="repeat"
+    ).take(20)
+)
 case("sample_from_datasets")(
     lambda _: Dataset.sample_from_datasets([numbers(9), streamed(6).map(lambda x: -x)], [0.7, 0.3], seed=3)
 )
@@ -344,6 +390,46 @@ case("sparse_batch")(
 )
 case("rebatch")(lambda _: numbers(40).batch(7).rebatch([3, 4, 2]))
 case("unbatch")(lambda _: numbers(20).batch(7).unbatch())
+case("batch_by_tokens")(lambda _: rows(40).batch_by_tokens(9, window=11, seed=4).repeat(2))
+case("batch_by_tokens: ragged, with a length function")(
+    lambda _: rows(40).map(fail_at_length(2)).batch_by_tokens(9, length=len, window=7, layout="ragged", shuffle=False)
+)
+case("batch_by_tokens: packed, of a stream, by threads")(
+    lambda _: (
+        streamed(40)
+        .map(lambda x: np.full(int(x) % 9, x), num_parallel_calls=2)
+        .batch_by_tokens(9, window=8, layout="packed", seed=4, across_processes=2)
+        .shard_by_process(1, 2)
+    )
+)
+case("batch_by_tokens: of elements in any order", in_order=False)(
+    lambda _: (
+        streamed(20)
+        .map(lambda x: np.full(3, x), num_parallel_calls=3, deterministic=False)
+        .batch_by_tokens(3, window=4, seed=4)
+    )
+)
+case("concat_split")(lambda _: rows(40).concat_split(6, separator=-1).repeat(2))
+case("concat_split: of a stream, by threads")(
+    lambda _: (
+        streamed(40).map(lambda x: np.full(int(x) % 9, x), num_parallel_calls=2).concat_split(5, drop_remainder=True)
+    )
+)
+case("concat_split: of elements in any order", in_order=False)(
+    lambda _: streamed(20).map(lambda x: np.full(6, x), num_parallel_calls=3, deterministic=False).concat_split(3)
+)
+case("pack")(lambda _: rows(40).pack(6, window=9).repeat(2))
+case("pack: shuffled, in epochs")(
+    lambda _: rows(40).map(fail_at_length(3)).pack(6, window=9, boundaries="cu_seqlens", shuffle=True, seed=2).repeat(2)
+)
+case("pack: of a stream, by threads")(
+    lambda _: streamed(40).map(lambda x: np.full(int(x) % 9, x), num_parallel_calls=2).pack(5, window=7).prefetch(2)
+)
+case("pack: of elements in any order", in_order=False)(
+    lambda _: (
+        streamed(20).map(lambda x: np.full(3, x), num_parallel_calls=3, deterministic=False).pack(3, window=4).select(0)
+    )
+)
 case("bucket_by_sequence_length")(
     lambda _: rows(40).bucket_by_sequence_length(len, [2, 4], [4, 3, 2]).map(lambda batch: batch + 1)
 )
@@ -429,16 +515,19 @@ NO_OPS = {
     "save": "is a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py",
     "as_numpy_iterator": "is an iterator",
     "progress": "is an iterator",
+    "to_ray": "goes to another library",
     "to_tf": "goes to another library",
     "to_keras": "goes to another library",
 }
 """Public members of Dataset that do not create an op."""
 
 ELSEWHERE = {
+    "distribute": "ops/distribute/test_distribute.py",
+    "from_ray": "ops/distribute/test_distribute_ray.py",
     "from_tf": "adapters/test_from_tf.py",
     "from_torch": "adapters/test_from_torch.py",
     "from_huggingface": "adapters/test_from_huggingface.py",
     "to_torch": "adapters/test_to_torch_state.py",
     "to_jax": "adapters/test_to_jax.py",
 }
-"""Members that are tested in other files, because they need a library that takes long to import; and these files."""
+"""Members that are tested in other files, because they need processes or a library that is slow to import."""

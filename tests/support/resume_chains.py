@@ -318,6 +318,7 @@ _LIMITS = [
     "autotune__ram_budget=200",
     "autotune__cpu_budget=1",
     "threading__private_threadpool_size=1",
+    "provenance=True",
 ]
 
 
@@ -396,13 +397,27 @@ def _source(rng: random.Random) -> Op:
             ("Dataset.from_tensors(np.int64(7)).repeat(3)", "int", 3),
             ("TFRecordDataset(files.parts('plain')[:2])", "text", 11),
             ("TFRecordDataset(files.parts('gzip')[:2], 'GZIP')", "text", 11),
+            ("TFRecordDataset(files.parts('zstd')[:2], 'ZSTD')", "text", 11),
             ("TFRecordDataset(files.parts('plain')[:2], index=True)", "text", 11),
             ("TFRecordDataset(files.parts('plain')[:2], num_parallel_reads=2)", "text", 11),
             ("TextLineDataset(files.parts('text')[:2])", "text", 11),
             ("FixedLengthRecordDataset(files.parts('fixed')[:2], 4, 4)", "text", 11),
             ("CsvDataset(files.parts('csv')[:2], [np.int64, bytes], select_cols=[0, 2])", ("int", "text"), 11),
+            (
+                "JsonLinesDataset(files.parts('json')[:2], ['n', 'text']).ignore_errors()",
+                {"n": "int", "text": "text"},
+                11,
+            ),
+            (
+                "JsonLinesDataset(files.parts('json')[:2], ['row'], fill_null={'row': 0}).map(lambda x: x['row'])",
+                "row",
+                11,
+            ),
+            ("TarDataset(files.parts('shard')[:2], ['txt']).ignore_errors().map(lambda x: x['txt'])", "text", 11),
+            ("TarDataset(files.parts('shard')[:2], index=True).ignore_errors().map(lambda x: x['txt'])", "text", 11),
             ("Dataset.load(str(files.folder / 'saved'))", ("int", "text"), 14),
             ("Dataset.list_files(str(files.folder / 'text-*'), seed=1).interleave(TextLineDataset, 2, 2)", "text", 18),
+            ("Dataset.from_arrow_ipc(files.parts('batches')[:2])", {"x": "int", "name": "text"}, 11),
             ("Dataset.from_parquet(files.parts('table')[:2])", {"x": "int", "name": "text"}, 11),
             (
                 f"SqlDataset('sqlite', str(files.folder / 'numbers.sqlite'), {_QUERY!r}, (int, bytes))",
@@ -534,7 +549,12 @@ def _sample(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     others = ["d", "d.take(2)", "d.skip(1)", "d.shuffle(3, seed=4)", "d.repeat(2)", "d.prefetch(1)"]
     if kind == "int":
         others.append("Dataset.range(4).shuffle(4, seed=1)")
-    seed, weights = _seed(rng), rng.choice(["None", "[0.7, 0.3]", "[0.2, 0.8]"])
+    seed, weights = (
+        _seed(rng),
+        rng.choice(
+            ["None", "[0.7, 0.3]", "[0.2, 0.8]", "[(0, [1, 2]), (3, [0, 1]), (6, [3, 1])]", "lambda n: [1, n % 3]"]
+        ),
+    )
     more = rng.choice(["", "", ", rerandomize_each_iteration=True", ", stop_on_empty_dataset=True"])
     text = (
         f".apply(lambda d: Dataset.sample_from_datasets([d, {rng.choice(others)}], {weights}, {seed}{more}))"
@@ -602,6 +622,10 @@ def _filter(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     return Op(f".filter({function})", kind)
 
 
+def _skip_records(rng: random.Random, kind: Kind, depth: int) -> Op:
+    return Op(".skip_records(files.folder / 'skip.jsonl')", kind)
+
+
 def _random_map(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if _has_windows(kind):
         return None
@@ -656,6 +680,40 @@ def _rebatch(rng: random.Random, kind: Kind, depth: int) -> Op | None:
     if not _is(kind, "row", "texts"):
         return None
     return Op(f".rebatch({rng.choice(['2', '3', '[2, 0, 1]'])})", kind, is_stateful=True, needs_order=True)
+
+
+def _pack(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if (
+        not _is(kind, "row", "int", "text")
+        or "row" not in _leaves(kind)
+        or (isinstance(kind, dict) and "lengths" in kind)
+    ):
+        return None
+    shuffle = rng.choice(["", "", f", shuffle=True, {_seed(rng)}"])
+    too_long = rng.choice(["", ", too_long='error'", ", too_long='drop'"])
+    settings = f"window={rng.choice([1, 2, 4, 9])}, boundaries='lengths'{shuffle}{too_long}"
+    packed = _mapped(kind, lambda leaf: "texts" if leaf == "text" else "row")
+    if isinstance(kind, dict):
+        returned = {**packed, "lengths": "row"}
+    else:
+        returned = (*(packed if isinstance(kind, tuple) else (packed,)), "row")
+    return Op(f".pack({rng.choice([2, 3, 5])}, {settings})", returned, is_stateful=True, needs_order=True)
+
+
+def _batch_by_tokens(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if kind != "row":
+        return None
+    settings = (
+        f"window={rng.choice([1, 2, 4, 9])}, {_seed(rng)}{rng.choice(['', ', length=len', ', across_processes=2'])}"
+    )
+    return Op(f".batch_by_tokens({rng.choice([3, 6])}, {settings})", "rows", is_stateful=True, needs_order=True)
+
+
+def _concat_split(rng: random.Random, kind: Kind, depth: int) -> Op | None:
+    if not _is(kind, "row"):
+        return None
+    separator, drop = rng.choice(["", ", separator=7"]), rng.choice(["", ", drop_remainder=True"])
+    return Op(f".concat_split({rng.choice([1, 2, 3, 5])}{separator}{drop})", kind, is_stateful=True, needs_order=True)
 
 
 def _concatenate(rng: random.Random, kind: Kind, depth: int) -> Op:
@@ -720,6 +778,9 @@ STATEFUL: list[Draw] = [
     _flat_map,
     *[_cache] * 2,
     _window,
+    _pack,
+    _concat_split,
+    _batch_by_tokens,
     _group_by_window,
     _sample,
     _prefetch,
@@ -727,6 +788,7 @@ STATEFUL: list[Draw] = [
 ]
 OPS: list[Draw] = [
     *STATEFUL,
+    _skip_records,
     _map,
     _map,
     _failing,
@@ -740,6 +802,9 @@ OPS: list[Draw] = [
     *[_batch] * 5,
     *[_unbatch] * 2,
     *[_rebatch] * 2,
+    *[_pack] * 2,
+    _concat_split,
+    _batch_by_tokens,
     _concatenate,
     _zip,
     _choose,

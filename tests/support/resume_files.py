@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+import tarfile
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -40,19 +42,32 @@ def write_files(folder: Path) -> None:
         records = [b"record %d" % number + b"." * (number % 4) for number in numbers]
         lines = b"".join(b"line %d\n" % number for number in numbers)
         rows = b"".join(b'%d,%d.5,"word %d"\n' % (number, number, number) for number in numbers)
-        for name, compression in (("plain", ""), ("gzip", "GZIP"), ("zlib", "ZLIB")):
+        for name, compression in (("plain", ""), ("gzip", "GZIP"), ("zlib", "ZLIB"), ("zstd", "ZSTD")):
             with TFRecordWriter(str(folder / f"{name}-{part}.tfrecord"), TFRecordOptions(compression)) as writer:
                 for record in records:
                     writer.write(record)
         (folder / f"text-{part}.txt").write_bytes(lines)
         (folder / f"packed-{part}.gz").write_bytes(gzip.compress(lines, mtime=0))
+        objects = [b'{"n": %d, "row": [%d, 1], "text": "word %d"}' % (number, number, number) for number in numbers]
+        objects[2] = objects[2].replace(b"row", b"other")  # an error in its place, because the columns are closed
+        (folder / f"json-{part}.jsonl").write_bytes(b"\n\n".join(objects))
         (folder / f"csv-{part}.csv").write_bytes(rows)
+        with tarfile.open(folder / f"shard-{part}.tar", "w") as shard:
+            for place, number in enumerate(numbers):
+                for field in ("txt", "txt" if place == 2 else "cls"):  # one sample is an error in its place
+                    member = tarfile.TarInfo(f"{number}.{field}")
+                    member.size = len(b"word %d" % number)
+                    shard.addfile(member, BytesIO(b"word %d" % number))
         (folder / f"named-{part}.csv").write_bytes(b"number,half,word\n" + rows)
         (folder / f"fixed-{part}.bin").write_bytes(b"HEAD" + b"".join(b"%04d" % number for number in numbers))
         for image in range(2):
             path = folder / "images" / f"class {part}" / f"{image}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(io.encode_png(np.full((2, 2, 1), 10 * part + image, np.uint8)))
+    named = [("range", 2), ("range", 3), ("from_tensor_slices", 1), ("counter", 5)]
+    (folder / "skip.jsonl").write_text(
+        "".join(f'{{"source": "{source}", "number": {number}}}\n' for source, number in named)
+    )
     with sqlite3.connect(folder / "numbers.sqlite") as connection:
         connection.execute("CREATE TABLE numbers (number INTEGER, word TEXT)")
         connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(i, f"word {i}") for i in range(12)])
@@ -69,5 +84,8 @@ def _write_tables(folder: Path) -> None:
         numbers = list(range(10 * part, 10 * part + RECORDS + part))
         table = pa.table({"x": numbers, "name": [f"name {number}" for number in numbers]})
         pq.write_table(table, folder / f"table-{part}.parquet", row_group_size=2)
+        new = pa.ipc.new_stream if part == 1 else pa.ipc.new_file
+        with new(str(folder / f"batches-{part}.arrow"), table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
     with pa.OSFile(str(folder / "table.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)

@@ -90,6 +90,8 @@ class _Report:
             is_tuned=knob is not None and not knob.is_fixed,
             memory_refusals=counters.refusals,
             skipped_elements=record.skipped.total,
+            workers=() if stage is None else stage.worker_figures(),
+            source_elements=tuple(record.counters.by_source),
             busy=min(1.0, seconds / self.seconds / workers) if self.seconds else 0.0,
             capacity=None if stage is None else stage.capacity,
         )

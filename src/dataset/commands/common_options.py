@@ -12,7 +12,7 @@ __all__ += ["compression", "index"]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # it has no public name
 
-COMPRESSIONS = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
+COMPRESSIONS = {"none": "", "gzip": "GZIP", "zlib": "ZLIB", "zstd": "ZSTD"}
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY_UNITS = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
@@ -47,7 +47,7 @@ def add_input_compression(parser: argparse.ArgumentParser, option: str = "--comp
         dest="input_compression",
         type=compression,
         metavar="KIND",
-        help="compression of the files: none, gzip or zlib; by default detected from each file's first bytes",
+        help="compression of the files: none, gzip, zlib or zstd; by default detected from each file's first bytes",
     )
 
 
@@ -61,7 +61,7 @@ def compression(text: str) -> str:
     try:
         return COMPRESSIONS[text.lower()]
     except KeyError:
-        raise argparse.ArgumentTypeError(f"must be none, gzip or zlib, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"must be none, gzip, zlib or zstd, got {text!r}") from None
 
 
 def count(text: str) -> int:

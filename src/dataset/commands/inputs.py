@@ -32,7 +32,7 @@ from dataset.io.tfrecord.reader import TFRecordFile
 
 __all__ = ["COMPRESSION_WORDS", "RECORDS_AT_ONCE", "Input", "damage_json", "file_names", "look_at", "open_inputs"]
 
-COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib"}
+COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}
 RECORDS_AT_ONCE = 1 << 16
 
 
@@ -43,7 +43,7 @@ class Input:
     Attributes:
         path: the path as given by the user.
         size: the size of the stored file in bytes.
-        compression: ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression: ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
     """
 
     path: str

@@ -12,9 +12,9 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from dataset.closing import Closing
 from dataset.commands.command_errors import CommandError
 from dataset.commands.common_options import compression
 from dataset.commands.display.progress_bar import ProgressMeter
@@ -135,7 +135,7 @@ def _behind(file: Input, offset: int, losses: Losses, progress: ProgressMeter, d
             yield [part.data]
 
 
-class NewFiles:
+class NewFiles(Closing):
     """Writer of TFRecord files, one after the other. As a context manager, it removes them unless they are committed.
 
     All files stay open until the end.
@@ -178,12 +178,8 @@ class NewFiles:
         if self._open:
             self._open[-1].finish()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Remove the files that were not renamed."""
         for file in self._open:
             file.target.discard()
 

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
                 continue
             verdicts.append(verdict)
             if not arguments.json:
-                progress.clear()
+                progress.close()
                 _say_verdict(verdict, width)
     if arguments.json:
         say_json(_document(verdicts, errors))

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,8 @@ from dataset.plan.structure import structure_of
 from dataset.redaction import redacted, redacted_error
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import LineageWriter
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.interrupts import call
@@ -76,6 +77,9 @@ class ElementFile(Protocol):
 class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True):
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
 
+    counts_elements: ClassVar[bool] = True
+    """Whether the number that ``tell`` of its files returns increases by 1 with each element."""
+
     compression_type: str | None = field(default=None, kw_only=True)
 
     @abstractmethod
@@ -85,6 +89,10 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
     def opener(self, context: ExecutionContext) -> Callable[[str], ElementFile]:  # noqa: ARG002  # used by overrides
         """Return the function that opens the files of one iteration, by default ``open_file``."""
         return self.open_file
+
+    def number_after(self, file: Any) -> int:
+        """Return the number of the element after the one that was read last from one of the files."""
+        return int(file.tell()[1])
 
     @property
     def read_on_max(self) -> int:
@@ -135,6 +143,8 @@ class FilesOperator(BufferedOperator):
         self._coordinator = context.iteration.coordinator
         self._within = context.provenance
         self._trace: FileTrace | None = None  # of the open file, if references are requested
+        self._lineage: LineageWriter | None = None  # of the open file, if it is recorded
+        self._is_numbered_singly = context.is_traced and not node.counts_elements
         self._interruption: CancellationToken | None = None  # set once a remote file has been opened
         self._waits = False  # whether reading from the open file may block for long
         self.file: ElementFile | None = None
@@ -144,6 +154,8 @@ class FilesOperator(BufferedOperator):
 
     def _read(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of one block."""
+        if self._is_numbered_singly:
+            n = 1
         while self.file is not None or self._next_file():
             file, trace = self.file, self._trace
             assert file is not None  # it is open now
@@ -161,6 +173,8 @@ class FilesOperator(BufferedOperator):
                 chunk = Chunk(self.structure, len(columns[0]), columns)
                 if trace is not None:
                     chunk.references = trace.refer(chunk.length, n)
+                if self._lineage is not None:
+                    chunk.lineage = self._lineage.run(self.node.number_after(file) - chunk.length, chunk.length)
                 return chunk
             self._close_file()
         return None
@@ -241,6 +255,7 @@ class FilesOperator(BufferedOperator):
             self._expect_waits(path)
         file = self._open_file(path)
         self._trace = None if self._within is None else FileTrace(self._within, self.node, path)
+        self._lineage = source_lineage(self._context, self.node.name or self.node.op, redacted(path))
         return file
 
     def _expect_waits(self, path: str) -> None:

@@ -1,8 +1,8 @@
 /* CSV: splits rows into fields, and converts the fields to columns of numbers and of positions of texts.
 
    io/csv/row_parser.py defines the grammar of a row, io/csv/fields.py that of numbers. The kernel stops at a row
-   that is malformed or incomplete. A field that it can't convert is odd: it lists the position, and Python converts the
-   field. Such are empty fields without a default value, and numbers in other than the decimal notation. */
+   that is malformed or incomplete, or has a field that it can't convert: an empty one without a default value, or a
+   number in other than the decimal notation. Python then reads this row. */
 
 #include "native.h"
 
@@ -23,7 +23,6 @@ enum { DOUBLED = 1, ENDS_IN_ZERO = 2, MISSING = 4 };   /* what texts of a column
 typedef struct { int64_t field, kind, has_default; uint64_t initial; } column;   /* the bits of the default number */
 typedef struct { int64_t longest, flags; } summary;                              /* of the texts of a column */
 typedef struct { int64_t begin, length; } place;   /* of a text; numbers are stored in the first bytes instead */
-typedef struct { int64_t row, column, begin, end; } odd_field;
 typedef struct { const uint8_t *at, *end; } span;
 
 /* The layout of the rows, and where to store what is found; rows.py declares the same structure. */
@@ -36,8 +35,6 @@ typedef struct {
     int64_t *starts;      /* of rows_max + 1 rows */
     place *places;        /* of rows_max rows for each column */
     summary *summaries;   /* of each column */
-    odd_field *odd;       /* room for all fields of all rows */
-    int64_t odd_count;
 } csv_layout;
 
 static const double POWERS[POWER_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -156,7 +153,7 @@ INLINE const uint8_t *read_float(span text, const uint8_t *digits, uint64_t whol
     return text.at;
 }
 
-/* Reads a number; blanks around it are allowed. Returns where it ends, or NULL if it is odd. */
+/* Reads a number; blanks around it are allowed. Returns where it ends, or NULL if there is none. */
 INLINE const uint8_t *read_number(span text, int64_t kind, void *target) {
     while (has(text, ' '))
         text.at++;
@@ -217,9 +214,9 @@ INLINE const uint8_t *find_field(const csv_layout *layout, span rest, span *fiel
     return ends_field(layout, rest) ? rest.at : NULL;
 }
 
-/* Reads a row. Returns where the next one begins, or NULL if the row is malformed or incomplete. */
-INLINE const uint8_t *read_row(csv_layout *layout, const uint8_t *block, span rest, int64_t row) {
-    int64_t index = 0, number = 0, odd = layout->odd_count;
+/* Reads a row. Returns where the next one begins, or NULL if the row is left to Python. */
+INLINE const uint8_t *read_row(const csv_layout *layout, const uint8_t *block, span rest, int64_t row) {
+    int64_t index = 0, number = 0;
     for (;; number++, rest.at++) {
         const column *wanted = layout->columns + index;
         int is_wanted = index < layout->count && wanted->field == number, is_read = 0;
@@ -237,7 +234,8 @@ INLINE const uint8_t *read_row(csv_layout *layout, const uint8_t *block, span re
         if (is_wanted) {
             size_t length = (size_t)(field.end - field.at);
             int is_missing = !length || (length == layout->na_size && !memcmp(field.at, layout->na_value, length));
-            int is_odd = is_missing && !wanted->has_default;
+            if (is_missing && !wanted->has_default)
+                return NULL;
             if (kind == TEXT) {
                 summary *found = layout->summaries + index;
                 found->longest = found->longest > (int64_t)length ? found->longest : (int64_t)length;
@@ -245,10 +243,8 @@ INLINE const uint8_t *read_row(csv_layout *layout, const uint8_t *block, span re
                 places[row] = (place){field.at - block, is_missing ? -1 : (int64_t)length};
             } else if (is_missing)
                 memcpy(target, &wanted->initial, (size_t)size);
-            else if (!is_read)
-                is_odd = read_number(field, kind, target) != field.end;
-            if (is_odd)
-                layout->odd[odd++] = (odd_field){row, index, field.at - block, field.end - block};
+            else if (!is_read && read_number(field, kind, target) != field.end)
+                return NULL;
             index++;
         }
         if (*rest.at != layout->delimiter)
@@ -261,22 +257,19 @@ INLINE const uint8_t *read_row(csv_layout *layout, const uint8_t *block, span re
             return NULL;   /* a line feed may follow */
         rest.at += *rest.at == '\n';
     }
-    layout->odd_count = odd;
     return rest.at;
 }
 
 /* Reads the rows from `position` on, of which the first has the index `row`. Stores where they and the next one begin,
    their numbers and the positions of their texts. Returns the index of the row that it stops at. */
-KERNEL int64_t read_rows(const uint8_t *block, int64_t size, int64_t position, int64_t row, csv_layout *given) {
+KERNEL int64_t read_rows(const uint8_t *block, int64_t size, int64_t position, int64_t row, const csv_layout *given) {
     span rest = {block + position, block + size};
     csv_layout layout = *given;   /* which no store through a pointer can change */
     for (;; row++) {
         layout.starts[row] = rest.at - block;
         if (row == layout.rows_max || !(rest.at = read_row(&layout, block, rest, row)))
-            break;
+            return row;
     }
-    given->odd_count = layout.odd_count;
-    return row;
 }
 
 /* Copies texts to strings of `width` bytes, a multiple of 8, filled up with zeros. Two quotation marks become one if

@@ -78,7 +78,8 @@ class EnumerateOperator(UnaryOperator):
         if self.node.shards:
             numbers = self.node.start + self.base + places_in(self.node.shards, numbers - self.node.start - self.since)
         self.next += chunk.length
-        return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
+        columns = [numbers, *chunk.columns()]
+        return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, columns, lineage=chunk.lineage)
 
     def save(self) -> State:
         place = {"position": self.next - self.node.start, "since": self.since, "base": self.base}

@@ -50,4 +50,4 @@ class Gather(UnaryNode, elastic=True):
         return None if self.rows.may_skip_rows else positions
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(context(self.source), self.rows, context.skipped, Gather.op)
+        return RowsOperator(context(self.source), self.rows, context, Gather.op)

@@ -16,7 +16,7 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.plan.traits import Traits
-from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
@@ -105,32 +105,29 @@ class MapOperator(ElementwiseOperator):
 
     one_to_one: ClassVar[bool] = True
     lists_are_structure: ClassVar[bool] = True  # a top-level list becomes a tuple, as in tf.data
-    _element_bytes: int | None = None
+    _element_bytes = 0  # of the first results, if they are written into batches
     # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components.
     _usual_dtype: np.dtype[Any] | None = None
     _usual_width: int | None = None
 
-    def pull(self, n: int) -> Chunk | None:
-        if n == 1 or not self.write_into_batch:
-            return super().pull(n)
-        if self._element_bytes is None or self._element_bytes < LARGE_BYTES:
-            chunk = super().pull(n)
-            if chunk is not None and self._element_bytes is None:
-                self._element_bytes = chunk.nbytes // chunk.length
-            return chunk
-        return self._pull_into_arrays(n, max(1, STEP_BYTES // self._element_bytes))
+    def _call_best(self, inputs: Chunk) -> Chunk | None:
+        if not self.write_into_batch:
+            return super()._call_best(inputs)
+        size = self._element_bytes
+        if size >= LARGE_BYTES and inputs.length > (step := max(1, STEP_BYTES // size)):
+            return self._call_in_steps(inputs, step)
+        output = super()._call_best(inputs)
+        if output is not None and not size:
+            self._element_bytes = output.nbytes // output.length
+        return output
 
-    def _pull_into_arrays(self, n: int, step: int) -> Chunk | None:
-        """Write up to ``n`` elements into the arrays of a batch, ``step`` at a time, while they are in the cache."""
-        if not self.outbox and not self._todo:
-            inputs = self.next_inputs(n)
-            if inputs is None:
-                return None
-            self._todo = Remainder(inputs)
-        block, parts, have = Block(n), list[Chunk](), 0
-        while have < n and (self.outbox or self._todo):
+    def _call_in_steps(self, inputs: Chunk, step: int) -> Chunk:
+        """Write the results into the arrays of a batch, ``step`` at a time, while they are in the cache."""
+        self.unread(inputs, 0)
+        block, parts, have = Block(inputs.length), list[Chunk](), 0
+        while have < inputs.length and (self.outbox or self._todo):
             try:
-                part = super().pull(min(step, n - have))
+                part = super().pull(min(step, inputs.length - have))
             except BaseException as error:
                 if not parts:
                     raise
@@ -144,7 +141,7 @@ class MapOperator(ElementwiseOperator):
     def finish(self, inputs: Chunk | None, results: list[Any]) -> Chunk:  # noqa: ARG002  # used by filter
         if self.lists_are_structure and type(results[0]) is list:
             results = [tuple(result) if type(result) is list else result for result in results]
-        structure = self._expect(results[0])
+        structure = self.structure or self._expect_structure(structure_of(results[0]))
         return chunk_of_rows(results, structure, lists_are_structure=self.lists_are_structure)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
@@ -155,11 +152,6 @@ class MapOperator(ElementwiseOperator):
         if output.structure != self._expect_structure(output.structure):
             raise StructureMismatchError
         return output
-
-    def _expect(self, result: Any) -> Structure:
-        if self.structure is None:
-            return self._expect_structure(structure_of(result))
-        return self.structure
 
     def _expect_structure(self, structure: Structure) -> Structure:
         if not structure.num_components:
@@ -231,11 +223,18 @@ class MapOperator(ElementwiseOperator):
             position += outcome.length
 
     def mismatch(self, result: Any) -> str:
-        return self._mismatch_of(structure_of(result))
+        is_list = self.lists_are_structure and type(result) is list
+        return self._mismatch_of(structure_of(tuple(result) if is_list else result))
 
     def _mismatch_of(self, structure: Structure) -> str:
         got = "a bare component" if structure is LEAF else repr(structure)
-        return (
+        message = (
             f"{self.node.label()} returned {got}, but earlier elements had the structure {self.structure!r}; "
             "the function must return the same structure for every element"
         )
+        if self.lists_are_structure and self.structure is not None and is_tuple(structure) and is_tuple(self.structure):
+            message += (
+                ". A list that a function returns becomes a tuple, as in tf.data: return np.asarray(values) if it is "
+                "one array, such as the ids of tokens"
+            )
+        return message

@@ -211,7 +211,8 @@ class RepeatOperator(Operator):
         self.over = bool(state["over"])
         if self.source is not None:
             number = self.finished - self.over
-            if number and openings(self.node):  # random operators upstream need the number of the pass
+            # Random operators upstream, and the lineage of sources, need the number of the pass.
+            if number and (openings(self.node) or self.context.is_traced):
                 self.source.close()
                 self.source = self.context(self.node, number)
             self.source.load(state["source"])

@@ -138,7 +138,7 @@ class SelectOperator(ChunkTransformOperator):
             column = columns[index]
             # A component that is selected twice must not share memory.
             chosen.append(_copied(column) if any(column is other for other in chosen) else column)
-        return Chunk(selection.structure, inputs.length, chosen)
+        return Chunk(selection.structure, inputs.length, chosen, lineage=inputs.lineage)
 
     def _selected_from(self, structure: Structure) -> Selection:
         if self._selection is None or structure != self._structure:

@@ -10,6 +10,7 @@ from dataset.plan.cardinality import is_known, shortest
 from dataset.plan.node import Node, Sharding
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.lineage import paired
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.buffered_input import BufferedInput
@@ -101,7 +102,12 @@ class ZipOperator(Operator):
         chunks = [feed.give(count) for feed in self.feeds]
         columns: list[Column] = [column for chunk in chunks for column in chunk.columns()]
         structure = self.node.structure.substitute([chunk.structure for chunk in chunks])
-        return Chunk(structure, count, columns)
+        joined = Chunk(structure, count, columns)
+        for chunk in chunks:
+            if chunk.lineage is not None:
+                joined.lineage = paired([part.lineage for part in chunks], count)
+                break
+        return joined
 
     def save(self) -> State:
         return {"op": Zip.op, "ended": self.ended, "feeds": [feed.save() for feed in self.feeds]}

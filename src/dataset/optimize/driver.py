@@ -101,9 +101,10 @@ class _Rewriting:
     def _round(self, plan: Node) -> Node:
         """Try each rule once on each node, inputs first, and return the rewritten plan."""
         rewritten: dict[Node, Node] = {}
-        for node in inputs_first(plan):
+        remote = {source for node in inputs_first(plan) if node.traits.remote for source in node.inputs}
+        for node in inputs_first(plan, without=remote):
             rules = self.rules_of.setdefault(node, ())
-            inputs = [rewritten[source] for source in node.inputs]
+            inputs = [rewritten.get(source, source) for source in node.inputs]
             moved = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
             found = node.with_inputs(inputs) if moved else node
             self.rules_of[found] = rules

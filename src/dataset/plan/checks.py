@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,12 @@ def require_bool(op: str, argument: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{op}(): {argument} must be True or False, got {value!r}")
     return bool(value)
+
+
+def require_one_of(op: str, argument: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise ValueError if ``value`` is not one of ``allowed``."""
+    if value not in tuple(allowed):
+        raise ValueError(f"{op}(): {argument} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def require_shape(op: str, argument: str, value: Any, *, minus_one: bool = True) -> Shape:

@@ -266,6 +266,16 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
     return list(found)
 
 
+def restarted(plan: Node) -> Node:
+    """Return the plan without the elements that earlier iterations have left in its ops."""
+    found: dict[Node, Node] = {}
+    for node in inputs_first(plan):
+        inputs = [found[source] for source in node.inputs]
+        moved = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
+        found[node] = (node.with_inputs(inputs) if moved else node).restarted()
+    return found[plan]
+
+
 def has_random_access(node: Node) -> bool:
     """Return whether the plan can produce any element without those before it."""
     return all(part.traits.seekable for part in walk(node))

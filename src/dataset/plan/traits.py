@@ -38,6 +38,7 @@ class Traits:
             correspond to those of its input one to one or by a fixed batch size, and its state counts no element of
             another process.
         keeps_pass: it keeps the elements of its first pass for later ones, in which elements that failed are missing.
+        remote: other processes run its input, and optimize it themselves.
         expands_elements: each element of its input, such as the name of a file, is opened as a dataset of many
             elements.
     """
@@ -62,4 +63,5 @@ class Traits:
     separable: bool = False
     elastic: bool = False
     keeps_pass: bool = False
+    remote: bool = False
     expands_elements: bool = False

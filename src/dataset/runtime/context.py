@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.epochs import openings, random_states
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node
+from dataset.plan.node import Node, UnaryNode
 from dataset.plan.random_state import RandomState, state_numbers
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.file_trace import Opening
+from dataset.runtime.chunks.lineage import LineageWriter, RecordSource, Rows, joined
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -86,6 +87,7 @@ class ExecutionContext:
     """
 
     __slots__ = (
+        "_argument",
         "_beginning",
         "_call",
         "_node",
@@ -93,6 +95,7 @@ class ExecutionContext:
         "_reader",
         "_record",
         "input_is_replayable",
+        "is_traced",
         "iteration",
         "provenance",
         "replays",
@@ -124,10 +127,13 @@ class ExecutionContext:
 
         The list starts below the op that needs the origins (chunks/provenance.py). None if no op needs them.
         """
+        self.is_traced: bool = iteration.options.provenance is True if reader is None else reader.is_traced
+        """Whether the sources tell which records their elements are (chunks/lineage.py)."""
         self.replays = False
         """Whether the op repeats a pass over its input to resume, and so requires the same order."""
         self._beginning: dict[RandomState, Draws] | None = None  # of a run that began in another context
         self._call: Call | None = None  # the function call that returned the dataset opened with this context
+        self._argument: Rows | None = None  # the lineage of the argument of that call
 
     def mark_not_replayable(self) -> None:
         """Declare that the op's order is not repeatable, or that its state holds many elements by value."""
@@ -174,6 +180,8 @@ class ExecutionContext:
         """
         inner = ExecutionContext(self.iteration, self._record, self.skipped, self)
         inner._call = call
+        if argument.lineage is not None:
+            inner._argument = joined(argument.lineage)
         if self.provenance is not None:
             inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
         return inner
@@ -218,7 +226,7 @@ class ExecutionContext:
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
         """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
-        context = ExecutionContext(self.iteration, self._record, self.skipped, self, self._node)
+        context = ExecutionContext(self.iteration, self._record, self.skipped, self, self._node or node)
         context._beginning = dict(zip(random_states(node), draws, strict=True))
         return context(node)
 
@@ -263,6 +271,65 @@ class ExecutionContext:
         if deterministic is None:
             deterministic = self.iteration.options.deterministic
         return deterministic is not False
+
+
+class LineageContext:
+    """Place of an op among the inputs, passes and function calls of an iteration, which its lineage tells.
+
+    Args:
+        context: the execution context of the op.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: ExecutionContext) -> None:
+        self._context = context
+
+    def writer(self, name: str, file: str | None = None, *, is_store: bool = False) -> LineageWriter:
+        """Return the writer of the lineage of a source.
+
+        Args:
+            name: the name of the reader.
+            file: the path of the file, without secrets; None for other sources.
+            is_store: whether the records are elements that the op has stored.
+        """
+        inputs: list[int] = []
+        argument: Rows | None = None
+        for context, reader in self._readers():
+            argument = context._argument if argument is None else argument  # noqa: SLF001  # same module
+            if context._node is not reader._node and not isinstance(reader._node, UnaryNode | None):  # noqa: SLF001
+                inputs.insert(0, context._opening)  # noqa: SLF001
+        return LineageWriter(RecordSource(name, file, tuple(inputs), is_store), self.epoch, argument)
+
+    @property
+    def epoch(self) -> int:
+        """The number of earlier passes over the op, in this iteration."""
+        epoch, passes = 0, 1
+        for context, reader in self._readers():
+            node = reader._node  # noqa: SLF001
+            if node is not None and node.traits.passes != 1:
+                epoch += context._opening * passes  # noqa: SLF001
+                passes *= max(1, node.traits.passes)
+        return epoch
+
+    @property
+    def is_of_call(self) -> bool:
+        """Whether a function returned the dataset of the op."""
+        return any(context._call is not None for context, _ in self._readers())  # noqa: SLF001
+
+    def _readers(self) -> Iterator[tuple[ExecutionContext, ExecutionContext]]:
+        """Yield the context of the op and those of its readers, each with the next."""
+        context = self._context
+        while (reader := context._reader) is not None:  # noqa: SLF001
+            yield context, reader
+            context = reader
+
+
+def source_lineage(
+    context: ExecutionContext, name: str, file: str | None = None, *, is_store: bool = False
+) -> LineageWriter | None:
+    """Return the writer of the lineage of a source, or None if none is recorded; arguments as those of ``writer``."""
+    return LineageContext(context).writer(name, file, is_store=is_store) if context.is_traced else None
 
 
 class Call:

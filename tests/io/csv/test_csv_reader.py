@@ -157,6 +157,14 @@ def test_a_header_that_can_not_be_read(save, content, words):
     assert words in error
 
 
+@pytest.mark.parametrize("size", [1, None])
+def test_rows_after_a_header_that_can_not_be_read_come_out(save, size):
+    path = save(b'\xef\xbb\xbfa"b\n1\n2')
+    found = outcomes(CsvFile(path, layout(np.int64), None, size, header=True))
+    assert found[0].startswith(f"ParseError: {path}, line 1, column 0: the header can't be read: a field that")
+    assert found[1:] == [(1,), (2,)]
+
+
 # Damage
 
 ROWS = b"".join(b"%d,row %d\n" % (i, i) for i in range(20_000))

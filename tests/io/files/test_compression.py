@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import sys
 import tracemalloc
 import types
 import zlib
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from dataset import DataLossError, TextLineDataset, TFRecordDataset
 from dataset.io.files import compression
 from dataset.io.files.compression import (
+    INPUT_BYTES,
     PIECE_BYTES,
     DamagedStreamError,
     compression_name,
@@ -89,6 +91,62 @@ def test_everything_before_the_damage_comes_out():
     assert drain(stream_of(content, "ZLIB"), 1 << 18)[0] == data
 
 
+def test_every_block_of_zstd_before_the_damage_comes_out_although_one_call_decompresses_them_all():
+    data = [b"%06d" % number * 10_000 for number in range(20)]
+    compressor = new_compressor("ZSTD")
+    content = b"".join(compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH) for part in data) + b"\xff" * 10
+    assert len(content) < INPUT_BYTES
+    for size in (1000, 1 << 18, 1 << 21):
+        found, error = drain(stream_of(content, "ZSTD"), size)
+        assert found == b"".join(data)
+        assert "the ZSTD stream is corrupt" in str(error)
+    stream = stream_of(content, "ZSTD")
+    stream.seek(1_080_000)
+    assert stream.read(6) == b"000018"
+    with pytest.raises(DamagedStreamError, match="corrupt"):
+        stream.seek(1_200_001)
+
+
+def test_a_zstd_stream_that_is_cut_or_damaged_anywhere_is_reported_after_a_prefix_of_its_data():
+    rng = random.Random(3)
+    data = b"".join(rng.randbytes(rng.randrange(20)) * rng.randrange(4) for _ in range(20))
+    content = COMPRESS["ZSTD"](data) + COMPRESS["ZSTD"](b"more" * 10)
+    first = len(COMPRESS["ZSTD"](data))
+    for place in range(len(content)):
+        found, error = drain(stream_of(content[:place], "ZSTD"))
+        assert (data + b"more" * 10).startswith(found)
+        assert (error is None) == (place in {0, first})
+        assert error is None or "is truncated" in str(error)
+        found, error = drain(stream_of(flipped(content, place, 0x10), "ZSTD"))
+        assert error is not None or found in {data, data + b"more" * 10}  # a skippable frame, or an unused bit
+
+
+def test_a_zstd_frame_that_declares_a_window_above_128_mib_is_refused_without_allocating_it():
+    frame_header = b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3])  # RFC 8878: a window of 2 GiB
+    found, error = drain(stream_of(frame_header + COMPRESS["ZSTD"](b"a")[6:], "ZSTD"))
+    assert found == b""
+    assert "too much memory" in str(error)
+
+
+def test_a_pipe_of_zstd_is_read_to_the_damage(monkeypatch):
+    pipe = io.BytesIO(COMPRESS["ZSTD"](b"abc") + b"garbage")
+    pipe.seekable = lambda: False
+    found, error = drain(open_stream(pipe, "ZSTD"))
+    assert found == b"abc"
+    assert "corrupt" in str(error)
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+    from dataset.io.files import zstd
+
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    zstd._library.cache_clear()
+    with pytest.raises(ImportError, match=r'pip install "dataset-combinators\[zstd\]"'):
+        open_stream(io.BytesIO(), "ZSTD")
+    zstd._library.cache_clear()
+
+
 def test_zeros_after_a_stream_are_padding_but_not_before_it():
     padded = gzip.compress(b"one") + bytes(200_000)
     assert drain(stream_of(padded, "GZIP")) == (b"one", None)
@@ -129,7 +187,7 @@ def test_no_more_comes_than_the_bound_says(kind, data):
     assert left == 0
 
 
-@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB", "ZSTD"])
 def test_a_file_that_inflates_a_thousandfold_is_read_in_bounded_memory(kind):
     stream, total = stream_of(COMPRESS[kind](bytes(20_000_000)), kind), 0
     tracemalloc.start()
@@ -144,7 +202,7 @@ def test_a_file_that_inflates_a_thousandfold_is_read_in_bounded_memory(kind):
 
 @pytest.mark.parametrize("name", ["gzip", "SNAPPY", "NONE", 1, b"GZIP", ["GZIP"]])
 def test_an_unknown_type_is_refused_with_what_is_allowed(name):
-    with pytest.raises(ValueError, match='compression_type must be None, "", "GZIP" or "ZLIB", got '):
+    with pytest.raises(ValueError, match='compression_type must be None, "", "GZIP", "ZLIB" or "ZSTD", got '):
         compression_name(name)
 
 
@@ -267,7 +325,7 @@ def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monk
     """Eight megabytes of zeros from eight kilobytes; the test uses lower bounds than the library's."""
     for module in (compression, lines):
         monkeypatch.setattr(module, "LARGE_BYTES", 1 << 20)
-    zeros, mixed = bytes(1 << 23), random.Random(1).randbytes(1 << 14).hex().encode() * 64
+    zeros, mixed = bytes(1 << 23), random.Random(1).randbytes(1 << 20).hex().encode()
     for content, count in ((zeros, 1), (mixed, 1), (bytes(1 << 19), 1), (zeros[: 1 << 19] + b"\n", 16)):
         (tmp_path / "a").write_bytes(COMPRESS[kind](framed(content * count)))
         if kind and (content is zeros or (count > 1 and framed is frame)):

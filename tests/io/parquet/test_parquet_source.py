@@ -614,7 +614,7 @@ def test_a_pipe_is_refused():
         os.close(ours)
 
 
-class Failing(parquet_file._WholeReads):
+class Failing(parquet_file.WholeReads):
     """A disk that fails when data is requested."""
 
     broken = False
@@ -627,7 +627,7 @@ class Failing(parquet_file._WholeReads):
 
 def test_what_the_system_says_is_what_comes_out_and_the_file_is_given_up(save, monkeypatch):
     paths = [save("a", range(30)), save("b", range(2))]
-    monkeypatch.setattr(parquet_file, "_WholeReads", Failing)
+    monkeypatch.setattr(parquet_file, "WholeReads", Failing)
     iterator = iter(Dataset.from_parquet(paths))
     next(iterator)
     monkeypatch.setattr(Failing, "broken", True)

@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import ClosedError, DataLossError, Dataset, TFRecordDataset
-from dataset.io.tfrecord.damage.damage_log import LOGGED_MAX
-from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
+from dataset.io.tfrecord.damage.damage_log import LOGGED_MAX, DamageLog
+from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.testing import check_operator
 from support.tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, header, masked
 
@@ -208,7 +208,7 @@ def test_an_error_while_reading_does_not_lose_what_is_behind_damage(monkeypatch)
 
     monkeypatch.setattr("dataset.io.files.stream_file.open_input", lambda path: Unreliable(content))
     found, some, failures = [], [], 0
-    with LenientTFRecordFile("any", buffer_size=10_000) as file:
+    with TFRecordFile("any", buffer_size=10_000, log=DamageLog("test")) as file:
         while some is not None:
             found += some
             try:

@@ -117,10 +117,10 @@ def test_a_state_whose_choices_do_not_fit_is_refused(exact, changes):
         iterator.load_state_dict(resealed(state))
 
 
-def test_choices_of_other_weights_in_a_state_are_refused():
+def test_choices_of_other_inputs_in_a_state_are_refused():
     dataset = sample([numbers(9), numbers(9)], [0.5, 0.5], seed=1)
     with iter(dataset) as iterator:
         state = iterator.state_dict()
-        (path,) = [path for path in paths_in(state) if path[-1:] == ("weights",)]
+        (path,) = [path for path in paths_in(state) if path[-1:] == ("live",)]
         with pytest.raises(StateError, match="choices do not fit"):
-            iterator.load_state_dict(resealed(damaged(state, path, np.array([0.0, 0.5]))))
+            iterator.load_state_dict(resealed(damaged(state, path, np.array([False, True]))))

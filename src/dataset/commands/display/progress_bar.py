@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
+from dataset.closing import Closing
 from dataset.commands.display.terminal import counted, printable, size
 
 __all__ = ["ProgressMeter"]
@@ -19,7 +19,7 @@ BAR_WIDTH = 24
 NAME_WIDTH = 30
 
 
-class ProgressMeter:
+class ProgressMeter(Closing):
     r"""Progress bar for files; as a context manager, it is removed at the end.
 
     Args:
@@ -66,7 +66,7 @@ class ProgressMeter:
         amount = f"{size(done)} of {size(self._total)}, {counted(self._records_before + records, 'record')}"
         self._draw(f"[{bar}] {int(100 * part):3}%  {amount}  {self._name}")
 
-    def clear(self) -> None:
+    def close(self) -> None:
         """Remove the line, so that other text can be printed."""
         if self._width:
             self._draw("")
@@ -78,11 +78,3 @@ class ProgressMeter:
         self._stream.write("\r" + line.ljust(self._width))
         self._stream.flush()
         self._width = len(line)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.clear()

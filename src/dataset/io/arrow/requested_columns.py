@@ -209,8 +209,8 @@ def null_message(leaf: Leaf) -> str:
     )
 
 
-def require_columns(op: str, columns: Any) -> tuple[str, ...] | None:
-    """Check and return ``columns`` as a tuple of names, or None for all.
+def require_columns(op: str, columns: Any, argument: str = "columns") -> tuple[str, ...] | None:
+    """Check and return ``columns``, the value of an argument, as a tuple of names, or None for all.
 
     Raises:
         TypeError: it is not a list of names.
@@ -219,12 +219,12 @@ def require_columns(op: str, columns: Any) -> tuple[str, ...] | None:
     if columns is None:
         return None
     if isinstance(columns, str | bytes) or not isinstance(columns, Sequence):
-        raise TypeError(f"{op}(): columns must be a list of names, got {columns!r}")
+        raise TypeError(f"{op}(): {argument} must be a list of names, got {columns!r}")
     for name in columns:
         if not isinstance(name, str):
-            raise TypeError(f"{op}(): columns must hold names, got {name!r} of type {type(name).__name__}")
+            raise TypeError(f"{op}(): {argument} must hold names, got {name!r} of type {type(name).__name__}")
     if not columns or len(set(columns)) < len(columns):
-        raise ValueError(f"{op}(): columns must name at least one column, each only once, got {columns!r}")
+        raise ValueError(f"{op}(): {argument} must name at least one column, each only once, got {columns!r}")
     return tuple(columns)
 
 

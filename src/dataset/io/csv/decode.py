@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.fields import RowError, convert_fields
+from dataset.io.csv.fields import RowError
 from dataset.io.csv.layout import Array, CsvLayout, layout_of
 from dataset.io.csv.row_parser import scan_record
-from dataset.io.csv.rows import arrays_of, read_rows
+from dataset.io.csv.rows import CsvRows, arrays_of, read_rows, values_of
 
 __all__ = ["decode_csv"]
 
@@ -59,9 +59,7 @@ def decode_csv(
     del name
     layout = _layout(record_defaults, (field_delim, use_quote_delim, na_value), select_cols)
     texts, shape = _texts(records)
-    columns = _many(texts, layout) if len(texts) > _FEW else None
-    if columns is None:
-        columns = _one_by_one(texts, layout)
+    columns = (_many(texts, layout) if len(texts) > _FEW else None) or _one_by_one(texts, layout)
     return [column.reshape(shape) if shape else column[0] for column in columns]
 
 
@@ -106,14 +104,19 @@ def _texts(records: Any) -> tuple[list[bytes], tuple[int, ...]]:
 
 
 def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
-    """Return the columns, converted field by field."""
+    """Return the columns of records that are read one at a time."""
     rows = []
     for index, text in enumerate(texts):
         try:
-            rows.append(convert_fields(scan_record(text, layout), layout, "record"))
+            rows.append(values_of(scan_record(text, layout), layout, "record"))
         except RowError as problem:
-            raise _error(index, problem, layout, text) from None
-    return arrays_of(list(zip(*rows, strict=True)), layout)
+            column = "" if problem.field is None else f", column {problem.field}"
+            if problem.column is not None:
+                column = f", {layout.column_name(problem.column)}"
+            raise ParseError(
+                f"decode_csv(): record {index}{column}: {problem.words}; the record is {text!r:.100}"
+            ) from None
+    return arrays_of(rows, layout)
 
 
 def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:
@@ -122,20 +125,10 @@ def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:
     # The grammar of files differs from that of records if there are line ends or empty records.
     if block.count(b"\n") > len(texts) or b"\r" in block or b"" in texts:
         return None
-    parts, start = [], 0
-    while start < len(block):
-        rows = read_rows(block, start, layout)
-        if rows.problems or len(rows.starts) == 1:
+    parts: list[CsvRows] = []
+    while (start := int(parts[-1].starts[-1]) if parts else 0) < len(block):
+        parts.append(read_rows(block, start, layout))
+        if parts[-1].problems or len(parts[-1].starts) == 1:
             return None
-        parts.append(rows.columns)
-        start = int(rows.starts[-1])
-    if sum(len(columns[0]) for columns in parts) < len(texts):
-        return None
-    return parts[0] if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _error(index: int, problem: RowError, layout: CsvLayout, text: bytes) -> ParseError:
-    column = "" if problem.field is None else f", column {problem.field}"
-    if problem.column is not None:
-        column = f", {layout.column_name(problem.column)}"
-    return ParseError(f"decode_csv(): record {index}{column}: {problem.words}; the record is {text!r:.100}")
+    columns = [np.concatenate(pieces) for pieces in zip(*[part.columns for part in parts], strict=True)]
+    return columns if len(columns[0]) == len(texts) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,119 +21,104 @@ from dataset.redaction import redacted
 
 __all__ = ["infer_columns", "infer_names"]
 
-_INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
-_WIDENING = [_INT64, _FLOAT64, TEXT]
+_INT64 = np.dtype(np.int64)
 _DECIMAL = re.compile(rb"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?\s*", re.IGNORECASE)
 _ROWS_AT_ONCE = 1024
 
+# By how many kinds of text a column can hold; see _width.
+_COLUMNS = (CsvColumn(_INT64, np.int64(0)), CsvColumn(np.dtype(np.float64), np.float64(0)), CsvColumn(TEXT, b""))
+_UNKNOWN, _WIDEST = -1, 2
 
-def infer_names(paths: Sequence[str], layout: CsvLayout, compression: str, encoding: str) -> list[str]:
+
+def infer_names(paths: Sequence[str], open_file: Callable[[str], CsvFile], encoding: str) -> list[str]:
     """Return the names in the first row, which must be the same in all files.
 
     Args:
         paths: the files.
-        layout: specifies the delimiter and the quotes.
-        compression: a name from ``compression_name``.
+        open_file: opens a file with a header.
         encoding: the encoding of the names.
 
     Raises:
         ValueError: a file has no header, or its header differs or can't be decoded.
     """
-    names = _names_in(paths[0], layout, compression, encoding)
-    for path in paths[1:]:
-        others = _names_in(path, layout, compression, encoding)
-        if others != names:
+    first: list[str] = []
+    for path in paths:
+        names = []
+        with open_file(path) as file:
+            header = file.header_names()
+        for number, name in enumerate(header):
+            try:
+                names.append(name.decode(encoding))
+            except UnicodeDecodeError as error:
+                raise ParseError(
+                    f"{redacted(path)}, line 1, column {number}: the name {name!r:.60} is not valid {encoding} "
+                    f"({error.reason}); pass the file's encoding, or header=False with column_names"
+                ) from None
+        first = first or names
+        if names != first:
             raise ValueError(
-                f"from_csv(): all files must have the same header, got {others} in {redacted(path)} but {names} in "
+                f"from_csv(): all files must have the same header, got {names} in {redacted(path)} but {first} in "
                 f"{redacted(paths[0])}"
             )
-    return names
-
-
-def _names_in(path: str, layout: CsvLayout, compression: str, encoding: str) -> list[str]:
-    names = []
-    with CsvFile(path, layout, compression, header=True) as file:
-        header = file.header_names()
-    for number, name in enumerate(header):
-        try:
-            names.append(name.decode(encoding))
-        except UnicodeDecodeError as error:
-            raise ParseError(
-                f"{redacted(path)}, line 1, column {number}: the name {name!r:.60} is not valid {encoding} "
-                f"({error.reason}); pass the file's encoding, or header=False with column_names"
-            ) from None
-    return names
+    return first
 
 
 def infer_columns(
     paths: Sequence[str],
+    open_file: Callable[[str, CsvLayout], CsvFile],
     layout: CsvLayout,
-    compression: str,
-    *,
-    count: int,
-    header: bool,
+    names: Sequence[str],
     rows_max: int | None,
+    *,
     skip_errors: bool,
 ) -> tuple[CsvColumn, ...]:
     """Infer the types of the columns. All columns are optional: empty fields become 0 or the empty text.
 
     Args:
         paths: the files.
+        open_file: opens a file with a layout.
         layout: the layout of ``Csv``, whose ``columns`` are ignored.
-        compression: a name from ``compression_name``.
-        count: the number of columns in the files.
-        header: whether to skip the first row of each file.
+        names: the names of all columns in the files.
         rows_max: how many rows of all files together to inspect; None for all.
         skip_errors: whether rows that can't be read are skipped.
 
     Raises:
         ParseError: a row can't be read.
     """
-    texts = tuple(CsvColumn(TEXT, b"") for _ in range(count))
-    whole = dataclasses.replace(layout, columns=texts, na_value=b"", select=None, exclude=(), names=None)
-    wanted = layout.indices if layout.select is not None else tuple(range(count))
-    found: list[np.dtype[Any] | None] = [None] * len(wanted)
-    for columns in _first_rows(paths, whole, compression, header=header, rows_max=rows_max, skip_errors=skip_errors):
-        for number, index in enumerate(wanted):
-            found[number] = _widened(found[number], columns[index], layout.na_value)
-    dtypes = [TEXT if dtype is None else dtype for dtype in found]
-    return tuple(CsvColumn(dtype, b"" if dtype == TEXT else dtype.type(0)) for dtype in dtypes)
+    texts = (CsvColumn(TEXT, b""),) * len(names)
+    whole = dataclasses.replace(layout, columns=texts, na_value=b"", select=None, names=None)
+    wanted = range(len(names)) if layout.select is None else layout.select
+    widths = dict.fromkeys(wanted, _UNKNOWN)
+    for columns in _first_rows((open_file(path, whole) for path in paths), rows_max, skip_errors):
+        for index in wanted:
+            for text in columns[index].tolist():
+                if widths[index] < _WIDEST and text not in {b"", layout.na_value}:
+                    widths[index] = max(widths[index], _width(text))
+    return tuple(_COLUMNS[width] for width in widths.values())  # the last one if it is unknown
 
 
-def _first_rows(
-    paths: Sequence[str], layout: CsvLayout, compression: str, *, header: bool, rows_max: int | None, skip_errors: bool
-) -> Iterator[list[Any]]:
+def _first_rows(files: Iterator[CsvFile], rows_max: int | None, skip_errors: bool) -> Iterator[list[Any]]:
     """Yield the columns of the first ``rows_max`` rows of all files together, in blocks."""
-    left = rows_max
-    for path in paths:
-        with CsvFile(path, layout, compression, header=header) as file:
-            while left is None or left > 0:
+    left = np.inf if rows_max is None else rows_max
+    for file in files:
+        with file:
+            while left > 0:
                 try:
-                    columns = file.columns(_ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE))
+                    columns = file.columns(int(min(left, _ROWS_AT_ONCE)))
                 except ParseError:
                     if not skip_errors:
                         raise
                     continue
                 if columns is None:
                     break
-                left = None if left is None else left - len(columns[0])
+                left -= len(columns[0])
                 yield columns
 
 
-def _widened(dtype: np.dtype[Any] | None, texts: Any, na_value: bytes) -> np.dtype[Any] | None:
-    """Return ``dtype``, widened so that it holds these fields, too."""
-    for text in texts.tolist():
-        if dtype == TEXT:
-            break
-        if text not in {b"", na_value}:
-            seen = _type_of(text)
-            dtype = seen if dtype is None else max(dtype, seen, key=_WIDENING.index)
-    return dtype
-
-
-def _type_of(text: bytes) -> np.dtype[Any]:
+def _width(text: bytes) -> int:
+    """Return the index in ``_COLUMNS`` of the first column that can hold a text."""
     try:
         parse_int(text, _INT64)
     except ValueError:
-        return _FLOAT64 if _DECIMAL.fullmatch(text) and abs(float(text)) < np.inf else TEXT
-    return _INT64
+        return 1 if _DECIMAL.fullmatch(text) and abs(float(text)) < np.inf else _WIDEST
+    return 0

@@ -26,10 +26,6 @@ NUMBERS = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtyp
 
 _FIELDS_MAX = 1 << 15  # of the rows that are read at once
 
-# These bytes can't be delimiters: they end rows or open quotes.
-LINE_ENDS = b"\r\n"
-QUOTE = b'"'
-
 
 @dataclass(frozen=True)
 class CsvColumn:
@@ -140,7 +136,11 @@ def layout_of(
         raise ValueError(
             f"{op}(): record_defaults must have one entry for each of select_cols, got {len(columns)} for {len(select)}"
         )
-    delimiter = _delimiter(op, field_delim, quotes=quotes)
+    delimiter = _as_bytes(op, "field_delim", field_delim)
+    if len(delimiter) != 1:
+        raise ValueError(f"{op}(): field_delim must be one byte, got {field_delim!r:.100}")
+    if delimiter in b'\r\n"' and (quotes or delimiter != b'"'):
+        raise ValueError(f"{op}(): field_delim must not be a line end or a quotation mark, got {field_delim!r}")
     na_bytes = _as_bytes(op, "na_value", na_value)
     return CsvLayout(columns, delimiter, quotes, na_bytes, select or None, exclude)
 
@@ -159,27 +159,25 @@ def columns_of(op: str, record_defaults: Any, argument: str = "record_defaults")
 
 
 def _column(op: str, argument: str, given: Any) -> CsvColumn:
+    values = np.zeros(0)
     if isinstance(given, type | np.dtype):
-        return CsvColumn(_supported(op, argument, given, np.dtype(given)))
-    values = np.asarray(given, object if isinstance(given, str | bytes) else None)
-    if values.ndim > 1 or values.size > 1:
-        raise ValueError(f"{op}(): {argument} must be a dtype, one value, or an empty array, got {given!r:.100}")
-    if values.dtype.kind in "OSU" and all(isinstance(value, str | bytes) for value in values.flat):
-        text = [value.encode() if isinstance(value, str) else bytes(value) for value in values.ravel().tolist()]
-        return CsvColumn(TEXT, text[0] if text else None)
-    dtype = _supported(op, argument, given, values.dtype)
-    return CsvColumn(dtype, values.reshape(-1)[0] if values.size else None)
-
-
-def _supported(op: str, argument: str, given: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.kind in "SU":
-        return TEXT
-    if dtype.newbyteorder("=") in NUMBERS:
-        return dtype.newbyteorder("=")
-    raise TypeError(
-        f"{op}(): {argument} must be np.int32, np.int64, np.float32, np.float64, bytes or a value of one of these, "
-        f"got {given!r:.100}"
-    )
+        dtype = np.dtype(given)
+    else:
+        values = np.asarray(given, object if isinstance(given, str | bytes) else None)
+        if values.ndim > 1 or values.size > 1:
+            raise ValueError(f"{op}(): {argument} must be a dtype, one value, or an empty array, got {given!r:.100}")
+        is_text = values.dtype == object and all(isinstance(value, str | bytes) for value in values.flat)
+        dtype = TEXT if is_text else values.dtype
+    dtype = TEXT if dtype.kind in "SU" else dtype.newbyteorder("=")
+    if dtype not in (TEXT, *NUMBERS):
+        raise TypeError(
+            f"{op}(): {argument} must be np.int32, np.int64, np.float32, np.float64, bytes or a value of one of these, "
+            f"got {given!r:.100}"
+        )
+    default = next(iter(values.ravel()), None)
+    if isinstance(default, str | bytes):
+        default = default.encode() if isinstance(default, str) else bytes(default)
+    return CsvColumn(dtype, default)
 
 
 def _indices(op: str, argument: str, given: Any) -> tuple[int, ...]:
@@ -198,15 +196,6 @@ def _indices(op: str, argument: str, given: Any) -> tuple[int, ...]:
     if any(a >= b for a, b in pairwise(indices)):
         raise ValueError(f"{op}(): {argument} must be strictly ascending, got {list(indices)}")
     return indices
-
-
-def _delimiter(op: str, given: Any, *, quotes: bool) -> bytes:
-    delimiter = _as_bytes(op, "field_delim", given)
-    if len(delimiter) != 1:
-        raise ValueError(f"{op}(): field_delim must be one byte, got {given!r:.100}")
-    if delimiter in LINE_ENDS or (quotes and delimiter == QUOTE):
-        raise ValueError(f"{op}(): field_delim must not be a line end or a quotation mark, got {given!r}")
-    return delimiter
 
 
 def _as_bytes(op: str, argument: str, given: Any) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dataset.io.csv.fields import RowError
 from dataset.io.csv.layout import Array, CsvLayout
 from dataset.io.csv.row_parser import NEVER_CLOSED, scan_row
 from dataset.io.csv.rows import CsvRows, read_rows
-from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
+from dataset.io.files.compression import DamagedStreamError, guess_compression
 from dataset.io.files.stream_file import StreamFile
 from dataset.redaction import redacted
 
@@ -29,8 +29,7 @@ __all__ = ["CsvFile"]
 
 BLOCK_BYTES = 1 << 18
 ROW_BYTES_MAX = 1 << 26  # so that an unclosed quotation mark does not read a whole file into memory
-_PIECE_BYTES = 1 << 15
-_NO_ROWS = np.empty(0)
+_PIECE_BYTES = 1 << 15  # comparing larger arrays would cost a page fault per page
 
 
 class CsvFile(StreamFile):
@@ -42,9 +41,10 @@ class CsvFile(StreamFile):
     Args:
         path: the file.
         layout: the layout of the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is a few times this or the longest row.
         header: whether the first row is a header, which is not returned.
+        order: the indices of the columns of the layout in the order of the result. Default: all, in their order.
 
     >>> import tempfile
     >>> from dataset.io.csv.layout import layout_of
@@ -63,14 +63,13 @@ class CsvFile(StreamFile):
         compression_type: str | None = None,
         buffer_size: int | None = None,
         header: bool = False,
+        order: Sequence[int] | None = None,
     ) -> None:
         super().__init__(path, compression_type)
         self.layout = layout
         self.header = header
+        self.order = range(len(layout.columns)) if order is None else order
         self._block_bytes = max(BLOCK_BYTES if buffer_size is None else buffer_size, 1)
-        self._failure: Exception | None  # raised after the rows that were read
-        self._at_end: bool  # whether the whole file has been read
-        self._ended: bool  # whether the rows that were read are the last
         self._go_to(0, 0)
 
     def columns(self, n: int) -> list[Array] | None:
@@ -89,18 +88,18 @@ class CsvFile(StreamFile):
             ClosedError: the file was closed.
         """
         self._check_open()
-        while True:
-            if self._problems and self._problems[0].row == self._row:
-                self._row += 1
-                raise self._error_of(self._problems.pop(0))
-            if self._given < len(self._rows.columns[0]):
-                return self._give(n)
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
-                raise failure
+        while self._row == len(self._rows.starts) - 1:
             if self._ended:
                 return None
-            self._read(self._read_rows)
+            self._read_rows()
+        bad = self._problems[0].row if self._problems else len(self._rows.starts) - 1
+        if bad == self._row and self._problems:
+            self._row += 1
+            raise self._error_of(self._problems.pop(0))
+        first, count = self._given, min(n, bad - self._row)
+        self._given += count
+        self._row += count
+        return [self._rows.columns[index][first : first + count] for index in self.order]
 
     def tell(self) -> tuple[int, int]:
         """Return where the next row begins: its offset in the uncompressed stream and the number of lines before it."""
@@ -125,10 +124,7 @@ class CsvFile(StreamFile):
             OSError: the file is missing, or can't be read.
         """
         self._check_open()
-        self._read(self._begin)
-        if self._failure is not None:
-            raise self._failure
-        return self._names
+        return self._begin()
 
     def close(self) -> None:
         """Release the file and the memory, and keep the position. Closing twice is allowed."""
@@ -142,15 +138,13 @@ class CsvFile(StreamFile):
         self._base = offset  # where in the file the block begins
         self._is_completed = False  # whether the block ends in a line end that the file lacks
         self._counted, self._line = 0, line  # a position in the block, and the number of lines before it
-        self._failure = None
-        self._at_end = self._ended = False
-        self._damage = ""  # the error of the stream at its end
-        self._names: list[bytes] = []  # the fields of the header, if it was read
+        self._at_end = False  # whether the whole file has been read
+        self._ended = False  # whether the rows that were read are the last
         self._move(0)
 
     def _move(self, position: int) -> None:
         """Continue at a position in the block."""
-        self._take(CsvRows([position], [_NO_ROWS], []))
+        self._take(CsvRows([position], [], []))
 
     def _take(self, rows: CsvRows) -> None:
         """Return these rows next, and continue after them."""
@@ -159,77 +153,66 @@ class CsvFile(StreamFile):
         self._row = 0  # the next row, including bad rows
         self._given = 0  # the number of good rows that were returned
 
-    def _give(self, n: int) -> list[Array]:
-        """Return up to ``n`` rows, stopping before the next bad row."""
-        stop = min(self._given + n, len(self._rows.columns[0]))
-        if self._problems:
-            stop = min(stop, self._given + self._problems[0].row - self._row)
-        columns = [values[self._given : stop] for values in self._rows.columns]
-        self._row += stop - self._given
-        self._given = stop
-        return columns
-
     # Reading
-
-    def _read(self, step: Callable[[], None]) -> None:
-        """Run ``step``. If it fails, drop the stream, whose position is unknown; the next step reopens the file."""
-        try:
-            step()
-        except BaseException:
-            self._release()
-            self._go_to(*self.tell())
-            raise
-
-    def _read_rows(self) -> None:
-        """Read until at least one row is complete, and convert complete rows to columns."""
-        if self.tell()[0] == 0:
-            self._begin()
-            if self._failure is not None or self._ended:
-                return
-        is_read = 1 < len(self._rows.starts) <= self.layout.rows_max  # no other row of the block is complete
-        while is_read or len((rows := read_rows(self._block, int(self._rows.starts[-1]), self.layout)).starts) == 1:
-            is_read = False
-            if not self._read_more():
-                self._fail()
-                return
-        self._take(rows)
-
-    def _begin(self) -> None:
-        """Skip the byte order mark and the header. An error in the header is raised in its place."""
-        while len(self._block) < len(codecs.BOM_UTF8) and self._read_more():
-            pass
-        mark = self._mark()
-        if not self.header:
-            self._move(mark)
-            return
-        while (row := scan_row(self._block, mark, self.layout)).end < 0:
-            if not self._read_more():
-                self._fail()
-                return
-        self._names = row.fields
-        if row.words:
-            self._failure = self._error(1, f"column {row.field}", f"the header can't be read: {row.words}")
-        self._move(row.end)
 
     def _mark(self) -> int:
         """Return the size of the byte order mark at the beginning of the block."""
         return len(codecs.BOM_UTF8) if self._base == 0 and self._block.startswith(codecs.BOM_UTF8) else 0
 
-    def _read_more(self) -> bool:
-        """Append more of the file to the rest of the block. Return False at its end, or if the rest is too long.
+    def _read_rows(self) -> None:
+        """Read until at least one row is complete, and convert complete rows to columns."""
+        if self.tell()[0] == 0:
+            self._begin()
+        elif 1 < len(self._rows.starts) <= self.layout.rows_max:  # no other row of the block is complete
+            self._read_more()
+        while not self._ended:
+            rows = read_rows(self._block, int(self._rows.starts[-1]), self.layout)
+            if len(rows.starts) > 1:
+                return self._take(rows)
+            self._read_more()
+        return None
 
-        At the end of the file, the last row gets a line end.
+    def _begin(self) -> list[bytes]:
+        """Skip the byte order mark and the header, and return the names in it."""
+        while len(self._block) < len(codecs.BOM_UTF8) and not self._at_end:
+            self._read_more()
+        mark = self._mark()
+        if not self.header:
+            self._move(mark)
+            return []
+        while (row := scan_row(self._block, mark, self.layout)).end < 0:
+            self._read_more()
+            if self._ended:
+                raise ParseError(
+                    f"{redacted(self.path)}: the file is empty; header=True requires a first row with column names"
+                )
+        self._move(row.end)
+        if row.words:
+            raise self._error(1, f"column {row.field}", f"the header can't be read: {row.words}")
+        return row.fields
+
+    def _read_more(self) -> None:
+        """Append more of the file to the rest of the block, in which no row is complete.
+
+        At the end of the file, the last row gets a line end. If there is nothing more to read, the file is given up.
         """
         start = int(self._rows.starts[-1])
         rest = self._block[start:]
         if self._at_end or len(rest) > max(ROW_BYTES_MAX, self._block_bytes):
-            return False
+            return self._give_up(self._failure(start) if rest else None)
         line = self._line_at(start)
         try:
-            piece = self._opened().read(max(self._block_bytes, len(rest)))
+            if self._stream is None:
+                self._stream = self._open()
+                if self._base + len(self._block):  # a pipe can be read as long as it is not asked to seek
+                    self._stream.seek(self._base + len(self._block))
+            piece = self._stream.read(max(self._block_bytes, len(rest)))
         except DamagedStreamError as damage:
-            self._damage, self._at_end = str(damage), True
-            return True
+            return self._give_up(self._lost(str(damage)))
+        except BaseException:  # the position of the stream is unknown: the next call opens the file again
+            self._release()
+            self._go_to(*self.tell())
+            raise
         if not piece:
             self._at_end = True
             self._release()
@@ -237,42 +220,29 @@ class CsvFile(StreamFile):
             piece = b"\n" if self._is_completed else b""
         self._block, self._base = rest + piece, self._base + start
         self._counted, self._line = 0, line
-        self._move(0)
-        return True
-
-    def _opened(self) -> InputStream:
-        """Return the stream at the end of the block, opening it if necessary."""
-        if self._stream is None:
-            self._stream = self._open()
-            if self._base + len(self._block):  # a pipe can be read as long as it is not asked to seek
-                self._stream.seek(self._base + len(self._block))
-        return self._stream
+        return self._move(0)
 
     # Errors
 
-    def _fail(self) -> None:
-        """Give up the file: the rest of the block has no complete row, and is the rest of the file or too long."""
-        start = int(self._rows.starts[-1])
-        size = len(self._block) - start
+    def _give_up(self, failure: Exception | None) -> None:
+        """End reading with an error, or without one if nothing is left."""
         self._ended = True
         self._release()
-        if self._damage:
-            self._failure = self._lost(self._damage)
-        elif not size and self._base + start == 0 and self.header:
-            self._failure = ParseError(
-                f"{redacted(self.path)}: the file is empty; header=True requires a first row with column names"
-            )
-        elif size and self._at_end:
-            start = max(start, self._mark())
-            row = scan_row(self._block, start, self.layout)
-            line = self._line_at(start) + _line_ends(self._block, start, row.place) + 1
-            self._failure = self._error(line, self._column_of(None, row.field), NEVER_CLOSED)
-        elif size:
-            self._failure = self._lost(
-                f"no row ends within {size >> 20} MiB; check for an unclosed quotation mark, or pass a larger "
-                "buffer_size"
-            )
         self._move(len(self._block))
+        if failure is not None:
+            raise failure from None
+
+    def _failure(self, start: int) -> Exception:
+        """Return the error of a row without an end, which is the rest of the file or too long."""
+        if not self._at_end:
+            return self._lost(
+                f"no row ends within {len(self._block) - start >> 20} MiB; check for an unclosed quotation mark, or "
+                "pass a larger buffer_size"
+            )
+        start = max(start, self._mark())
+        row = scan_row(self._block, start, self.layout)
+        line = self._line_at(start) + _line_ends(self._block, start, row.place) + 1
+        return self._error(line, self._column_of(None, row.field), NEVER_CLOSED)
 
     def _lost(self, words: str) -> DataLossError:
         offset, line = self.tell()
@@ -303,10 +273,11 @@ class CsvFile(StreamFile):
 
 
 def _line_ends(text: bytes, start: int, stop: int) -> int:
-    """Return the number of lines that end from ``start`` to ``stop``. Large arrays would cost a page fault per page."""
-    octets = np.frombuffer(text, np.uint8) if text else _NO_ROWS
-    pieces = [octets[at : min(at + _PIECE_BYTES, stop)] for at in range(start, stop, _PIECE_BYTES)]
-    count = sum(int(np.count_nonzero(piece == ord("\n"))) for piece in pieces)
-    if text.find(b"\r", start, stop) < 0:
-        return count
-    return count + text.count(b"\r", start, stop) - text.count(b"\r\n", start, stop)
+    """Return the number of lines that end from ``start`` to ``stop``."""
+    count = 0
+    if text.find(b"\r", start, stop) >= 0:
+        count = text.count(b"\r", start, stop) - text.count(b"\r\n", start, stop)
+    for at in range(start, stop, _PIECE_BYTES):
+        piece = np.frombuffer(text, np.uint8, min(_PIECE_BYTES, stop - at), at)
+        count += int(np.count_nonzero(piece == ord("\n")))
+    return count

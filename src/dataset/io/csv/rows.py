@@ -5,7 +5,6 @@ A row with a malformed, missing or invalid field is left out of all columns and 
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Sequence
 from ctypes import Structure, addressof, c_char_p, c_int64, c_void_p
@@ -14,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dataset.io.csv.fields import RowError, convert_field, convert_fields, convert_texts, unescaped
+from dataset.io.csv.fields import RowError, convert_field, unescaped
 from dataset.io.csv.layout import TEXT, Array, CsvLayout
 from dataset.io.csv.row_parser import ScannedRow, scan_row
 from dataset.native.library import kernels
 
-__all__ = ["CsvRows", "arrays_of", "cut_texts", "parse_rows", "read_rows"]
+__all__ = ["CsvRows", "arrays_of", "cut_texts", "parse_rows", "read_rows", "values_of"]
 
 _WIDTH_MAX = 64  # bytes of a text; longer ones are cheaper to slice one by one
 _IN_NUMBERS = b"0123456789+-.eE "  # delimiters that do not end every number
@@ -55,50 +54,41 @@ def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
 
 def parse_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
     """Do the work of ``read_rows`` in Python."""
-    starts, rows, rows_max = [start], [], layout.rows_max
-    while len(starts) <= rows_max and (row := scan_row(block, starts[-1], layout)).end >= 0:
-        rows.append(row)
-        starts.append(row.end)
-    if all(layout.fields_min <= len(row.fields) <= layout.fields_max and not row.words for row in rows):
-        texts = [[row.fields[field] for row in rows] for field in layout.indices]
-        with contextlib.suppress(RowError):
-            columns = [convert_texts(column, index, layout) for index, column in enumerate(texts)]
-            return CsvRows(starts, arrays_of(columns, layout), [])
-    good, problems = [], []
-    for number, row in enumerate(rows):
+    starts, good, problems = [start], [], []
+    while len(starts) <= layout.rows_max and (row := scan_row(block, starts[-1], layout)).end >= 0:
         try:
-            good.append(values_of(row, layout))
+            good.append(values_of(row, layout, "row"))
         except RowError as problem:
-            problems.append(problem.at(number))
-    return CsvRows(starts, arrays_of(list(zip(*good, strict=True)), layout), problems)
+            problems.append(problem.at(len(starts) - 1))
+        starts.append(row.end)
+    return CsvRows(starts, arrays_of(good, layout), problems)
 
 
-def values_of(row: ScannedRow, layout: CsvLayout) -> list[Any]:
-    """Return the values of a row, or raise its problem."""
+def values_of(row: ScannedRow, layout: CsvLayout, kind: str) -> list[Any]:
+    """Return the values of the columns of a row; ``kind`` is the word for "row" in messages.
+
+    Raises:
+        RowError: the row is malformed, has too few or too many fields, or a field can't be converted.
+    """
     if row.words:
         raise RowError(row.words, field=row.field)
-    return convert_fields(row.fields, layout, "row")
+    count = len(row.fields)
+    if not layout.fields_min <= count <= layout.fields_max:
+        raise RowError(f"the {kind} has {count} field{'s' if count != 1 else ''}, expected {layout.wanted()}")
+    return [convert_field(row.fields[field], index, layout) for index, field in enumerate(layout.indices)]
 
 
-def arrays_of(columns: Sequence[Any], layout: CsvLayout) -> list[Array]:
-    """Return the values of the columns as arrays. No columns at all are columns without values."""
+def arrays_of(rows: Sequence[Sequence[Any]], layout: CsvLayout) -> list[Array]:
+    """Return the values of the rows as an array for each column."""
     dtypes = [object if column.dtype == TEXT else column.dtype for column in layout.columns]
-    columns = columns or [()] * len(dtypes)
-    return [np.fromiter(values, dtype, len(values)) for values, dtype in zip(columns, dtypes, strict=True)]
+    columns = zip(*rows, strict=True) if rows else [()] * len(dtypes)
+    return [np.fromiter(values, dtype, len(rows)) for values, dtype in zip(columns, dtypes, strict=True)]
 
 
 def cut_texts(block: bytes, places: Array, *, is_doubled: bool) -> list[bytes]:
     """Return the texts at pairs of begin and length. A length of -1 means an empty text."""
     texts = [block[begin : begin + max(length, 0)] for begin, length in places.tolist()]
     return list(map(unescaped, texts)) if is_doubled else texts
-
-
-def _bad_row(block: bytes, start: int, layout: CsvLayout) -> ScannedRow | None:
-    """Return the row that the kernel has not read if it is complete."""
-    if block.find(b"\n", start) < 0 and block.find(b"\r", start) < 0:
-        return None
-    row = scan_row(block, start, layout)
-    return None if row.end < 0 else row
 
 
 class _Layout(Structure):
@@ -110,8 +100,7 @@ class _Layout(Structure):
         ("na_size", c_int64),
         ("columns", c_void_p),
         *((name, c_int64) for name in ("count", "fields_min", "fields_max", "rows_max")),
-        *((name, c_void_p) for name in ("starts", "places", "summaries", "odd")),
-        ("odd_count", c_int64),
+        *((name, c_void_p) for name in ("starts", "places", "summaries")),
     )
 
 
@@ -133,38 +122,31 @@ class _RowsKernel:
         self.starts = np.empty(rows_max + 1, np.int64)
         self.places = np.empty((count, rows_max, 2), np.int64)
         self.summaries = np.empty((count, 2), np.int64)  # longest, flags
-        self.odd = np.empty((rows_max * count, 4), np.int64)  # row, column, begin, end
         self.spec = _Layout(ord(layout.delimiter), layout.quotes, layout.delimiter not in _IN_NUMBERS, layout.na_value)
         self.spec.na_size, self.spec.count, self.spec.rows_max = len(layout.na_value), count, rows_max
         self.spec.fields_min, self.spec.fields_max = layout.fields_min, layout.fields_max
-        for name in ("columns", "starts", "places", "summaries", "odd"):
+        for name in ("columns", "starts", "places", "summaries"):
             setattr(self.spec, name, getattr(self, name).ctypes.data)
         self.address = addressof(self.spec)
 
     def read(self, block: bytes, start: int) -> CsvRows:
         """Return the same as ``parse_rows``."""
         layout, problems = self.layout, {}
-        values: list[tuple[int, int, Any]] = []  # row, column and value of fields that the kernel did not convert
-        self.summaries[:] = self.spec.odd_count = 0
+        values: list[tuple[int, int, Any]] = []  # row, column and value of the rows that the kernel does not read
+        self.summaries[:] = 0
         row = self.native.read_rows(block, len(block), start, 0, self.address)
-        while row < layout.rows_max and (bad := _bad_row(block, int(self.starts[row]), layout)) is not None:
+        while row < layout.rows_max and (bad := scan_row(block, int(self.starts[row]), layout)).end >= 0:
             try:
-                values += [(row, index, value) for index, value in enumerate(values_of(bad, layout))]
+                values += [(row, index, value) for index, value in enumerate(values_of(bad, layout, "row"))]
             except RowError as problem:
                 problems[row] = problem.at(row)
             row = self.native.read_rows(block, len(block), bad.end, row + 1, self.address)
-        for number, index, begin, end in self.odd[: self.spec.odd_count].tolist():
-            text = unescaped(block[begin:end]) if layout.quotes else block[begin:end]
-            try:
-                values.append((number, index, convert_field(text, index, layout)))
-            except RowError as problem:
-                problems.setdefault(number, problem.at(number))
         columns = [self._column(block, index, row) for index in range(len(layout.columns))]
         for number, index, value in values:
             columns[index][number] = value
         if problems:
             columns = [np.delete(column, list(problems)) for column in columns]
-        return CsvRows(self.starts[: row + 1].copy(), columns, [problems[number] for number in sorted(problems)])
+        return CsvRows(self.starts[: row + 1].copy(), columns, list(problems.values()))
 
     def _column(self, block: bytes, index: int, count: int) -> Array:
         column, places = self.layout.columns[index], self.places[index]

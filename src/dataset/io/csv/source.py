@@ -25,6 +25,7 @@ class Csv(FileSource):
     """
 
     op: ClassVar[str] = "CsvDataset"
+    counts_elements: ClassVar[bool] = False  # it counts lines
     layout: CsvLayout
     buffer_size: int | None = None
     header: bool = False
@@ -40,10 +41,10 @@ class Csv(FileSource):
     def _element_spec(self) -> Any:
         return self._arranged([TensorSpec((), column.dtype) for column in self.layout.columns])
 
-    def open_file(self, path: str) -> _OrderedFile:
-        file = CsvFile(path, self.layout, self.compression_type, self.buffer_size, self.header)
+    def open_file(self, path: str) -> CsvFile:
         element = self._arranged(list(range(len(self.layout.columns))))
-        return _OrderedFile(file, structure_of(element).flatten(element))
+        order = structure_of(element).flatten(element)  # that of the components of a dict is the order of their names
+        return CsvFile(path, self.layout, self.compression_type, self.buffer_size, self.header, order)
 
     def _arranged(self, parts: list[Any]) -> Any:
         """Arrange one value per column in the structure of an element."""
@@ -62,28 +63,3 @@ class Csv(FileSource):
         given = {part.name: getattr(layout, part.name) for part in fields(layout)}
         columns = tuple((column.dtype, column.default) for column in layout.columns)
         return {**given, **parameters, "columns": columns}
-
-
-class _OrderedFile:
-    """CSV file whose columns are in the order of the element's components. Dict components are sorted by name."""
-
-    def __init__(self, file: CsvFile, order: list[int]) -> None:
-        self.file = file
-        self.order = order
-
-    @property
-    def path(self) -> str:
-        return self.file.path
-
-    def columns(self, n: int) -> list[Any] | None:
-        columns = self.file.columns(n)
-        return None if columns is None else [columns[index] for index in self.order]
-
-    def tell(self) -> tuple[int, int]:
-        return self.file.tell()
-
-    def seek(self, offset: int, number: int) -> None:
-        self.file.seek(offset, number)
-
-    def close(self) -> None:
-        self.file.close()

@@ -20,7 +20,8 @@ from dataset.plan.node import Node
 from dataset.plan.spec import flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Remainder
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import LineageWriter
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 
 
@@ -80,8 +81,9 @@ class SavedShard(Node, reads_files=True):
     def label(self) -> str:
         return f"saved_shard({self.number})"
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return SavedShardOperator(self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        path = self.saved.metadata.shard_path(self.saved.path, self.number)
+        return SavedShardOperator(self, source_lineage(context, self.name or self.op, path))
 
     def to_plain(self) -> Any:
         return {"saved": self.saved.identity, "number": self.number}
@@ -106,8 +108,9 @@ class SavedShardOperator(Operator):
     of the shard the number of its elements is compared with the one in the metadata.
     """
 
-    def __init__(self, node: SavedShard) -> None:
+    def __init__(self, node: SavedShard, lineage: LineageWriter | None) -> None:
         self.node = node
+        self._lineage = lineage
         saved = node.saved
         self.shard = saved.metadata.shards[node.number]
         self.expected = self.shard.elements
@@ -127,6 +130,8 @@ class SavedShardOperator(Operator):
             self._read()
         chunk = self._record.give(n)
         assert chunk is not None
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.run(self._before + self._given, chunk.length)
         self._given += chunk.length
         return chunk
 

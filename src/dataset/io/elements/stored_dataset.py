@@ -37,6 +37,7 @@ class DirectoryStore:
     """True for a cache: one iterator at a time writes one shard, and failed elements are omitted. Several iterators may
     write a snapshot; the first one to finish without failures is kept."""
 
+    keeps_lineage: ClassVar[bool] = False
     compression = ""
     shards: ShardNumbers | None = None
     reader_func: Callable[..., Any] | None = None

@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.problem import Problem
+from dataset.errors import ParseError
 from dataset.io.example.reference import read_lists
 from dataset.plan.spec import BYTES
 
-__all__ = ["Column", "MessageColumns", "kind_of", "object_array", "wrong_kind"]
+__all__ = ["Column", "MessageColumns", "Problem", "kind_of", "object_array", "wrong_kind"]
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
+
+
+class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py converts it to a complete message
+    """Internal error in one feature of one record; the code that catches it adds the feature's name."""
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(what)
+        self.row = row
 
 
 @dataclass(slots=True)
@@ -63,9 +71,6 @@ class MessageColumns:
         counts = np.array([len(values or ()) for _, values in lists], np.int64)
         values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
         return Column(present, counts, values)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:

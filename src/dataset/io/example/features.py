@@ -1,6 +1,6 @@
 """Feature configurations for parse.py: the kind, shape and dtype of the parsed values.
 
-The classes have TensorFlow's names. feature_columns.py and parse.py do the parsing.
+The classes have TensorFlow's names. assemble.py and parse.py do the parsing.
 """
 
 from __future__ import annotations

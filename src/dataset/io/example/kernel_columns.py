@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,37 +74,19 @@ class KernelReader:
         encoded = [key.encode() for key in keys]
         self.sorted_keys = sorted(encoded, key=lambda key: (len(key), key))
         self.places = [self.sorted_keys.index(key) for key in encoded]  # in the table
-        self._free: list[_Scratch] = []
-        self._ones: list[tuple[_Scratch, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []  # for single records
-
-    def take(self, strings: Array) -> _Scratch:
-        """Return scratch for the records ``strings``; ``give_back`` ends its use."""
-        try:
-            scratch = self._free.pop()
-        except IndexError:
-            scratch = _Scratch(self, len(strings))
-        if scratch.batch.records != len(strings):
-            scratch = _Scratch(self, len(strings))
-        scratch.batch.offsets = _address(strings)
-        return scratch
-
-    def give_back(self, scratch: _Scratch) -> None:
-        """Keep the scratch for the next batch."""
-        self._free.append(scratch)
+        self.kept = threading.local()  # the scratch of each thread for single records, and for many
 
     def read_one(self, record: bytes) -> list[tuple[int, Any]]:
         """Return the same as ``read_lists``."""
         try:
-            scratch, address, rows = self._ones.pop()
-        except IndexError:
-            address = np.empty(1, np.int64)
-            scratch = _Scratch(self, 1)
-            scratch.batch.offsets, rows = _address(address), scratch.table.reshape(-1, _ROWS)
-        address[0] = id(record)
+            scratch = self.kept.single
+        except AttributeError:
+            scratch = self.kept.single = _Scratch(self, 1)
+        scratch.first[0] = id(record)
         if not self.find(scratch.address, 0):
             return read_lists(record, self.keys)
         found: list[tuple[int, Any]] = []
-        table = rows.tolist()
+        table = scratch.rows.tolist()
         for place in self.places:
             kind, start, end, count = table[place]
             if kind == 1:
@@ -117,7 +100,6 @@ class KernelReader:
                 found.append((kind, self.decode(scratch, place, kind, count, end - start)))
             else:
                 found.append((0, None))
-        self._ones.append((scratch, address, rows))
         return found
 
     def decode(self, scratch: _Scratch, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
@@ -145,10 +127,14 @@ class _Scratch:
         self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), keys)
         self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
         self.address = ctypes.addressof(self.batch)
+        self.first, self.rows = np.empty(1, np.int64), self.table.reshape(keys, -1)  # for a single record
+        self.batch.offsets = _address(self.first)
 
 
 class KernelColumns:
     """Columns of records that the kernels have read; the same as ``MessageColumns``.
+
+    The columns' counts are valid until the thread reads other records.
 
     Args:
         reader: the reader of the keys.
@@ -158,7 +144,11 @@ class KernelColumns:
     def __init__(self, reader: KernelReader, strings: Array) -> None:
         self._reader = reader
         self._strings = strings
-        self._scratch = scratch = reader.take(strings)
+        scratch = getattr(reader.kept, "many", None)
+        if scratch is None or scratch.batch.records != len(strings):
+            scratch = reader.kept.many = _Scratch(reader, len(strings))
+        self._scratch = scratch
+        scratch.batch.offsets = _address(strings)
         row = reader.find(scratch.address, 0)
         while row < len(strings):
             strings[row] = regular_record(strings[row], reader.keys, row)
@@ -188,7 +178,3 @@ class KernelColumns:
             width = width if kinds == sole else 0
             values = self._reader.decode(self._scratch, place, wanted, total, octets, width)
         return Column(present, counts, values, each)
-
-    def close(self) -> None:
-        """Give the memory of the columns' counts back."""
-        self._reader.give_back(self._scratch)

@@ -7,7 +7,7 @@ records. It does not access files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,11 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, assembler_for
-from dataset.io.example.columns import Column, MessageColumns, kind_of, object_array, wrong_kind
-from dataset.io.example.features import (
-    FeatureSpec,
-    FixedLenSequenceFeature,
-    dtype_of,
-    keys_of,
-)
+from dataset.io.example.columns import MessageColumns, Problem, kind_of, object_array, wrong_kind
+from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, dtype_of, keys_of
 from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
-from dataset.io.example.problem import Problem
 from dataset.io.example.reference import read_lists
+from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
@@ -164,7 +159,7 @@ class ExampleParser:
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
         self._features = _checked_features(features)
-        self._plan: list[tuple[str, Assembler[Any], list[_Wanted]]] = []
+        self._plan: list[tuple[str, Assembler, list[_Wanted]]] = []
         keys: dict[str, int] = {}
         seen = set()
         for name, feature in self._features.items():
@@ -197,11 +192,11 @@ class ExampleParser:
         if len(records) == 1:  # the case of a plain loop over the elements
             element = self.parse_one(records[0])
             return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
-        return self._parse_many(records, _rows)
+        return _unpacked(self._parse_many(records, self._features))
 
     def parse_batch(self, serialized: Records) -> dict[str, Any]:
         """Parse n records into batched values, like parse_example."""
-        return self._parse_many(_as_records(serialized), _batch)
+        return self._parse_many(_as_records(serialized), self._features, as_batch=True)
 
     def parse_columns(self, serialized: Records, read: Collection[str], *, packed: bool) -> dict[str, Any]:
         """Parse n records into columns of n elements, like a call, for a plan that knows how they are used.
@@ -212,7 +207,8 @@ class ExampleParser:
                 columns contain placeholders.
             packed: whether values of different lengths may be returned as a RaggedColumn.
         """
-        return self._parse_many(_as_records(serialized), _packed if packed else _rows, read)
+        columns = self._parse_many(_as_records(serialized), read)
+        return columns if packed else _unpacked(columns)
 
     def packs(self, read: Collection[str]) -> bool:
         """Return whether ``packed`` changes the column of a feature in ``read``."""
@@ -250,28 +246,24 @@ class ExampleParser:
         return [dict(zip(columns, row)) for row in rows]  # noqa: B905  # a check of each length would cost as much
 
     def _parse_many(
-        self,
-        records: npt.NDArray[Any],
-        assemble: Callable[[Assembler[Any], list[Column]], Any],
-        read: Collection[str] | None = None,
+        self, records: npt.NDArray[Any], read: Collection[str], *, as_batch: bool = False
     ) -> dict[str, Any]:
-        """Parse n records; ``assemble`` creates the values. Features not in ``read`` are not decoded."""
-        found: KernelColumns | MessageColumns = (
-            KernelColumns(self._reader, records) if self._reader else MessageColumns(records, self._keys)
-        )
+        """Parse n records into columns, or into batched values. Features not in ``read`` are only checked."""
+        reader = self._reader
+        found = KernelColumns(reader, records) if reader else MessageColumns(records, self._keys)
         result = {}
         for name, assembler, wanted in self._plan:
-            decoded = read is None or name in read or assembler.needs_values
+            is_read = name in read
+            decoded = is_read or assembler.needs_values
             try:
                 columns = [found.column(place, kind, decoded=decoded) for place, kind, _ in wanted]
-                if decoded:
-                    result[name] = assemble(assembler, columns)
+                if is_read:
+                    result[name] = assembler.batch(columns) if as_batch else assembler.packed(columns)
                 else:
                     assembler.check(columns)
                     result[name] = np.zeros(len(records), np.int8)
             except Problem as problem:
                 raise _sentence(problem, name, problem.row) from None
-        found.close()
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -289,16 +281,9 @@ class ExampleParser:
         return f"ExampleParser({', '.join(shown[:8] + more)})"
 
 
-def _rows(assembler: Assembler[Any], columns: list[Column]) -> Any:
-    return assembler.rows(columns)
-
-
-def _packed(assembler: Assembler[Any], columns: list[Column]) -> Any:
-    return assembler.packed(columns)
-
-
-def _batch(assembler: Assembler[Any], columns: list[Column]) -> Any:
-    return assembler.batch(columns)
+def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns with lists in place of RaggedColumns."""
+    return {name: list(column) if is_packed(column) else column for name, column in columns.items()}
 
 
 def _as_records(serialized: Records) -> npt.NDArray[Any]:

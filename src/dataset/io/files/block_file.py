@@ -31,7 +31,7 @@ class BlockFile(StreamFile):
 
     Args:
         path: the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once; None and 0 mean 256 KiB. Memory use is about twice this, or twice one
             element if that is larger.
 

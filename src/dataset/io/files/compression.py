@@ -4,7 +4,7 @@ This module handles bytes and open files, never paths or records, so all codecs 
 ``DamagedStreamError``. The codec that reads the stream knows the position and raises the error that the user sees.
 
 Streams are inflated by zlib, or by isal if it is installed (the extra ``gzip``). isal takes less than half the time.
-The output and the error messages are the same: see ``_Inflated``.
+The output and the error messages are the same: see ``_Inflated``. zstd.py reads and writes Zstandard.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import importlib
 import os
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataset.errors import FileChangedError
@@ -22,11 +23,14 @@ from dataset.errors import FileChangedError
 if TYPE_CHECKING:
     from dataset.io.files.opening import InputFile
 
-__all__ = ["Compressor", "DamagedStreamError", "InputStream", "bomb_words", "compression_name", "guess_compression"]
-__all__ += ["new_compressor", "open_stream"]
+__all__ = ["Compressor", "DamagedStreamError", "DecompressedStream", "InputStream", "bomb_words", "compression_name"]
+__all__ += ["guess_compression", "new_compressor", "open_stream", "read_input"]
 
 # The wbits values that select the format (see zlib's manual: 15 is zlib, 16 more is gzip).
 WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
+
+ZSTD = "ZSTD"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 
 # Compressed bytes read from the file at once.
 INPUT_BYTES = 1 << 16
@@ -88,12 +92,12 @@ def compression_name(compression_type: str | None) -> str:
     >>> compression_name("gz")
     Traceback (most recent call last):
     ...
-    ValueError: compression_type must be None, "", "GZIP" or "ZLIB", got 'gz'
+    ValueError: compression_type must be None, "", "GZIP", "ZLIB" or "ZSTD", got 'gz'
     """
     if compression_type is None or compression_type == "":
         return ""
-    if not isinstance(compression_type, str) or compression_type not in WINDOW_BITS:
-        raise ValueError(f'compression_type must be None, "", "GZIP" or "ZLIB", got {compression_type!r:.100}')
+    if not isinstance(compression_type, str) or compression_type not in {*WINDOW_BITS, ZSTD}:
+        raise ValueError(f'compression_type must be None, "", "GZIP", "ZLIB" or "ZSTD", got {compression_type!r:.100}')
     return str(compression_type)
 
 
@@ -105,6 +109,8 @@ def guess_compression(head: bytes) -> str:
     """
     if head[:2] == b"\x1f\x8b":
         return "GZIP"
+    if head.startswith(ZSTD_MAGIC):
+        return ZSTD
     if len(head) > 1 and head[0] & 0x8F == 8 and int.from_bytes(head[:2], "big") % 31 == 0:  # RFC 1950, section 2.2
         return "ZLIB"
     return ""
@@ -122,7 +128,14 @@ def open_stream(file: InputFile, compression: str) -> InputStream:
     >>> stream.read(3), stream.read(10), stream.read(10)
     (b'abc', b'def', b'')
     """
+    if compression == ZSTD:
+        return _zstd().ZstdStream(file)  # type: ignore[no-any-return]
     return _Inflated(file, compression) if compression else _Plain(file)
+
+
+def _zstd() -> Any:
+    """Return the module for Zstandard, which needs an extra before Python 3.14."""
+    return importlib.import_module("dataset.io.files.zstd")
 
 
 def bomb_words(kind: str, most: int) -> str:
@@ -138,7 +151,7 @@ def new_compressor(compression: str, level: int | None = None) -> Compressor:
 
     Args:
         compression: a name from ``compression_name``.
-        level: 0 (fastest) to 9 (smallest); ``None`` or -1 leaves it to zlib.
+        level: 0 (fastest) to 9 (smallest); ``None`` or -1 leaves it to the library.
 
     >>> compressor = new_compressor("ZLIB", level=9)
     >>> zlib.decompress(compressor.compress(b"abc") + compressor.flush())
@@ -146,6 +159,8 @@ def new_compressor(compression: str, level: int | None = None) -> Compressor:
     """
     if not compression:
         return _Uncompressed()
+    if compression == ZSTD:
+        return _zstd().FrameCompressor(level)  # type: ignore[no-any-return]
     return zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, WINDOW_BITS[compression])
 
 
@@ -181,7 +196,7 @@ def _bytes_left(file: InputFile) -> int:
     return max(size - here, 0)
 
 
-def _read(file: InputFile, size: int) -> bytes:
+def read_input(file: InputFile, size: int) -> bytes:
     """Return up to ``size`` bytes of the file, none at the end. Fail if the file is now shorter than what was read."""
     try:
         data = file.read(size)
@@ -203,7 +218,7 @@ class _Plain:
         self._file = file
 
     def read(self, size: int) -> bytes:
-        return _read(self._file, size)
+        return read_input(self._file, size)
 
     def seek(self, offset: int) -> None:
         self._file.seek(0)
@@ -222,33 +237,32 @@ class _Plain:
         self._file.close()
 
 
-class _Inflated:
-    """Stream of a gzip or zlib file, inflated in pieces; consecutive compressed streams are read as one.
+class DecompressedStream(ABC):
+    """Base class of streams that are decompressed in pieces: a forward position and bounds of the sizes.
 
-    zlib discards the output of the call in which it finds damage. A reader must not lose the intact records before the
-    damage. So the state is copied before each call, and a call that failed is repeated one input byte at a time. The
-    copy takes about one percent of the time of inflating.
-
-    isal can't copy its state, and it accepts some headers that zlib rejects. So isal handles intact streams only. If
-    it finds an error, zlib inflates the file again from the beginning, continues from there and reports the error.
+    Args:
+        file: the compressed file, positioned at its beginning.
     """
 
-    def __init__(self, file: InputFile, compression: str) -> None:
+    ratio_max: int
+    """The maximum ratio of uncompressed to compressed bytes."""
+
+    def __init__(self, file: InputFile) -> None:
         self._file = file
-        self._compression = compression
-        self._quick: Any = quick_library() if file.seekable() else None
         self._begin()
 
     def _begin(self) -> None:
-        self._input = b""  # compressed, not yet consumed by zlib
-        self._ready = b""  # inflated; the bytes before _at have been read
+        """Reset the state to the beginning of the file."""
+        self._input = b""  # compressed, not yet consumed by the library
+        self._ready = b""  # decompressed; the bytes before _at have been read
         self._at = 0
         self._position = 0
         self._streams_read = 0
-        self._between = True  # before the first stream, or between two streams
         self._failure: DamagedStreamError | None = None
-        self._is_quick = False  # whether isal inflates the current stream
-        self._inflater: Any = None  # of the current stream
+
+    @abstractmethod
+    def _inflate(self, limit: int) -> bytes:
+        """Return the next 1 to ``limit`` bytes, or none at the end."""
 
     def read(self, size: int) -> bytes:
         if self._at == len(self._ready):
@@ -260,7 +274,7 @@ class _Inflated:
         return piece
 
     def seek(self, offset: int) -> None:
-        """Read up to the offset, from the beginning if it was passed: deflate streams have no random access."""
+        """Read up to the offset, from the beginning if it was passed: compressed streams have no random access."""
         if offset < self._position:
             self._file.seek(0)
             self._begin()
@@ -271,10 +285,20 @@ class _Inflated:
                     f"the file has only {reached} bytes, but reading has to start at byte {offset}"
                 )
 
+    def _begin_again(self) -> bytes:
+        """Reopen the stream and decompress it up to the current position. Return what is ready after that."""
+        reached = self._position
+        self._file.seek(0)
+        self._begin()
+        self.seek(reached)
+        rest = self._ready[self._at :]
+        self._at, self._ready = 0, b""
+        return rest
+
     def remaining_max(self) -> int:
         compressed = len(self._input) + _bytes_left(self._file)
-        held = len(self._ready) - self._at + PIECE_BYTES  # zlib itself may hold a window of up to 32 KiB
-        return held + compressed * DEFLATE_RATIO_MAX
+        held = len(self._ready) - self._at + PIECE_BYTES  # the library itself may hold a window
+        return held + compressed * self.ratio_max
 
     def whole_max(self) -> int:
         left = _bytes_left(self._file)
@@ -283,11 +307,51 @@ class _Inflated:
     def close(self) -> None:
         self._file.close()
 
+    def _truncated(self, kind: str) -> DamagedStreamError:
+        return DamagedStreamError(
+            f"the {kind} stream is truncated: the file ends before the stream does; "
+            "copying or writing the file may not have finished"
+        )
+
+    def _corrupt(self, kind: str, reason: object, start: bytes) -> DamagedStreamError:
+        """Return the error for a corrupt stream; ``start`` is the input that was rejected."""
+        words = f"the {kind} stream is corrupt ({reason})"
+        if self._streams_read:
+            words += f" after {self._streams_read} complete stream(s)"
+        elif not self._position and guess_compression(start) != kind:
+            other = guess_compression(start) or None
+            words += f"; it starts with {start[:4]!r}; if this is not a {kind} file, pass compression_type={other!r}"
+        return DamagedStreamError(words)
+
+
+class _Inflated(DecompressedStream):
+    """Stream of a gzip or zlib file, inflated in pieces; consecutive compressed streams are read as one.
+
+    zlib discards the output of the call in which it finds damage. A reader must not lose the intact records before the
+    damage. So the state is copied before each call, and a call that failed is repeated one input byte at a time. The
+    copy takes about one percent of the time of inflating.
+
+    isal can't copy its state, and it accepts some headers that zlib rejects. So isal handles intact streams only. If
+    it finds an error, zlib inflates the file again from the beginning, continues from there and reports the error.
+    """
+
+    ratio_max = DEFLATE_RATIO_MAX
+
+    def __init__(self, file: InputFile, compression: str) -> None:
+        self._compression = compression
+        self._quick: Any = quick_library() if file.seekable() else None
+        super().__init__(file)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._between = True  # before the first stream, or between two streams
+        self._is_quick = False  # whether isal inflates the current stream
+        self._inflater: Any = None  # of the current stream
+
     def _inflate(self, limit: int) -> bytes:
-        """Return the next 1 to ``limit`` bytes, or none at the end."""
         while self._failure is None:
             if not self._input:
-                self._input = _read(self._file, INPUT_BYTES)
+                self._input = read_input(self._file, INPUT_BYTES)
             if self._between and not self._next_stream():
                 return b""
             at_end = not self._input
@@ -297,16 +361,13 @@ class _Inflated:
             if piece is None:
                 return self._inflate_again(limit)
             if at_end and not self._between:
-                self._failure = DamagedStreamError(
-                    f"the {self._compression} stream is truncated: the file ends before the stream does; "
-                    "copying or writing the file may not have finished"
-                )
+                self._failure = self._truncated(self._compression)
         raise self._failure
 
     def _next_stream(self) -> bool:
         """Begin the next stream; return whether there is one. Skips zeros that pad the file to a disk or tape block."""
         while self._streams_read and (stripped := self._input.lstrip(b"\0")) != self._input:
-            self._input = stripped or _read(self._file, INPUT_BYTES)
+            self._input = stripped or read_input(self._file, INPUT_BYTES)
         if not self._input:
             return False
         self._is_quick = self._quick is not None and _has_usual_header(self._input, self._compression)
@@ -317,14 +378,8 @@ class _Inflated:
 
     def _inflate_again(self, limit: int) -> bytes:
         """Return the bytes that isal could not inflate, by inflating the file with zlib from the beginning."""
-        reached = self._position
         self._quick = None
-        self._file.seek(0)
-        self._begin()
-        self.seek(reached)
-        rest = self._ready[self._at :]
-        self._at, self._ready = 0, b""
-        return rest or self._inflate(limit)
+        return self._begin_again() or self._inflate(limit)
 
     def _quick_step(self, limit: int) -> bytes | None:
         """Do the same as ``_step`` with isal; return None on an error or without progress."""
@@ -342,7 +397,7 @@ class _Inflated:
         try:
             piece: bytes = self._inflater.decompress(self._input, limit)
         except zlib.error as error:
-            self._failure = self._describe(error)
+            self._failure = self._corrupt(self._compression, error, self._input)
             pieces = []
             with contextlib.suppress(zlib.error):
                 for byte in self._input:
@@ -358,15 +413,3 @@ class _Inflated:
             self._input = self._inflater.unused_data
             self._streams_read += 1
             self._between = True
-
-    def _describe(self, error: zlib.error) -> DamagedStreamError:
-        kind = self._compression
-        words = f"the {kind} stream is corrupt ({error})"
-        if self._streams_read:
-            words += f" after {self._streams_read} complete stream(s)"
-        elif not self._position and guess_compression(self._input) != kind:
-            other = guess_compression(self._input) or None
-            words += (
-                f"; it starts with {self._input[:4]!r}; if this is not a {kind} file, pass compression_type={other!r}"
-            )
-        return DamagedStreamError(words)

@@ -33,7 +33,7 @@ class ListFiles(TensorSlices):
         return f"list_files({count} file{'s' if count != 1 else ''})"
 
 
-def matching_files(file_pattern: Any) -> list[str]:
+def matching_files(file_pattern: Any, op: str = "list_files", *, recursive: bool = False) -> list[str]:
     """Return the names that match one or more patterns, sorted. A name that matches n patterns is listed n times.
 
     Directories and hidden files match as well, as in tf.data.
@@ -42,6 +42,8 @@ def matching_files(file_pattern: Any) -> list[str]:
         file_pattern: a path with ``*``, ``?``, ``[...]`` and ``[^...]``, or a list of such paths. A backslash escapes
             the next character, except on Windows. Patterns with a scheme are listed by fsspec, where ``**`` matches
             any number of directories; over HTTP, ``?`` is an ordinary character.
+        op: the name of the op for messages.
+        recursive: whether ``**`` matches any number of directories in local patterns, too; tf.data takes it as ``*``.
 
     Raises:
         FileNotFoundError: nothing matches.
@@ -49,17 +51,17 @@ def matching_files(file_pattern: Any) -> list[str]:
         TypeError: a pattern is not a path.
     """
     patterns = _patterns(file_pattern)
-    found = sorted(name for pattern in patterns for name in _matching(pattern))
+    found = sorted(name for pattern in patterns for name in _matching(pattern, recursive=recursive))
     if not found:
         shown = ", ".join(repr(redacted(pattern)) for pattern in patterns)
-        raise FileNotFoundError(f"list_files(): no file matches {shown} (working directory {os.getcwd()!r})")  # noqa: PTH109  # text
+        raise FileNotFoundError(f"{op}(): no file matches {shown} (working directory {os.getcwd()!r})")  # noqa: PTH109  # text
     return found
 
 
-def _matching(pattern: str) -> list[str]:
+def _matching(pattern: str, *, recursive: bool) -> list[str]:
     if is_remote(pattern):
         return remote.matching_remote_files(_as_glob(pattern))
-    return glob.glob(_as_glob(pattern), include_hidden=True)  # noqa: PTH207  # keeps names as the user wrote them
+    return glob.glob(_as_glob(pattern), include_hidden=True, recursive=recursive)  # noqa: PTH207  # keeps names as the user wrote them
 
 
 def _as_glob(pattern: str) -> str:

@@ -25,7 +25,7 @@ class StreamFile(Closing):
 
     Args:
         path: the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
 
     Raises:
         ValueError: the compression type is unknown.
@@ -53,7 +53,12 @@ class StreamFile(Closing):
 
     def _open(self) -> InputStream:
         """Return a stream positioned at the beginning of the file."""
-        return open_stream(open_input(self.path), self.compression_type)
+        file = open_input(self.path)
+        try:
+            return open_stream(file, self.compression_type)
+        except BaseException:  # such as a missing extra
+            file.close()
+            raise
 
     def _release(self) -> None:
         stream, self._stream = self._stream, None

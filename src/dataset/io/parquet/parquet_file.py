@@ -18,7 +18,7 @@ from dataset.io.files.opening import InputFile, open_input
 from dataset.io.parquet.footer import Footer
 from dataset.redaction import redacted
 
-__all__ = ["ParquetContainer", "row_counts"]
+__all__ = ["ParquetContainer", "WholeReads"]
 
 _TEXT = frozenset({"STRING", "NONE", "JSON", "BSON", "ENUM"})
 _TEXT_BYTES_MIN = 4  # of each value that is not in a dictionary: its length prefix
@@ -43,7 +43,7 @@ class ParquetContainer:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._source = _WholeReads(open_input(path))
+        self._source = WholeReads(open_input(path))
         try:
             self._open()
         except BaseException:
@@ -149,13 +149,6 @@ class ParquetContainer:
         self._source.close()
 
 
-def row_counts(path: str) -> tuple[int, ...]:
-    """Return the number of rows of each row group of a file, according to its footer."""
-    container = ParquetContainer(path)
-    container.close()
-    return tuple(stop - first for first, stop in itertools.pairwise(container.starts))
-
-
 def _is_text(column: Any) -> bool:
     return column.physical_type == "BYTE_ARRAY" and column.logical_type.type in _TEXT
 
@@ -164,7 +157,7 @@ def _length_of_footer(tail: bytes) -> int:
     return int.from_bytes(tail[-_TRAILER_BYTES : -_TRAILER_BYTES // 2], "little")
 
 
-class _WholeReads:
+class WholeReads:
     """File adapter for pyarrow: a read returns all requested bytes, except at the end of the file."""
 
     def __init__(self, file: InputFile) -> None:
@@ -191,6 +184,13 @@ class _WholeReads:
         while have < size and (piece := self._file.read(size - have) or b""):
             pieces.append(piece)
             have += len(piece)
+        return b"".join(pieces)
+
+    def read_to_end(self) -> bytes:
+        """Return the rest of a file that need not be seekable."""
+        pieces = []
+        while piece := self._file.read(1 << 20):
+            pieces.append(piece)
         return b"".join(pieces)
 
     def take_failure(self) -> Exception | None:

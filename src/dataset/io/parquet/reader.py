@@ -57,6 +57,7 @@ class ParquetFile:
         request: what to read.
         first: the layout of the first file, which this file must match.
         chosen: maps the number of row groups to the indices of those to read, ascending. Default: all.
+        open_container: opens a file.
 
     Attributes:
         given_up: whether the file as a whole can't be read.
@@ -68,12 +69,14 @@ class ParquetFile:
         request: Request,
         first: ArrowLayout | None = None,
         chosen: Callable[[int], Sequence[int]] = lambda count: range(count),  # noqa: PLW0108  # range is a class
+        open_container: Callable[[str], ParquetContainer] = ParquetContainer,
     ) -> None:
         self.path = path
         self.given_up = False
         self._request = request
         self._first = first
         self._chosen = chosen
+        self._open_container = open_container
         self._container: ParquetContainer | None = None
         self._layout: ArrowLayout
         self._chosen_groups: Sequence[int]
@@ -81,6 +84,7 @@ class ParquetFile:
         self._at = 0  # index in the chosen row groups
         self._row = 0  # index in the row group
         self._group: RowGroup | None = None  # the row group in memory
+        self.number_after = 0  # the index in the file of the row after the one that was returned last
 
     def columns(self, n: int) -> list[Column] | None:
         """Return the next 1 to ``n`` rows, one column per component; None at the end, and on every later call.
@@ -112,6 +116,7 @@ class ParquetFile:
             self._next_group()  # otherwise every later call would fail in the same way
             words = f"the values of row group {number} do not match their type: {error}"
             raise DataLossError(words, path=self.path, offset=0, record=row) from error
+        self.number_after = self.tell()[1] + len(columns[0])
         self._advance(len(columns[0]), group.count)
         return columns
 
@@ -204,7 +209,7 @@ class ParquetFile:
     def _open(self) -> ParquetContainer:
         container = None
         try:
-            container = ParquetContainer(self.path)
+            container = self._open_container(self.path)
             self._layout = self._request.layout_of(container, self._first)
             self._chosen_groups = self._chosen(len(container.starts) - 1)
         except BaseException:

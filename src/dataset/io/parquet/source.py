@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dataset.errors import DataLossError, StateError
 from dataset.io.arrow.requested_columns import ArrowLayout, require_columns, require_fill_null
+from dataset.io.dataset_file_patterns import BLOCK_LENGTH, known_paths, listed_files, read_each_file
 from dataset.io.dataset_files import FilesOperator, FileSource, cycle_length_of, file_names, reader_of_one_file
-from dataset.io.files.list_files import matching_files
-from dataset.io.files.opening import path_string
-from dataset.io.parquet.parquet_file import ParquetContainer, row_counts
+from dataset.io.parquet.parquet_file import ParquetContainer
 from dataset.io.parquet.reader import ParquetFile, Request
-from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave
-from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
-from dataset.plan.nested import dataset_of, is_dataset
+from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
-from dataset.plan.structure import LEAF
 from dataset.redaction import redacted
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-
-OP = "from_parquet"
-BLOCK_LENGTH = 1024  # rows per file in an interleave: enough to keep chunks large
 
 
 class RowGroups:
@@ -38,8 +30,9 @@ class RowGroups:
     Row groups are numbered across all files, in the order in which the files are listed. Shards use these numbers.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], open_container: Callable[[str], ParquetContainer]) -> None:
         self._paths = paths
+        self._open_container = open_container
         self._counts: dict[str, tuple[int, ...]] = {}
         # Several threads may count concurrently; they get the same numbers.
         self._before: dict[str, int] = {}
@@ -48,7 +41,9 @@ class RowGroups:
     def of(self, path: str) -> tuple[int, ...]:
         """Return the number of rows of each row group of a file; OSError if the file can't be read."""
         if path not in self._counts:
-            self._counts[path] = row_counts(path)
+            container = self._open_container(path)
+            container.close()
+            self._counts[path] = tuple(stop - first for first, stop in itertools.pairwise(container.starts))
         return self._counts[path]
 
     def before(self, path: str) -> int:
@@ -75,7 +70,9 @@ class RowGroups:
 class Parquet(FileSource, seekable=True):
     """Node that reads the rows of the files that ``source`` names, one file after another, or one shard of them."""
 
-    op: ClassVar[str] = OP
+    op: ClassVar[str] = "from_parquet"
+    container: ClassVar[type[ParquetContainer]] = ParquetContainer
+    in_parallel: ClassVar[type[ParallelParquet]]
     columns: tuple[str, ...] | None = None
     fill_null: Mapping[str, Any] = field(default_factory=dict)
     shard: tuple[int, int] | None = None
@@ -88,7 +85,7 @@ class Parquet(FileSource, seekable=True):
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
         (names,) = inputs
-        paths = _known_paths(names)  # None if a rule has rewritten the plan of the same names
+        paths = known_paths(names)  # None if a rule has rewritten the plan of the same names
         return dataclasses.replace(self, source=names, paths=self.paths if paths is None else paths)
 
     def _element_spec(self) -> Any:
@@ -113,8 +110,11 @@ class Parquet(FileSource, seekable=True):
         return range((index - self.row_groups.before(path)) % num_shards, count, num_shards)
 
     def open_file(self, path: str) -> ParquetFile:
-        request = Request(OP, self.columns, self.fill_null)
-        return ParquetFile(path, request, self.layout, lambda count: self._chosen(path, count))
+        request = Request(self.op, self.columns, self.fill_null)
+        return ParquetFile(path, request, self.layout, lambda count: self._chosen(path, count), self.container)
+
+    def number_after(self, file: ParquetFile) -> int:
+        return file.number_after
 
     @property
     def read_on_max(self) -> int:
@@ -122,7 +122,7 @@ class Parquet(FileSource, seekable=True):
         return 1
 
     def label(self) -> str:
-        return OP if self.shard is None else f"{OP}(shard={self.shard})"
+        return self.op if self.shard is None else f"{self.op}(shard={self.shard})"
 
     def lower(self, context: ExecutionContext) -> Operator:
         return ParquetOperator(context, self, self.open_file)
@@ -161,66 +161,40 @@ def parquet_plan(
     shard: Any,
     num_parallel_reads: int | None,
     name: str | None,
+    node: type[Parquet] | None = None,
 ) -> Node:
     """Return the plan of ``Dataset.from_parquet``, which documents the arguments. Reads the first file's footer."""
-    asked = require_columns(OP, columns)
-    fills = require_fill_null(OP, fill_null)
-    part = require_shard(OP, shard)
+    node = node or Parquet
+    op = node.op
+    asked = require_columns(op, columns)
+    fills = require_fill_null(op, fill_null)
+    part = require_shard(op, shard)
     if num_parallel_reads is not None:
-        require_parallelism(OP, num_parallel_reads, None)
-    names = file_names(OP, _listed(filenames))
-    paths = _known_paths(names)
+        require_parallelism(op, num_parallel_reads, None)
+    names = file_names(op, listed_files(op, filenames))
+    paths = known_paths(names)
     if paths is None:
-        return _later(names, asked, fills, part, num_parallel_reads, name)
+        return _later(names, asked, fills, part, num_parallel_reads, name, node)
     if not paths:
-        raise ValueError(f"{OP}(): at least one file is required, because its columns define the element_spec")
-    layout = _layout(paths[0], Request(OP, asked, fills))
-    row_groups = RowGroups(paths)
-    source = Parquet(names, asked, fills, part, paths=paths, layout=layout, row_groups=row_groups, name=name)
+        raise ValueError(f"{op}(): at least one file is required, because its columns define the element_spec")
+    layout = _layout(node.container(paths[0]), Request(op, asked, fills))
+    row_groups = RowGroups(paths, node.container)
+    source = node(names, asked, fills, part, paths=paths, layout=layout, row_groups=row_groups, name=name)
     return source if num_parallel_reads is None else _in_parallel(source, num_parallel_reads)
 
 
-def _layout(path: str, request: Request) -> ArrowLayout:
-    container = ParquetContainer(path)
+def _layout(container: ParquetContainer, request: Request) -> ArrowLayout:
     try:
         return request.layout_of(container, None)
     finally:
         container.close()
 
 
-def _listed(filenames: Any) -> Any:
-    """Return ``filenames`` with patterns replaced by the matching files."""
-    if is_dataset(filenames):
-        return filenames
-    if isinstance(filenames, str | bytes | os.PathLike):
-        return _matching(filenames)
-    if not isinstance(filenames, Iterable):
-        return filenames  # file_names() raises for it
-    return [name for one in filenames for name in (_matching(one) if isinstance(one, str | bytes) else [one])]
-
-
-def _matching(name: Any) -> list[str]:
-    path = path_string(name)
-    wildcards = "*[" if "://" in path else "*[?"  # in a URL, a question mark begins the query string
-    is_pattern = any(wildcard in path for wildcard in wildcards) and not os.path.lexists(path)
-    return matching_files(path) if is_pattern else [path]
-
-
-def _known_paths(names: Node) -> tuple[str, ...] | None:
-    """Return the file names that a plan yields, in any order; None if they are known only by running it."""
-    while isinstance(names, Shuffle):
-        names = names.source
-    if not isinstance(names, TensorSlices) or names.structure is not LEAF:
-        return None
-    (column,) = names.rows_as_columns()
-    return tuple(path_string(path) for path in column)
-
-
 @dataclass(frozen=True, eq=False)
 class ParallelParquet(Interleave, static_spec=True):
     """Interleave of several files. Its element_spec is known in advance, unlike that of a user's function."""
 
-    op: ClassVar[str] = OP
+    op: ClassVar[str] = "from_parquet"
     files: Parquet = field(kw_only=True, repr=False)
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
@@ -237,8 +211,11 @@ class ParallelParquet(Interleave, static_spec=True):
         return f"{self.files.label()} from {self.cycle_length} files at once"
 
 
+Parquet.in_parallel = ParallelParquet
+
+
 def _in_parallel(files: Parquet, num_parallel_reads: int) -> Node:
-    return ParallelParquet(
+    return files.in_parallel(
         files.source,
         reader_of_one_file(files),
         cycle_length_of(num_parallel_reads),
@@ -256,21 +233,19 @@ def _later(
     shard: tuple[int, int] | None,
     num_parallel_reads: int | None,
     name: str | None,
+    node: type[Parquet],
 ) -> Node:
     """Return the plan for file names known only by running another dataset: each file becomes a dataset."""
     if shard is not None:
         raise ValueError(
-            f"{OP}(): shard= numbers the row groups of all files, so the file names must be known in advance; pass "
-            "a path, a list, a pattern or Dataset.list_files()"
+            f"{node.op}(): shard= numbers the row groups of all files, so the file names must be known in advance; "
+            "pass a path, a list, a pattern or Dataset.list_files()"
         )
 
     def read_one_file(path: bytes) -> Any:
-        return dataset_of(parquet_plan(path, columns, fill_null, None, None, name))
+        return dataset_of(parquet_plan(path, columns, fill_null, None, None, name, node))
 
-    if num_parallel_reads is None:
-        return FlatMap(names, read_one_file, name=name)
-    cycle = cycle_length_of(num_parallel_reads)
-    return Interleave(names, read_one_file, cycle, BLOCK_LENGTH, num_parallel_calls=num_parallel_reads, name=name)
+    return read_each_file(names, read_one_file, num_parallel_reads, name)
 
 
 def require_shard(op: str, shard: Any) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, structure_of, tuple_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
@@ -74,8 +74,10 @@ class SqlQuery(Node, reads_files=True):
     def _element_spec(self) -> Any:
         return probed_spec(self) if self.output_types is None else self.output_types
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return SqlOperator(self, SqlRows(self.label(), self.output_types))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return SqlOperator(
+            self, SqlRows(self.label(), self.output_types), source_lineage(context, self.name or self.op)
+        )
 
 
 def _checked_source(driver: Any, source: Any) -> Any:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import DataLossError
-from dataset.io.files.compression import guess_compression
 from dataset.io.files.opening import InputFile, open_input, read_whole
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import (
@@ -22,9 +21,10 @@ from dataset.io.tfrecord.frames import (
     VERIFY_LENGTHS,
     cut_words,
     frame_bytes,
+    header_words,
     length_damage,
 )
-from dataset.io.tfrecord.index_file import MAGIC, TAKEN_FOR_A_FILE
+from dataset.io.tfrecord.index_file import hinted
 
 __all__ = ["scan_lengths"]
 
@@ -63,7 +63,7 @@ def _scan(
         file.seek(position)
         block = read_whole(file.read, min(block_bytes, size - position))
         if len(block) < HEADER_BYTES:
-            words = f"a record's header is truncated: {HEADER_BYTES} bytes expected, {len(block)} left in the file"
+            words = header_words(len(block))
             break
         ends, words = _frame_ends(block, size - position)
         edges.append(np.array(ends, np.int64) + position)
@@ -73,7 +73,7 @@ def _scan(
             progress(position, records)
         block_bytes = BLOCK_BYTES if len(ends) > FEW_FRAMES else PEEK_BYTES
         if words and not position:
-            words = _hint(words, block)
+            words = hinted(words, block, ", and only uncompressed files can be indexed")
     places = np.concatenate(edges)
     lengths = np.diff(places) - FRAME_BYTES
     return lengths, DataLossError(words, path=path, offset=position, record=len(lengths)) if words else None
@@ -96,13 +96,3 @@ def _frame_ends(block: bytes, left: int) -> tuple[list[int], str]:
     if start + size > left:
         return ends, cut_words(size - FRAME_BYTES, f"{left - start - HEADER_BYTES} bytes")
     return [*ends, start + size], ""
-
-
-def _hint(words: str, block: bytes) -> str:
-    """Add to the message what else the file may be; for files that are wrong from the first byte."""
-    if block.startswith(MAGIC):
-        return f"{words}; {TAKEN_FOR_A_FILE}"
-    kind = guess_compression(block)
-    if kind:
-        return f"{words}; the file starts like a {kind} stream, and only uncompressed files can be indexed"
-    return f"{words}; is this a TFRecord file?"

@@ -15,7 +15,7 @@ import io
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dataset.io import libraries
 from dataset.io.files.compression import bomb_words
@@ -24,18 +24,9 @@ if TYPE_CHECKING:
     from dataset.io.files.compression import InputStream
 
 __all__ = ["FOOTER_BYTES", "FRAME_BYTES", "HEADER_BYTES", "LENGTH_BYTES", "MASK_DELTA", "DamagedFrameError"]
-__all__ += [
-    "VERIFY_ALL",
-    "VERIFY_LENGTHS",
-    "VERIFY_NOTHING",
-    "FrameDamage",
-    "cut_words",
-    "data_damage",
-    "finish_frame",
-    "frame_bytes",
-    "frame_damage",
-]
-__all__ += ["framed", "framed_all", "length_damage", "masked_crc", "read_exactly", "walk_frames"]
+__all__ += ["VERIFY_ALL", "VERIFY_LENGTHS", "VERIFY_NOTHING", "cut_words", "data_damage", "finish_frame", "frame_bytes"]
+__all__ += ["frame_damage", "framed", "framed_all", "header_words", "length_damage", "masked_crc", "read_exactly"]
+__all__ += ["walk_frames"]
 
 LENGTH_BYTES = 8
 HEADER_BYTES = 12
@@ -58,20 +49,17 @@ _pack_length = struct.Struct("<Q").pack
 _pack_crc = struct.Struct("<I").pack
 
 
-class FrameDamage(NamedTuple):
-    """Damage of a frame that is complete according to its length.
+class DamagedFrameError(Exception):
+    """Internal error: a frame is truncated, or a checksum is wrong.
 
     Attributes:
-        words: the message for the user.
-        length_is_right: whether only the data is damaged, so that the length shows where the next frame begins.
+        size: the size of the frame if only its data is damaged, so that its end shows where the next frame begins; else
+            0.
     """
 
-    words: str
-    length_is_right: bool
-
-
-class DamagedFrameError(Exception):
-    """A frame is truncated, or the checksum of its length is wrong. The reader catches this."""
+    def __init__(self, words: str, size: int = 0) -> None:
+        super().__init__(words)
+        self.size = size
 
 
 def masked_crc(data: bytes | bytearray | memoryview) -> int:
@@ -119,7 +107,6 @@ def walk_frames(block: bytes, position: int, verify: int) -> tuple[list[int], li
     >>> walk_frames(framed_all([b"one", b"three"]) + b"begun", 0, VERIFY_ALL)
     ([12, 31], [15, 36])
     """
-    crc32c = libraries.crc32c
     begins: list[int] = []
     ends: list[int] = []
     while position + FRAME_BYTES <= len(block):
@@ -129,10 +116,8 @@ def walk_frames(block: bytes, position: int, verify: int) -> tuple[list[int], li
             break
         if verify and block[position:begin] != _header(length):
             break
-        if verify == VERIFY_ALL:
-            crc = crc32c(block[begin:end])
-            if _read_crc(block, end)[0] != ((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX:  # masked_crc inlined
-                break
+        if verify == VERIFY_ALL and _read_crc(block, end)[0] != masked_crc(block[begin:end]):
+            break
         begins.append(begin)
         ends.append(end)
         position = end + FOOTER_BYTES
@@ -144,27 +129,23 @@ def frame_bytes(block: bytes, start: int) -> int:
     return int(_read_length(block, start)[0]) + FRAME_BYTES
 
 
-def finish_frame(stream: InputStream, head: bytes, verify: bool) -> tuple[bytes, int]:
-    """Read the rest of a frame, and no byte beyond it.
+def finish_frame(stream: InputStream, head: bytes, verify: bool) -> bytes:
+    """Read the rest of a frame, and no byte beyond it; return its data.
 
     Args:
         stream: positioned right after ``head``.
-        head: the beginning of the frame: at least its header, unless the stream ends before.
-        verify: whether to verify the checksum of the length.
-
-    Returns:
-        The data and its stored checksum, which was not verified.
+        head: the beginning of the frame, or all of it and more: at least its header, unless the stream ends before.
+        verify: whether to verify the checksums.
 
     Raises:
-        DamagedFrameError: the header or the data is truncated, or the length is wrong.
+        DamagedFrameError: the frame is truncated, or a checksum is wrong.
     """
     if len(head) < HEADER_BYTES:
-        words = f"a record's header is truncated: {HEADER_BYTES} bytes expected, {len(head)} left in the file"
-        raise DamagedFrameError(words)
+        raise DamagedFrameError(header_words(len(head)))
     if verify and (words := length_damage(head, 0)):
         raise DamagedFrameError(words)
     length: int = _read_length(head, 0)[0]
-    data, footer = head[HEADER_BYTES : HEADER_BYTES + length], head[HEADER_BYTES + length :]
+    data, footer = head[HEADER_BYTES : HEADER_BYTES + length], head[HEADER_BYTES + length : FRAME_BYTES + length]
     if length > PIECE_BYTES_MAX:  # for smaller records, reading is cheaper than checking
         left = len(head) - HEADER_BYTES + stream.remaining_max()
         if length + FOOTER_BYTES > left:
@@ -175,7 +156,9 @@ def finish_frame(stream: InputStream, head: bytes, verify: bool) -> tuple[bytes,
     footer = read_exactly(stream, FOOTER_BYTES - len(footer), footer)
     if len(data) < length or len(footer) < FOOTER_BYTES:
         raise DamagedFrameError(cut_words(length, f"{len(data) + len(footer)} bytes"))
-    return data, _read_crc(footer)[0]
+    if verify and (words := data_damage(data, _read_crc(footer)[0])):
+        raise DamagedFrameError(words, length + FRAME_BYTES)
+    return data
 
 
 def read_exactly(stream: InputStream, size: int, start: bytes = b"") -> bytes:
@@ -194,13 +177,11 @@ def read_exactly(stream: InputStream, size: int, start: bytes = b"") -> bytes:
     return whole.getvalue()
 
 
-def frame_damage(block: bytes, start: int, end: int) -> FrameDamage | None:
-    """Verify both checksums of one complete frame; return ``None`` if they are correct."""
-    if words := length_damage(block, start):
-        return FrameDamage(words, length_is_right=False)
+def frame_damage(block: bytes, start: int, end: int) -> str:
+    """Verify both checksums of one complete frame; return a message, or "" if they are correct."""
     (stored,) = _read_crc(block, end - FOOTER_BYTES)
-    words = data_damage(memoryview(block)[start + HEADER_BYTES : end - FOOTER_BYTES], stored)
-    return FrameDamage(words, length_is_right=True) if words else None
+    data = memoryview(block)[start + HEADER_BYTES : end - FOOTER_BYTES]
+    return length_damage(block, start) or data_damage(data, stored)
 
 
 def length_damage(block: bytes, start: int) -> str:
@@ -220,6 +201,11 @@ def data_damage(data: bytes | memoryview, stored: int) -> str:
 
 def _differing(stored: int, computed: int) -> str:
     return f"{stored:#010x} stored, {computed:#010x} computed"
+
+
+def header_words(left: int) -> str:
+    """Return the message for a header of which only ``left`` bytes are in the file."""
+    return f"a record's header is truncated: {HEADER_BYTES} bytes expected, {left} left in the file"
 
 
 def cut_words(length: int, left: str) -> str:

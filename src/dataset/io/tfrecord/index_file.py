@@ -13,20 +13,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.io.files.compression import guess_compression
 from dataset.io.files.opening import FileStamp
 from dataset.io.tfrecord.frames import FRAME_BYTES, masked_crc
 
-__all__ = ["MAGIC", "TAKEN_FOR_A_FILE", "NotAnIndexError", "pack_index", "unpack_index"]
+__all__ = ["MAGIC", "NotAnIndexError", "hinted", "pack_index", "unpack_index"]
 
 MAGIC = b"TFRINDEX"
-TAKEN_FOR_A_FILE = "this is the index of a TFRecord file: use a file pattern that excludes *.index"
-"""The message for bytes that begin with MAGIC and are read as records."""
-
 VERSION = 1
 
 _HEADER = struct.Struct("<8sIIQQq")
 _CRC = struct.Struct("<I")
 _DTYPES: dict[int, np.dtype[np.unsignedinteger[Any]]] = {4: np.dtype("<u4"), 8: np.dtype("<u8")}
+
+
+def hinted(words: str, head: bytes, compressed: str) -> str:
+    """Add to the message about the first bytes of a TFRecord file what else the file may be.
+
+    Args:
+        words: the message.
+        head: the first bytes.
+        compressed: what to do if they are those of a stream, whose kind replaces ``{}``; "" if it can't be a stream.
+    """
+    if head.startswith(MAGIC):
+        return f"{words}; this is the index of a TFRecord file: use a file pattern that excludes *.index"
+    kind = guess_compression(head) if compressed else ""
+    if kind:
+        return f"{words}; the file starts like a {kind} stream{compressed.format(kind)}"
+    return f"{words}; is this a TFRecord file?"
 
 
 class NotAnIndexError(Exception):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import bisect
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.errors import DataLossError
-from dataset.io.dataset_files import known_names
+from dataset.errors import DataLossError, SpecError
+from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
@@ -28,7 +28,8 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Array, Chunk
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import Lineage
+from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
@@ -43,20 +44,25 @@ def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> Indexed
         ValueError: the files are compressed, or ``num_parallel_reads`` is set.
         OSError: a file does not exist or is damaged.
     """
-    if source.compression_type:
-        raise ValueError(
-            f"TFRecordDataset(): a compressed file can't be indexed, because it can only be read from its start, got "
-            f"compression_type={source.compression_type!r}; write the records to uncompressed files"
-        )
-    if num_parallel_reads is not None:
-        raise ValueError(
-            "TFRecordDataset(): index=True reads all files as one sequence of records, so they can't be interleaved, "
-            f"got num_parallel_reads={num_parallel_reads!r}; omit it, and use prefetch() to read in the background"
-        )
+    require_indexable(source, num_parallel_reads)
     names = known_names(source.op, source.source)
     indexes = tuple(TFRecordIndex.open(path, on_error=source.on_error) for path in names)
     run_bytes = RUN_BYTES if source.buffer_size is None else source.buffer_size
     return IndexedTFRecord(indexes, run_bytes, source.on_error, name=source.name)
+
+
+def require_indexable(source: FileSource, num_parallel_reads: int | None) -> None:
+    """Raise ValueError if the files of ``source`` are compressed, or ``num_parallel_reads`` is set."""
+    if source.compression_type:
+        raise ValueError(
+            f"{source.op}(): a compressed file can't be indexed, because it can only be read from its start, got "
+            f"compression_type={source.compression_type!r}; write the records to uncompressed files"
+        )
+    if num_parallel_reads is not None:
+        raise ValueError(
+            f"{source.op}(): index=True reads all files as one sequence of records, so they can't be interleaved, "
+            f"got num_parallel_reads={num_parallel_reads!r}; omit it, and use prefetch() to read in the background"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +121,24 @@ class IndexedTFRecord(RowSource, reads_files=True):
         return self._at_hand().row(self.places[position])
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
+
+    def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
+        if not context.is_traced:
+            return None
+        firsts = np.array(self.firsts)
+        place, name = LineageContext(context), self.name or self.op
+        writers = [place.writer(name, redacted(index.path)) for index in self.indexes]
+
+        def lineage(numbers: Array) -> Lineage:
+            files = np.searchsorted(firsts, numbers, "right") - 1
+            found = np.concatenate(
+                [writers[file].of(numbers[files == file] - firsts[file]) for file in np.unique(files).tolist()]
+            )
+            order = np.argsort(files, kind="stable")
+            return found[np.argsort(order)]
+
+        return lineage
 
 
 class IndexedRecords:
@@ -128,8 +151,7 @@ class IndexedRecords:
 
     def __init__(self, node: IndexedTFRecord, skipped: DroppedCount) -> None:
         self.node = node
-        self._log = DamageLog(str(node))
-        self._skipped = skipped
+        self._log = DamageLog(str(node), skipped.add)
         self._files: OrderedDict[int, RecordsAt] = OrderedDict()
         self._lock = threading.Lock()  # guards changes of _files
         self._may_evict = len(node.indexes) > FILES_OPEN_MAX
@@ -145,6 +167,11 @@ class IndexedRecords:
             raise
 
     def take(self, numbers: Array) -> Chunk:
+        found = self.records(numbers)
+        return Chunk(LEAF, len(found), [found])
+
+    def records(self, numbers: Array) -> list[bytes]:
+        """Return the records with these numbers, or the first few of them; raise in place of the first."""
         found: list[bytes] = []
         try:
             for file, first, stop in self._runs(numbers):
@@ -155,16 +182,15 @@ class IndexedRecords:
                 found += records
                 if damage is not None:
                     raise damage
-        except OSError as error:
+        except (OSError, SpecError) as error:
             if not found:  # otherwise the error is raised when its record is the first of a call
                 self._add_note(error)
                 raise
-        return Chunk(LEAF, len(found), [found])
+        return found
 
     def skips_error(self, error: Exception) -> bool:
         if self.node.on_error != "skip" or not isinstance(error, DataLossError):
             return False
-        self._skipped.add(1)
         self._log.passed_over(error)
         return True
 
@@ -207,7 +233,7 @@ class IndexedRecords:
                 self._files.move_to_end(file)
             return found
 
-    def _add_note(self, error: OSError) -> None:
+    def _add_note(self, error: Exception) -> None:
         error.add_note(f"in {self.node}")
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from typing import Self
 
+from dataset.closing import Closing
 from dataset.plan.drawing.brief import brief_bytes
 
 __all__ = ["ProgressLine"]
@@ -16,7 +16,7 @@ BAR_CELLS_MAX = 20
 BAR_CELLS_MIN = 5  # a shorter bar shows no more than the percentage
 
 
-class ProgressLine:
+class ProgressLine(Closing):
     """Progress line with the number of records, records per second, and the percentage if the total is known.
 
     Args:
@@ -43,10 +43,8 @@ class ProgressLine:
         if self._shown and time.monotonic() - self._drawn >= INTERVAL_SECONDS:
             self._draw()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Draw the line a last time and end it."""
         if self._shown:
             self._draw(end="\n")
 

@@ -1,7 +1,7 @@
 """Sequential reader of TFRecord files, which verifies every checksum.
 
 This module holds the open file and the position in it, and handles damage: which records are still returned, and the
-error message. lenient_reader.py logs damage and continues after it. frames.py and frame_finder.py know the bytes of
+error message. With a damage log, reading continues after damage. frames.py and frame_finder.py know the bytes of
 frames, io/files/compression.py does the decompression. This module knows nothing about the contents of a record or
 about datasets.
 
@@ -16,8 +16,9 @@ import operator
 from typing import TYPE_CHECKING
 
 from dataset.errors import DataLossError
-from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
+from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.files.stream_file import StreamFile
+from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
 from dataset.io.tfrecord.frames import (
     FOOTER_BYTES,
@@ -26,13 +27,11 @@ from dataset.io.tfrecord.frames import (
     VERIFY_ALL,
     VERIFY_NOTHING,
     DamagedFrameError,
-    data_damage,
     finish_frame,
-    frame_bytes,
-    frame_damage,
     read_exactly,
 )
-from dataset.io.tfrecord.index_file import MAGIC, TAKEN_FOR_A_FILE
+from dataset.io.tfrecord.index_file import hinted
+from dataset.redaction import redacted
 
 if TYPE_CHECKING:
     import os
@@ -50,9 +49,11 @@ class TFRecordFile(StreamFile):
 
     Args:
         path: the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is about this, or one record if it is larger.
         verify: whether to verify the checksums of lengths and data. Without it, only impossible lengths are detected.
+        log: gets the damage, which then raises no error. A record whose data has a wrong checksum is skipped, but keeps
+            its number. After other damage the rest of the file is skipped: nothing shows where the next record begins.
 
     Raises:
         ValueError: the compression type is unknown, or the buffer size is negative.
@@ -75,6 +76,7 @@ class TFRecordFile(StreamFile):
         compression_type: str | None = None,
         buffer_size: int | None = None,
         verify: bool = True,
+        log: DamageLog | None = None,
     ) -> None:
         super().__init__(path, compression_type)
         size = BLOCK_BYTES if buffer_size is None else operator.index(buffer_size)
@@ -82,6 +84,7 @@ class TFRecordFile(StreamFile):
             raise ValueError(f"TFRecordFile: buffer_size must be at least 0 bytes, got {size}")
         self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
+        self._log = log
         self._ready: list[bytes]  # verified records; those before _next have been returned
         self._begins: list[int]  # of their data, relative to _base
         self._failure: DataLossError | None  # reported after _ready has been returned
@@ -151,6 +154,8 @@ class TFRecordFile(StreamFile):
         self._go_to(*self.tell())
         self._ended, self._closed = ended, True
         self._release()
+        if self._log is not None:
+            self._log.sum_up(redacted(self.path))
 
     def _go_to(self, offset: int, record: int) -> None:
         """Reset the state to a position. The stream stays open; the next read moves it there."""
@@ -180,23 +185,27 @@ class TFRecordFile(StreamFile):
         return True
 
     def _report(self, failure: DataLossError) -> None:
-        """Raise the error after all records before it were returned, and end reading."""
-        self._end()
-        raise failure
+        """Log or raise the error after all records before it were returned."""
+        if self._log is None:
+            self._end()
+            raise failure
+        if self._ended:
+            self._log.gave_up(failure)
+        else:
+            self._first += 1
+            self._offset += self._damaged_bytes
+            self._log.passed_over(failure)
 
     def _read_on(self) -> None:
-        """Slice the records of a block up to the next damage; without damage, complete its last record, too.
-
-        Damage is recorded and reported after the records before it.
-        """
+        """Read the records of a block. Damage is recorded and reported after the records before it."""
         try:
             stream = self._opened()
             block, position = self._block or (self._next_block(stream), 0)
             self._block = None
             if not block:
                 self._end()
-            elif (rest := self._cut_records(block, position)) < len(block):
-                self._complete(stream, block[rest:])
+            else:
+                self._read_block(stream, block, position)
         except DamagedStreamError as damage:
             self._fail(str(damage))
         except BaseException as error:
@@ -221,43 +230,28 @@ class TFRecordFile(StreamFile):
         self._base = self._offset
         return stream.read(HEADER_BYTES if self._big else self._block_bytes)
 
-    def _cut_records(self, block: bytes, position: int) -> int:
-        """Slice the complete records from a position on, up to the next damaged one.
-
-        Returns:
-            Where the frame that has to be completed begins; the end of the block if there is none.
-        """
+    def _read_block(self, stream: InputStream, block: bytes, position: int) -> None:
+        """Slice the records of a block from a position on, up to the next damage, and complete its last record."""
         self._begins, ends = find_frames(block, position, VERIFY_ALL if self._verify else VERIFY_NOTHING)
         self._ready = cut_frames(block, self._begins, ends)
         position = ends[-1] + FOOTER_BYTES if ends else position
         self._offset = self._base + position
-        if len(block) - position < HEADER_BYTES or (end := position + frame_bytes(block, position)) > len(block):
-            return position
-        damage = frame_damage(block, position, end)
-        assert damage is not None  # otherwise the frame would have been found
-        words = self._hinted(damage.words, block)
-        if damage.length_is_right:
-            self._block = block, end
-            self._fail(words, end - position)
-        else:
-            self._fail(words)
-        return len(block)
-
-    def _complete(self, stream: InputStream, head: bytes) -> None:
-        """Read the rest of the record whose frame begins with ``head``."""
+        if position == len(block):
+            return None
+        head = block[position:]
         head += read_exactly(stream, HEADER_BYTES - len(head))
         try:
-            data, crc = finish_frame(stream, head, self._verify)
+            data = finish_frame(stream, head, self._verify)
         except DamagedFrameError as damage:
-            return self._fail(self._hinted(str(damage), head))
+            # No hint if the rest of the frame was read: the checksum of its length is correct.
+            words = str(damage) if damage.size > len(head) else self._hinted(str(damage), head)
+            if 0 < damage.size <= len(head):
+                self._block = block, position + damage.size
+            return self._fail(words, damage.size)
         self._big = len(data) >= self._block_bytes // 8
-        size = len(data) + FRAME_BYTES
-        if self._verify and (words := data_damage(data, crc)):
-            # No hint: the checksum of the length is correct, so this is a TFRecord file.
-            return self._fail(words, size)
         self._ready.append(data)
         self._begins.append(self._offset - self._base + HEADER_BYTES)
-        self._offset += size
+        self._offset += len(data) + FRAME_BYTES
         return None
 
     def _end(self) -> None:
@@ -280,11 +274,5 @@ class TFRecordFile(StreamFile):
 
     def _hinted(self, words: str, head: bytes) -> str:
         """Return the message; add what else the file may be if it is wrong from its first byte."""
-        if self._offset:
-            return words
-        if head.startswith(MAGIC):
-            return f"{words}; {TAKEN_FOR_A_FILE}"
-        guess = "" if self.compression_type else guess_compression(head)
-        if guess:
-            return f'{words}; the file starts like a {guess} stream: pass compression_type="{guess}"'
-        return f"{words}; is this a TFRecord file?"
+        compressed = "" if self.compression_type else ': pass compression_type="{}"'
+        return words if self._offset else hinted(words, head, compressed)

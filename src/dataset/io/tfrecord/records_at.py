@@ -69,10 +69,9 @@ class RecordsAt:
         frame = self._read(start, size)
         if len(frame) < size:
             raise self._damaged(number, self._cut(frame, size))
-        damage = frame_damage(frame, 0, size)
-        if damage is not None:
-            raise self._damaged(number, damage.words)
-        return frame[HEADER_BYTES:-4]
+        if words := frame_damage(frame, 0, size):
+            raise self._damaged(number, words)
+        return frame[HEADER_BYTES:-FOOTER_BYTES]
 
     def records(self, first: int, stop: int) -> tuple[list[bytes], DataLossError | None]:
         """Read records ``first`` to ``stop``, whose total size is bounded.
@@ -89,8 +88,8 @@ class RecordsAt:
             return cut_frames(block, begins, ends), None
         sound = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, edges, strict=False))) - 1
         start, stop = edges[sound : sound + 2]
-        damage = frame_damage(block, start, stop) if stop <= len(block) else None
-        words = self._cut(block[start:], stop - start) if damage is None else damage.words
+        is_cut = stop > len(block)
+        words = self._cut(block[start:], stop - start) if is_cut else frame_damage(block, start, stop)
         return cut_frames(block, begins[:sound], ends[:sound]), self._damaged(first + sound, words)
 
     def close(self) -> None:

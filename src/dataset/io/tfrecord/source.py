@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dataset.io.dataset_files import FileSource
 from dataset.io.files.compression import compression_name
-from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
+from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.checks import require_int
 from dataset.plan.spec import TensorSpec
@@ -34,10 +34,9 @@ class TFRecord(FileSource):
     def _element_spec(self) -> Any:
         return TensorSpec((), bytes)
 
-    def open_file(self, path: str, count: Callable[[int], None] | None = None) -> TFRecordFile:
-        if self.on_error == "raise":
-            return TFRecordFile(path, self.compression_type, self.buffer_size)
-        return LenientTFRecordFile(path, self.compression_type, self.buffer_size, reader=str(self), count=count)
+    def open_file(self, path: str, count: Callable[[int], object] | None = None) -> TFRecordFile:
+        log = DamageLog(str(self), count) if self.on_error == "skip" else None
+        return TFRecordFile(path, self.compression_type, self.buffer_size, log=log)
 
     def opener(self, context: ExecutionContext) -> Callable[[str], TFRecordFile]:
         def count(places: int) -> None:

@@ -35,7 +35,7 @@ class TFRecordOptions:
     """Compression options of a TFRecord file.
 
     Args:
-        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         compression_level: 0 (fastest) to 9 (smallest); ``None`` or -1 for zlib's default. Ignored without compression.
 
     Raises:

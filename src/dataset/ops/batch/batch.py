@@ -19,6 +19,7 @@ from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatt
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
+from dataset.runtime.chunks.lineage import grouped
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
@@ -297,7 +298,10 @@ class BatchOperator(Divisible):
                     columns.append([self.stack(index, column)])
         except ColumnMismatchError as error:
             raise self._explained(elements.structure.component_name(index), error, position + error.index) from None
-        return Chunk(elements.structure, elements.length // size, columns)
+        batches = Chunk(elements.structure, elements.length // size, columns)
+        if elements.lineage is not None:
+            batches.lineage = grouped(elements.lineage, size)
+        return batches
 
     def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:
         if isinstance(error, NoRoomError):

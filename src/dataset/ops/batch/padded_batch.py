@@ -50,7 +50,7 @@ class PaddedBatch(Batch):
             for index, (spec, shape) in enumerate(zip(specs, self.shapes(structure), strict=True)):
                 _check_static(structure, index, spec, shape)
             for index, (spec, value) in enumerate(zip(specs, self.values(structure), strict=True)):
-                _padding(structure.component_name(index), spec.dtype, value)
+                padding_of(self.op, "padding_values", structure.component_name(index), spec.dtype, value)
 
     def shapes(self, structure: Structure) -> list[Shape]:
         """Return the shape to pad to, per component."""
@@ -112,10 +112,11 @@ class PaddedBatchOperator(BatchOperator):
             raise SpecError(f"{self.node}: {name} is a {type(first).__name__}, which cannot be padded; use batch()")
         if shape is None:
             shape = (None,) * np.ndim(first)
-        return pad_column(column, shape, _padding(name, component_spec(first).dtype, values[index]))
+        padding = padding_of(self.padded.op, "padding_values", name, component_spec(first).dtype, values[index])
+        return pad_column(column, shape, padding)
 
 
-def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
+def padding_of(op: str, argument: str, name: str, dtype: np.dtype[Any], value: Any) -> Any:
     """Return the padding value for a component of ``dtype``.
 
     A Python number is valid for any dtype of its kind that can represent it. A NumPy value must have the component's
@@ -132,7 +133,7 @@ def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
     fits = value.ndim == 0 and value.dtype == dtype if typed else dtype.kind == "O" or _holds(dtype, value)
     if fits:
         return np.array(value, dtype)[()]
-    raise TypeError(f"padded_batch(): padding_values has {value!r} for {name}, which is not a value of dtype {dtype}")
+    raise TypeError(f"{op}(): {argument} has {value!r} for {name}, which is not a value of dtype {dtype}")
 
 
 def _holds(dtype: np.dtype[Any], value: Any) -> bool:

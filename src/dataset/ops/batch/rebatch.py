@@ -19,6 +19,7 @@ from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, join_rows
 from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.lineage import UNKNOWN, Lineage, Rows, divided, joined
 from dataset.runtime.chunks.slicing import number_of_rows, row_major, slice_rows
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
@@ -149,7 +150,10 @@ class RebatchOperator(UnaryOperator):
     def _rows(self, element: Chunk, position: int) -> _HeldRows:
         components = [row_major(column[0]) for column in element.columns()]
         count = number_of_rows(self.node, element.structure, components)
-        return _HeldRows(element.structure, components, 0, count, position)
+        rows = _HeldRows(element.structure, components, 0, count, position)
+        if element.lineage is not None:
+            rows.lineage = divided(element.lineage[0], count)
+        return rows
 
     def _cut(self, size: int) -> list[_HeldRows]:
         """Remove and return the next ``size`` held rows."""
@@ -159,6 +163,7 @@ class RebatchOperator(UnaryOperator):
             front = self._held[0]
             if front.stop - front.start > size:
                 part = _HeldRows(front.structure, front.components, front.start, front.start + size, front.position)
+                part.lineage = front.lineage
                 front.start = part.stop
             else:
                 part = self._held.popleft()
@@ -176,10 +181,10 @@ class RebatchOperator(UnaryOperator):
                     f"{self.node}: all rows of a batch must have the same structure, got "
                     f"{first.structure!r} and {part.structure!r} in element {part.position}"
                 )
-        joined = []
+        columns = []
         for index in range(len(first.components)):
             try:
-                joined.append([join_rows([part.component(index) for part in parts])])
+                columns.append([join_rows([part.component(index) for part in parts])])
             except ColumnMismatchError as error:
                 where, before = parts[error.index].position, parts[error.index - 1].position
                 raise SpecError(
@@ -187,7 +192,10 @@ class RebatchOperator(UnaryOperator):
                     f"element {where} but {error.before} in element {before}; all rows of a batch must have the same "
                     f"{error.what}"
                 ) from None
-        return Chunk(first.structure, 1, joined)
+        batch = Chunk(first.structure, 1, columns)
+        if any(part.lineage is not None for part in parts):
+            batch.lineage = [joined([part.records() for part in parts])]
+        return batch
 
     def _empty_batch(self) -> Chunk | None:
         """Return a batch without rows; None if its shape is unknown because there were no elements."""
@@ -234,7 +242,7 @@ class RebatchOperator(UnaryOperator):
 class _HeldRows:
     """Held rows ``start`` to ``stop`` of the input element at ``position``."""
 
-    __slots__ = ("components", "position", "start", "stop", "structure")
+    __slots__ = ("components", "lineage", "position", "start", "stop", "structure")
 
     def __init__(self, structure: Structure, components: list[Any], start: int, stop: int, position: int) -> None:
         self.structure = structure
@@ -242,6 +250,11 @@ class _HeldRows:
         self.start = start
         self.stop = stop
         self.position = position
+        self.lineage: Lineage | None = None  # of all rows of the element
+
+    def records(self) -> Rows:
+        """Return the lineage of these rows together."""
+        return UNKNOWN if self.lineage is None else joined(self.lineage[self.start : self.stop])
 
     def component(self, index: int) -> Any:
         """Return these rows of one component."""
@@ -249,4 +262,7 @@ class _HeldRows:
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """Return rows of the element as a batch."""
-        return Chunk(self.structure, 1, [[slice_rows(component, start, stop)] for component in self.components])
+        batch = Chunk(self.structure, 1, [[slice_rows(component, start, stop)] for component in self.components])
+        if self.lineage is not None:
+            batch.lineage = [joined(self.lineage[start:stop])]
+        return batch

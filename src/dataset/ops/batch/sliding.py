@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only, take_column
+from dataset.runtime.chunks.lineage import or_unknown
 
 
 class SlidingBuffer:
@@ -21,11 +22,13 @@ class SlidingBuffer:
     Attributes:
         length: the number of held elements.
         structure: the structure of the elements.
+        is_traced: whether their lineage is an additional last column.
     """
 
     def __init__(self) -> None:
         self.length = 0
         self.structure: Structure = LEAF
+        self.is_traced = False
         self._start = 0  # of the held elements, in the columns
         self._capacity = 0  # of the columns; 0 while they belong to an appended chunk
         self._columns: list[Column] = []
@@ -35,9 +38,11 @@ class SlidingBuffer:
         """Append elements of the same structure as the held ones."""
         if not self.length:
             self.structure, self.length, self._start, self._capacity = chunk.structure, chunk.length, 0, 0
-            self._columns = self._views = [read_only(column) for column in chunk.columns()]
+            self.is_traced = chunk.lineage is not None
+            columns = self._traced(chunk) if self.is_traced else chunk.columns()
+            self._columns = self._views = [read_only(column) for column in columns]
             return
-        columns = chunk.columns()
+        columns = self._traced(chunk) if self.is_traced else chunk.columns()
         start = self._start + self.length
         stop = start + chunk.length
         if stop > self._capacity or not all(map(_goes_with, self._columns, columns)):
@@ -49,6 +54,10 @@ class SlidingBuffer:
             else:
                 mine[start:stop] = new
         self.length += chunk.length
+
+    @staticmethod
+    def _traced(chunk: Chunk) -> Sequence[Column]:
+        return [*chunk.columns(), or_unknown(chunk.lineage, chunk.length)]
 
     def _move(self, columns: Sequence[Column], more: int) -> None:
         """Move the elements to new columns with room for ``more`` elements like ``columns``."""
@@ -75,7 +84,9 @@ class SlidingBuffer:
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """Return the elements from ``start`` to ``stop``."""
-        return Chunk(self.structure, stop - start, self.columns(start, stop))
+        columns = self.columns(start, stop)
+        lineage = columns.pop() if self.is_traced else None
+        return Chunk(self.structure, stop - start, columns, lineage=lineage)
 
 
 def _goes_with(mine: Column, new: Column) -> bool:

@@ -12,6 +12,7 @@ from dataset.plan.cardinality import endless_or_unknown, map_known
 from dataset.plan.node import UnaryNode
 from dataset.plan.spec import map_spec
 from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.lineage import divided
 from dataset.runtime.chunks.slicing import number_of_rows, rows_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
@@ -63,4 +64,7 @@ class UnbatchOperator(BufferedUnaryOperator):
         if not length:
             return None
         columns = [value if isinstance(value, np.ndarray) else rows_of(value) for value in components]
-        return Chunk(element.structure, length, columns)
+        rows = Chunk(element.structure, length, columns)
+        if element.lineage is not None:
+            rows.lineage = divided(element.lineage[0], length)
+        return rows

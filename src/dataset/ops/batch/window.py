@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import DatasetSpec, flatten_spec, map_spec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
+from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.resources.exceptions import concerns_iteration, copy_exception
@@ -155,9 +157,12 @@ class WindowOperator(UnaryOperator):
                 break
             windows.append(self._columns(start, stop))
         structure = self._buffer.structure
+        lineages: list[Lineage] | None = [window.pop() for window in windows] if self._buffer.is_traced else None
         self._advance(len(windows))
-        columns = [self._datasets(index, pieces) for index, pieces in enumerate(zip(*windows, strict=True))]
-        return Chunk(structure, len(windows), columns)
+        columns = [self._datasets(index, pieces, lineages) for index, pieces in enumerate(zip(*windows, strict=True))]
+        return Chunk(
+            structure, len(windows), columns, lineage=None if lineages is None else list(map(joined, lineages))
+        )
 
     def _failed(self, start: int, stop: int) -> int | None:
         """Return the index of the first failure in a window; None if there is none."""
@@ -191,12 +196,15 @@ class WindowOperator(UnaryOperator):
         self._buffer.drop(passed - (len(self._failures) - len(later)))
         self._failures = later
 
-    def _datasets(self, index: int, pieces: tuple[Column, ...]) -> Column:
+    def _datasets(self, index: int, pieces: tuple[Column, ...], lineages: list[Lineage] | None) -> Column:
         """Return a dataset for each piece of component ``index``."""
         while index >= len(self._specs):
             self._specs.append(partial(_component_spec, self.node.source, len(self._specs)))
         spec, static, origin = self._specs[index], self._static, self.node.origin
-        return [dataset_of(Elements(Chunk(LEAF, len(piece), [piece]), spec, static, origin=origin)) for piece in pieces]
+        return [
+            dataset_of(Elements(Chunk(LEAF, len(piece), [piece], lineage=lineage), spec, static, origin=origin))
+            for piece, lineage in zip(pieces, lineages or repeat(None), strict=False)
+        ]
 
     def save(self) -> State:
         items: list[Outcome] = []

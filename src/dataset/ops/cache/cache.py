@@ -14,7 +14,8 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known
 from dataset.plan.node import Sharding, UnaryNode
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns, lineage_of
+from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.state.held_elements import Elements
@@ -24,6 +25,7 @@ class MemoryCache:
     """In-memory store of one cache(); shared by all iterators of the Dataset, as in tf.data."""
 
     in_order: ClassVar[bool] = True
+    keeps_lineage: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _finished
@@ -122,6 +124,7 @@ class _Whole:
         self._structure = like.structure
         self._columns = columns
         self._length = 0
+        self._lineages: list[Lineage] = []  # of the chunks, if all have one
 
     @classmethod
     def fitting(cls, chunk: Chunk, count: int) -> _Whole | None:
@@ -146,10 +149,15 @@ class _Whole:
             else:
                 mine.extend(column)
         self._length = stop
+        if chunk.lineage is not None:
+            self._lineages.append(chunk.lineage)
         return True
 
     def chunk(self) -> Chunk:
-        return Chunk(self._structure, self._length, [column[: self._length] for column in self._columns])
+        whole = Chunk(self._structure, self._length, [column[: self._length] for column in self._columns])
+        if sum(map(len, self._lineages)) == self._length and self._lineages:
+            whole.lineage = concatenate_columns(self._lineages)
+        return whole
 
 
 def _room(column: Column, count: int) -> Column:
@@ -169,7 +177,7 @@ def _fits(mine: Column, column: Column, stop: int) -> bool:
 def _stacked(chunk: Chunk) -> Chunk:
     """Return the same elements, with arrays of one shape stacked if that takes no more memory."""
     columns = [_one_array(column) if type(column) is list else column for column in chunk.columns()]
-    return Chunk(chunk.structure, chunk.length, columns)
+    return Chunk(chunk.structure, chunk.length, columns, lineage=chunk.lineage)
 
 
 def _one_array(values: list[Any]) -> Column:
@@ -202,8 +210,9 @@ def _joined(chunks: list[Chunk]) -> Chunk:
         return chunks.pop()
     structure, length = chunks[0].structure, sum(chunk.length for chunk in chunks)
     columns = [list(parts) for parts in zip(*(chunk.columns() for chunk in chunks), strict=True)]
+    lineage = lineage_of(chunks)
     chunks.clear()
-    return Chunk(structure, length, [_joined_column(parts, length) for parts in columns])
+    return Chunk(structure, length, [_joined_column(parts, length) for parts in columns], lineage=lineage)
 
 
 def _joined_column(parts: list[Column], length: int) -> Column:

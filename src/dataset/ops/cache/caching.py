@@ -7,18 +7,23 @@ it.
 from __future__ import annotations
 
 import errno
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from dataset.errors import StateError
 from dataset.plan.epochs import random_states
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, walk
 from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import later
+from dataset.runtime.context import ExecutionContext, LineageContext, source_lineage
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
+from dataset.runtime.state.replay_log import ReplayLog
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a store may fail with these when it starts to write
 _STEP = 1024  # elements per pull while a finished pass is recomputed
@@ -73,6 +78,8 @@ class CacheStore(Protocol):
 
     in_order: ClassVar[bool]
     """Whether the elements are stored in the order of the pass, so that reading them can continue it."""
+    keeps_lineage: ClassVar[bool]
+    """Whether the lineage of the elements is stored. Otherwise elements are known by their places in the store."""
 
     def finished(self) -> CacheEntry | None:
         """Return the contents; None until a pass has finished."""
@@ -116,8 +123,7 @@ class CacheOperator(Operator):
         self._failures = 0  # exceptions of the input
         self._ended = False
         self._identity: str | None = None  # of the store that is being read
-        self._given = 0  # elements returned from the store
-        self._behind = 0  # elements to skip in the store first; they were returned before the state was saved
+        self._log: ReplayLog | None = None  # of the store that is being read
         self.outbox = OutcomeQueue()  # an exception of the store, and the elements after the refused one
         self._target: State | None = None  # the loaded state, until the pass has reached it
 
@@ -127,20 +133,32 @@ class CacheOperator(Operator):
             self._catch_up(self._target)
         if self.outbox:
             return self.outbox.give(n)
-        if self.reader is not None:
-            return self._reread(self.reader, n)
-        return None if self._ended else self._fill(n)
+        if self._log is None:
+            return None if self._ended else self._fill(n)
+        self._log.go_on()
+        place = self._log.read
+        chunk = self._log.pull(n)
+        return self._traced(chunk, place) if chunk is not None and self.context.is_traced else chunk
 
-    def _reread(self, reader: Operator, n: int) -> Chunk | None:
-        while self._behind:
-            passed = reader.skip(self._behind)
-            if not passed:
-                return None
-            self._behind -= passed
-        chunk = reader.pull(n)
-        if chunk is not None:
-            self._given += chunk.length
-        return chunk
+    def _traced(self, chunk: Chunk, place: int) -> Chunk:
+        """Return the elements at ``place`` in the store with their lineage: their places if it does not contain it."""
+        if self.store.keeps_lineage and chunk.lineage is not None:  # as if it had been stored in the first pass
+            return self._moved(chunk, 1)
+        return self._placed(chunk, place)
+
+    def _placed(self, chunk: Chunk, start: int) -> Chunk:
+        """Return elements with a lineage that is their places in the store, from ``start`` on."""
+        writer = source_lineage(self.context, self.node.name or self.node.op, is_store=True)
+        return chunk.with_lineage(None if writer is None else writer.run(start, chunk.length))
+
+    def _moved(self, chunk: Chunk, direction: int) -> Chunk:
+        """Return elements of the first pass over this op as elements of the present pass, or, with -1, vice versa."""
+        place = LineageContext(self.context)
+        if chunk.lineage is None or not (passes := direction * place.epoch):
+            return chunk
+        below = math.prod(max(1, node.traits.passes) for node in walk(self.node.source))
+        repeats = np.full(chunk.length, passes * below)
+        return chunk.with_lineage(later(chunk.lineage, repeats, nested=not place.is_of_call))
 
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
@@ -174,19 +192,19 @@ class CacheOperator(Operator):
             self.source = None
 
     def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
-        self._start, self._identity, self._given = finished.start, finished.identity, given
+        """Read the store, after the first ``given`` elements, where the reader is in this state if it is not None."""
+        self._start, self._identity = finished.start, finished.identity
         self.context.iteration.read_from_store.add(self.node)
         self.reader = self.context(finished.plan)
+        self._log = ReplayLog(self.reader)
+        self._log.given = given
         if state is not None:
             self.reader.load(state)
+            self._log.read = given
 
     def _go_on_reading(self, finished: CacheEntry, state: State) -> None:
-        given = int(state["given"])
-        if state["reader"] and state["identity"] == finished.identity:
-            self._read(finished, state["reader"], given)
-        else:
-            self._read(finished, given=given)
-            self._behind = given
+        is_same = state["reader"] and state["identity"] == finished.identity
+        self._read(finished, state["reader"] if is_same else None, int(state["given"]))
 
     def _fill(self, n: int) -> Chunk | None:
         try:
@@ -233,7 +251,10 @@ class CacheOperator(Operator):
                 self.context.iteration.filled.add(self.node)
             return None
         self._taken += chunk.length
-        return chunk.read_only()
+        chunk = chunk.read_only()
+        if chunk.lineage is not None and not self.store.keeps_lineage:
+            return self._placed(chunk, self._taken - chunk.length)
+        return chunk
 
     def _keep(self, chunk: Chunk) -> list[Outcome]:
         """Add elements to the store. Return them, with exceptions in place of the elements it cannot store."""
@@ -241,7 +262,7 @@ class CacheOperator(Operator):
         end = self._taken
         while self._filling is not None:
             try:
-                self._filling.add(chunk)
+                self._filling.add(chunk if chunk.lineage is None else self._moved(chunk, -1))
             except RefusedElementError as refused:
                 index = refused.index
                 self._kept += index
@@ -265,9 +286,9 @@ class CacheOperator(Operator):
         if self._target is not None:
             return self._target
         state: State = {"op": self.node.op, "start": self._start, "reader": None, "outbox": self.outbox.save()}
-        if self.reader is not None:
-            place = {} if self._behind else self.reader.save()
-            return {**state, "reader": place, "given": self._given, "identity": self._identity}
+        if self.reader is not None and self._log is not None:
+            place = {} if self._log.is_behind else self.reader.save()
+            return {**state, "reader": place, "given": self._log.position, "identity": self._identity}
         assert self.source is not None
         counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
         by_count = self.store.in_order and not self._bypasses
@@ -343,7 +364,6 @@ class CacheOperator(Operator):
             self._go_on_reading(finished, state)
         elif self.store.in_order:
             self._read(finished, given=int(state["kept"]))
-            self._behind = int(state["kept"])
         else:  # the store has a different order: the rest of this pass comes from the input
             self._start = state["start"]
             self.source = self._opened_at(state["source"])

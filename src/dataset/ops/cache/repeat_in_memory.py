@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from dataset.ops.repeat import Repeat
-from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.chunk import Chunk, Column, take_column
+from dataset.runtime.chunks.lineage import Lineage, later
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 
@@ -47,7 +48,7 @@ class CycleOperator(UnaryOperator):
         super().__init__(source)
         self.length = length  # elements of a pass
         self.place = 0  # position in the pass
-        self.left = count  # remaining elements in all passes
+        self.left = self.count = count  # remaining elements in all passes
         self._pass: Chunk | None = None
         self._copies = False
         self._places = np.zeros(0, np.int64)  # element indices for a chunk that spans several passes
@@ -67,8 +68,16 @@ class CycleOperator(UnaryOperator):
             chunk = elements.take(self._places[start:stop])
         else:
             chunk = elements.slice(start, self.length)
+        if elements.lineage is not None:
+            chunk = self._traced(chunk, elements.lineage)
         self._move(chunk.length)
         return chunk
+
+    def _traced(self, chunk: Chunk, lineage: Lineage) -> Chunk:
+        """Return the next elements with their lineage, given that of all elements."""
+        numbers = np.arange(self.count - self.left, self.count - self.left + chunk.length)
+        of_pass = take_column(lineage, numbers % self.length)
+        return chunk.with_lineage(later(of_pass, numbers // self.length, nested=False))
 
     def _read(self) -> Chunk:
         elements = self._pass = self.source.pull(self.length)

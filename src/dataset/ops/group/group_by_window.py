@@ -28,6 +28,7 @@ from dataset.plan.spec import DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, structure_of, tuple_of
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column, pack
+from dataset.runtime.chunks.lineage import UNKNOWN, Rows
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.iteration.iterator import probed_spec
@@ -105,13 +106,14 @@ class _Group:
     The elements are in ``parts`` if many are sorted at once, else in ``rows``: appending to a list is cheapest.
     """
 
-    __slots__ = ("missing", "parts", "rows", "size")
+    __slots__ = ("lineage", "missing", "parts", "rows", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.missing = size
         self.rows: list[Any] = []
         self.parts: list[Chunk] = []
+        self.lineage: list[Rows] = []  # of the last rows
 
     def add(self, part: Chunk) -> None:
         """Add at most ``missing`` elements."""
@@ -241,6 +243,9 @@ class GroupsOperator(UnaryOperator):
                 raise
         for key, row in zip(keys, self._rows(columns, keyed.length), strict=True):
             (groups.get(key) or self._open_group(key)).rows.append(row)
+        if keyed.lineage is not None:
+            for key, lineage in zip(keys, keyed.lineage, strict=True):
+                groups[key].lineage.append(lineage)
         self._count_missing(set(keys))
         return None if groups[keys[-1]].missing else keys[-1]
 
@@ -291,7 +296,10 @@ class GroupsOperator(UnaryOperator):
             return Chunk.concatenate(group.parts)
         rows = group.rows
         columns = [rows] if len(self._stacked) == 1 else zip(*rows, strict=True)
-        return Chunk(self._structure, len(rows), list(map(pack, columns)))
+        elements = Chunk(self._structure, len(rows), list(map(pack, columns)))
+        if group.lineage:
+            elements.lineage = [*[UNKNOWN] * (len(rows) - len(group.lineage)), *group.lineage]
+        return elements
 
     def save(self) -> State:
         groups = {key: self._elements_of(group) for key, group in self.groups.items()}
@@ -319,7 +327,8 @@ class GroupsOperator(UnaryOperator):
                 self._open_group(key).add(elements)
             else:
                 columns = [[key] * elements.length, *elements.columns()]
-                self._sort_in(Chunk(tuple_of(LEAF, elements.structure), elements.length, columns))
+                structure = tuple_of(LEAF, elements.structure)
+                self._sort_in(Chunk(structure, elements.length, columns, lineage=elements.lineage))
         self.ended = bool(state["ended"])
 
 
@@ -367,7 +376,7 @@ class WindowsOperator(GroupsOperator):
         if any(self._stacked):  # a stacked array is one object
             pairs = zip(elements.columns(), self._stacked, strict=True)
             columns = [_stacked_again(column) if stacked else column for column, stacked in pairs]
-            elements = Chunk(elements.structure, elements.length, columns)
+            elements = Chunk(elements.structure, elements.length, columns, lineage=elements.lineage)
         elements = elements.read_only()
         window = dataset_of(Elements(elements, spec, spec_is_static(source), origin=self.node.origin))
         return Chunk(tuple_of(LEAF, LEAF), 1, [np.array([key]), [window]])

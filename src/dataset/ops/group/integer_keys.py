@@ -120,7 +120,8 @@ class KeyOperator(ElementwiseOperator):
 
     def unread_keyed(self, keyed: Chunk) -> None:
         """Put back the last elements; the function will be called for them again."""
-        self.unread(Chunk(keyed.structure.children[1], keyed.length, keyed.columns()[1:]), 0)
+        structure, columns = keyed.structure.children[1], keyed.columns()[1:]
+        self.unread(Chunk(structure, keyed.length, columns, lineage=keyed.lineage), 0)
         self.position -= keyed.length
 
     def state_before(self, elements: Chunk) -> State:
@@ -227,7 +228,7 @@ class KeyOperator(ElementwiseOperator):
         structure = inputs.structure
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)
-        return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
+        return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()], lineage=inputs.lineage)
 
 
 def _itself(number: int) -> int:

@@ -51,7 +51,7 @@ class LengthFunction:
             return None
         if function.__code__.co_argcount != (len(structure.children) if is_tuple(structure) else 1):
             return None
-        index = _component(structure, path if is_tuple(structure) else path[1:])
+        index = component_at(structure, path if is_tuple(structure) else path[1:])
         return None if index is None else cls(function, index, domain.variables)
 
     def holds(self) -> bool:
@@ -74,7 +74,7 @@ class LengthFunction:
             return np.zeros(0, np.int64)
 
 
-def _component(structure: Structure, keys: Path) -> int | None:
+def component_at(structure: Structure, keys: Path) -> int | None:
     """Return the component at these keys, looked up in tuples and dicts; None for anything else."""
     first = 0
     for key in keys:

@@ -34,11 +34,12 @@ class SortedChunk:
     def __init__(self, keyed: Chunk, missing: Callable[[int], int], size: Callable[[int], int]) -> None:
         keys, *columns = keyed.columns()
         keys = np.asarray(keys)
-        self.elements = Chunk(keyed.structure.children[1], keyed.length, columns)
+        self.elements = Chunk(keyed.structure.children[1], keyed.length, columns, lineage=keyed.lineage)
         self.passed = 0
         self._places = _sorted_places(keys)
         keys = keys[self._places]
         self._columns = [_taken(column, self._places) for column in columns]
+        self._lineage = None if keyed.lineage is None else take_column(keyed.lineage, self._places)
         bounds = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keyed.length]
         self._runs: dict[int, tuple[int, int]] = {}  # key -> range of sorted elements not in a full group
         self._full: list[tuple[int, int, int]] = []  # place of the last element, key, end among the sorted; reversed
@@ -76,7 +77,8 @@ class SortedChunk:
     def _taken(self, start: int, stop: int) -> Chunk:
         """Copy a range of the sorted elements, so that waiting elements do not keep the whole chunk in memory."""
         columns = [column[start:stop].copy() for column in self._columns]
-        return Chunk(self.elements.structure, stop - start, columns)
+        lineage = None if self._lineage is None else self._lineage[start:stop].copy()
+        return Chunk(self.elements.structure, stop - start, columns, lineage=lineage)
 
 
 def _taken(column: Column, places: npt.NDArray[np.intp]) -> Column:

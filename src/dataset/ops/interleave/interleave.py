@@ -103,7 +103,6 @@ class InterleaveOperator(BufferedOperator):
         self.datasets = datasets
         self.inputs = Inputs(source, datasets)
         self.cycle = cycle
-        self._rounds: Rounds | None = None
         self._element_bytes = 0  # the largest average size per read so far
         self._blocked: int | None = None  # the place without a whole round, until its turn
 
@@ -111,22 +110,10 @@ class InterleaveOperator(BufferedOperator):
         return self.outbox.collect(self._next_in_order, n)
 
     def _next_in_order(self, n: int) -> Chunk | None:
-        if self._rounds is None:
-            self._rounds = self._take_rounds(n)
-        return self._next(n) if self._rounds is None else self._give_rounds(self._rounds, n)
-
-    def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
-        chunk = rounds.give(n)
-        if rounds.all_given:
-            self._end_rounds(rounds)
-        return chunk
-
-    def _end_rounds(self, rounds: Rounds) -> None:
-        self._rounds = None
-        for place in rounds.places:
-            slot = self.cycle.places[place]
-            assert slot is not None  # no dataset leaves while rounds are returned
-            slot.inner.given += rounds.length_of_each
+        cycle = self.cycle
+        if cycle.rounds is None:
+            cycle.rounds = self._take_rounds(n)
+        return self._next(n) if cycle.rounds is None else cycle.give_rounds(n)
 
     def _next(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of the current dataset, or of the next one that has any."""
@@ -216,21 +203,14 @@ class InterleaveOperator(BufferedOperator):
         return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
     def save(self) -> State:
-        if self._rounds is not None and not self.datasets.repeats:
-            self._hold_rounds(self._rounds)
-        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save, self._rounds)
+        if not self.datasets.repeats:
+            self.outbox.extend(self.cycle.end_rounds())  # saved by value
+        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save)
         return {**super().save(), **inputs, **cycle}
-
-    def _hold_rounds(self, rounds: Rounds) -> None:
-        """Keep the remaining elements by value."""
-        rest = rounds.rest()
-        assert rest is not None  # otherwise the rounds would have ended
-        self.outbox.put(rest)
-        self._end_rounds(rounds)
 
     def _save(self, slot: _Slot, taken: int) -> Any:
         """Save a slot by place if it was read ahead and can be read again: the dataset itself is further ahead."""
-        if slot.reads_ahead and self.datasets.repeats and (slot.inner.ahead or self._rounds is not None):
+        if slot.reads_ahead and self.datasets.repeats and (slot.inner.ahead or self.cycle.rounds is not None):
             return self.datasets.save_by_place(slot.inner, taken)
         return self.datasets.save(slot.inner)
 

@@ -59,7 +59,6 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         self.readers = ReaderPool(self.inputs, context, calls, opened_max, cycle.block_length)
         self.readers.places = len(cycle.places)
         self._context = context
-        self._rounds: Rounds | None = None
 
     def produce(self, n: int) -> Chunk | None:
         if self.coordinator.forked:  # before the lock, which a thread of the parent may have held
@@ -72,32 +71,20 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
 
     def _next(self, n: int) -> Chunk | None:
         """Wait for 1 to ``n`` elements; None at the end."""
-        while self._rounds is None:
+        cycle = self.cycle
+        while cycle.rounds is None:
             with self.readers.lock:
-                self._rounds = self._take_rounds(n)
-                chunk = None if self._rounds else self._take(n)
+                cycle.rounds = self._take_rounds(n)
+                chunk = None if cycle.rounds else self._take(n)
                 ended = self._at_end
-            if self._rounds:
+            if cycle.rounds:
                 self.readers.call_workers()
             elif chunk is not None or ended:
                 self.readers.call_workers()
                 return chunk
             else:
                 self.readers.wait()
-        return self._give_rounds(self._rounds, n)
-
-    def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
-        chunk = rounds.give(n)
-        if rounds.all_given:
-            self._end_rounds(rounds)
-        return chunk
-
-    def _end_rounds(self, rounds: Rounds) -> None:
-        self._rounds = None
-        for place in rounds.places:
-            reader = self.cycle.places[place]
-            assert reader is not None  # no dataset leaves while rounds are returned
-            reader.count_given(rounds.length_of_each)
+        return cycle.give_rounds(n)
 
     @property
     def _at_end(self) -> bool:
@@ -219,13 +206,11 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
             self.coordinator.check_usable()
         if not self.datasets.repeats:
             with self.readers.still():
-                if self._rounds is not None:
-                    self.outbox.extend(self._rest())
-                    self._end_rounds(self._rounds)
+                self.outbox.extend(self.cycle.end_rounds())
                 cycle = self.cycle.save(lambda reader, _: self.datasets.save(reader.inner))
                 return {**self._state(by_place=False), **cycle}
         if not self._context.input_is_replayable:
-            with self.readers.still(opening_only=True):
+            with self.readers.still_source():
                 return {**self._state(by_place=False), **self._cycle_by_place()}
         return {**self._state(by_place=True), **self._cycle_by_place()}
 
@@ -233,11 +218,7 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         return {**super().save(), **self.readers.save_inputs(by_place=by_place)}
 
     def _cycle_by_place(self) -> State:
-        return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
-
-    def _rest(self) -> list[Chunk]:
-        rest = None if self._rounds is None else self._rounds.rest()
-        return [] if rest is None else [rest]
+        return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n))
 
     def load(self, state: State) -> None:
         super().load(state)
@@ -255,7 +236,8 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         with self.readers.lock:
             held = self._readers()
             count, nbytes = sum(reader.held for reader in held), sum(reader.nbytes for reader in held)
-        joined = self._rest()
+        rounds = self.cycle.rounds
+        joined = [] if rounds is None else rounds.rest()
         return count + sum(chunk.length for chunk in joined), nbytes + sum(chunk.nbytes for chunk in joined)
 
     def _readers(self) -> list[ReaderSlot]:
@@ -266,7 +248,7 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         """Close everything. Waits for running reads, which may be in user code."""
         if self.coordinator.forked:
             return
-        self.readers.close()
+        self.readers.end_workers()
         with contextlib.ExitStack() as stack:  # closes all, even if one fails
             stack.callback(super().close)
             stack.callback(self.inputs.close)

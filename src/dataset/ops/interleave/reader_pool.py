@@ -11,22 +11,20 @@ run length is chosen so that all workers together hand over about once per milli
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeAlias
 
-from dataset.errors import ClosedError
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import State
 from dataset.runtime.metrics.background import CpuClock, Tunable
+from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources.exceptions import concerns_iteration
-from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.resources.ledger import Account
 from dataset.runtime.state.saved_chunks import save_error
 
@@ -148,13 +146,9 @@ class ReaderSlot:
             self._taken += max(1, self.inner.given - before)  # an interrupt counts like an element
 
     def lend(self, n: int) -> Chunk | None:
-        """Lend ``n`` held elements in one chunk. They count as returned after ``count_given``."""
+        """Lend ``n`` held elements in one chunk. The cycle counts them as returned later."""
         self._taken += n
         return self.inner.ahead.give(n)
-
-    def count_given(self, n: int) -> None:
-        """Count ``n`` lent elements as returned."""
-        self.inner.given += n
 
 
 def _element_bytes(chunk: Chunk) -> int:
@@ -166,11 +160,10 @@ def _element_bytes(chunk: Chunk) -> int:
 _Task: TypeAlias = tuple[Callable[[], None], Callable[[], None]]
 
 
-class ReaderPool:
+class ReaderPool(WorkerLoop):
     """Pool of the open datasets of one interleave, their workers, and the inputs opened ahead.
 
-    One lock guards all fields, and those of the slots. ``_news`` wakes the consumer when what it waits for has arrived
-    or never will. ``_stillness`` wakes a thread that waits until no worker is inside a dataset.
+    The lock also guards the fields of the slots. The consumer is woken if what it waits for has arrived or never will.
 
     Args:
         inputs: the queue of datasets, which one worker at a time opens.
@@ -188,25 +181,16 @@ class ReaderPool:
         opened_max: int,
         block_length: int,
     ) -> None:
-        self.lock = threading.RLock()  # reentrant: the garbage collector may call wake() in a thread that holds it
+        # The spare element is for the dataset that the consumer waits for, whatever others hold.
+        super().__init__(context, inputs.datasets.node, calls, spare=1)
         self.places = 0  # empty places of the cycle, to be filled by the first opened datasets
         self._inputs = inputs
         self._datasets = inputs.datasets
-        self._context = context
-        self._coordinator = context.iteration.coordinator
-        # The spare element is for the dataset that the consumer waits for, whatever others hold.
-        self._account = context.iteration.limits.ledger.account(spare=1)
-        self._counters = context.counters
-        self._pulse = context.iteration.pulse
-        self._calls = calls
         self._opened_max = opened_max
         self._block_length = block_length
-        self._news = Condition(self.lock)
-        self._stillness = Condition(self.lock)
         self._opened: deque[ReaderSlot | BaseException] = deque()  # an exception replaces a dataset that failed to open
         self._first: deque[ReaderSlot] = deque()  # queued datasets of the cycle
         self._later: deque[ReaderSlot] = deque()  # queued datasets opened ahead
-        self._workers = 0  # submitted jobs that have not ended
         self._reading = 0  # workers that are reading from a dataset
         self._opening = False  # whether a worker is in the source or the function
         self._awaited: frozenset[ReaderSlot] = frozenset()  # the datasets that the consumer waits for
@@ -214,9 +198,7 @@ class ReaderPool:
         self._is_refused = False  # no memory was available for the first in the queue
         self._told = True  # whether nothing is awaited or it has arrived
         self._started = False
-        self._paused = False
         self._opens_no_more = False  # while the source is being saved
-        self._stopped = False
 
     # Called by the consumer with the lock held
 
@@ -289,7 +271,7 @@ class ReaderPool:
             ClosedError: if the iterator is closed.
         """
         if not self._started:
-            self._coordinator.register(self, self.wake)
+            self.coordinator.register(self, self.wake)
             self._started = True
             self.call_workers()
 
@@ -301,51 +283,29 @@ class ReaderPool:
             RuntimeError: if no worker thread can be started.
         """
         self.call_workers(needed=True)
-        started = self._counters.waiting_since = time.perf_counter()
-        with self._coordinator.blocked(), self.lock:
+        started = self.counters.waiting_since = time.perf_counter()
+        with self.coordinator.blocked(), self.lock:
             while not self._told:
                 if self._stopped:
-                    self._coordinator.check_usable()
+                    self.coordinator.check_usable()
                 self._news.wait()
-        self._counters.add_wait(started, time.perf_counter())
+        self.counters.add_wait(started, time.perf_counter())
 
     @contextlib.contextmanager
-    def still(self, *, opening_only: bool = False) -> Iterator[None]:
-        """Keep workers out of the source and, unless ``opening_only``, out of the datasets."""
+    def still_source(self) -> Iterator[None]:
+        """Keep the workers out of the source."""
         try:
-            self._wait_for_stillness(self._stillness.wait, opening_only=opening_only)
+            with self.lock:
+                self._opens_no_more = True
+            self._wait_for_stillness()
             yield
         finally:
-            self._paused = self._opens_no_more = False
+            self._opens_no_more = False
             self.call_workers()
-
-    def _wait_for_stillness(self, wait: Callable[[], object], *, opening_only: bool = False) -> None:
-        with self.lock:
-            self._opens_no_more = True
-            self._paused = not opening_only
-            if not self._is_busy:
-                return
-        with self._coordinator.blocked(), self.lock:
-            while self._is_busy and not self._coordinator.has_ended:
-                wait()
 
     @property
     def _is_busy(self) -> bool:
-        """Whether a worker is still doing what ``_opens_no_more`` and ``_paused`` forbid."""
-        return bool(self._opening or (self._paused and self._reading))
-
-    def wake(self) -> None:
-        """Make all threads stop soon."""
-        with self.lock:
-            self._stopped = True
-            self._news.notify_all()
-
-    def close(self) -> None:
-        """Stop, and wait for running reads. The caller then closes the datasets."""
-        self.wake()
-        self._wait_for_stillness(self._stillness.wait_held)
-        self._account.close()
-        self._coordinator.unregister(self)
+        return bool(self._opening or (self._reading and (self._paused or self._stopped)))
 
     def forget_opened(self) -> None:
         """Drop the opened inputs, which are closed. An exception among them would keep its frames alive."""
@@ -411,76 +371,52 @@ class ReaderPool:
     # The workers
 
     def call_workers(self, *, needed: bool = False) -> None:
-        """Start as many workers as there are tasks. Called without the lock, which a worker needs to start.
-
-        Raises:
-            ClosedError, RuntimeError: if no worker can be started and one is needed.
-        """
-        if not (self._first or self._later or self._may_open()):
-            return  # the usual case, detected without the lock
-        with self.lock:
-            missing = self._missing_workers()
-            self._workers += missing
-        for still_missing in range(missing, 0, -1):
-            try:
-                self._coordinator.submit(self._work)
-            except (ClosedError, RuntimeError, MemoryError):
-                with self.lock:
-                    self._workers -= still_missing
-                    if needed and not self._workers:
-                        raise
-                return
+        if self._first or self._later or self._may_open():  # usually not, which is detected without the lock
+            super().call_workers(needed=needed)
 
     def _missing_workers(self) -> int:
         if self._paused or self._stopped or not self._started:
             return 0
-        spare = self._workers - self._reading - self._opening
+        spare = self._active - self._reading - self._opening
         return max(0, self._open_tasks() - spare)
 
     def _open_tasks(self) -> int:
         readable = 0 if self._is_refused else len(self._first) + len(self._later)
-        return self._may_open() + min(readable, max(0, self._calls.value - self._reading))
+        return self._may_open() + min(readable, max(0, self.knob.value - self._reading))
 
     def _may_open(self) -> bool:
         if self._opening or self._opens_no_more or self._inputs.ended:
             return False
         return len(self._opened) < self.places + self._opened_max
 
-    def _work(self) -> None:
-        try:
-            while (task := self._next_task()) is not None:
-                run, let_go = task
-                try:
-                    run()
-                except BaseException as error:  # noqa: BLE001  # raised by the iterator
-                    self._report_fault(error)  # first, so that no thread continues without the lost elements
-                    let_go()
-                self.call_workers()
-        except BaseException as error:  # noqa: BLE001  # raised by the iterator
-            self._report_fault(error)
+    def _do_tasks(self, visit: object) -> None:
+        while (task := self._next_task(visit)) is not None:
+            run, let_go = task
+            try:
+                run()
+            except BaseException as error:  # noqa: BLE001  # raised by the iterator
+                self._report_fault(error)  # first, so that no thread continues without the lost elements
+                let_go()
+            self.call_workers()
 
-    def _report_fault(self, error: BaseException) -> None:
-        if not self._stopped:
-            self._coordinator.fail(error, str(self._datasets.node))
-
-    def _next_task(self) -> _Task | None:
-        """Return the next task and its cleanup on failure; None ends the worker."""
+    def _next_task(self, visit: object) -> _Task | None:
+        """Return the next task and its cleanup on failure; None if there is none and the worker has left."""
         with self.lock:
             if not (self._paused or self._stopped):
                 if self._may_open():
                     self._opening = True
                     return self._open, self._leave_source
                 record = self._first or self._later
-                if self._reading < self._calls.value and record and (count := self._reserve(record[0])):
+                if self._reading < self.knob.value and record and (count := self._reserve(record[0])):
                     return self._begin(record, count)
-            self._workers -= 1
+            self._leave(visit)
             return None
 
     def _reserve(self, reader: ReaderSlot) -> int:
         """Reserve memory for the first in the queue. Return how many elements it may read; if 0, it stays the first."""
         count = self._account.reserve(reader.wanted(), urgent=self._is_urgent(reader))
         self._is_refused = not count
-        self._counters.refusals += not count
+        self.counters.refusals += not count
         return count
 
     def _is_urgent(self, reader: ReaderSlot) -> bool:
@@ -506,14 +442,14 @@ class ReaderPool:
         with self.lock:
             if count:
                 seconds = ended - started
-                self._counters.add_task(count, count * reader.element_bytes, seconds, clock.end(seconds), 0.0)
+                self.counters.add_task(count, count * reader.element_bytes, seconds, clock.end(seconds), 0.0)
         self._let_go(reader)
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
 
     def _read_on(self, reader: ReaderSlot, count: int, until: float) -> None:
         while count and reader.read(self._datasets, count, self._account, TARGET_SECONDS * self._reading):
-            if self._paused or self._stopped or reader.room() < 1 or self._reading > self._calls.value:
+            if self._paused or self._stopped or reader.room() < 1 or self._reading > self.knob.value:
                 break
             if self._first and time.perf_counter() > until:
                 break
@@ -537,8 +473,8 @@ class ReaderPool:
     def _open(self) -> None:
         started = time.perf_counter()
         opened = self._open_next()
-        self._counters.inputs += opened is not None  # only one worker opens at a time, so this needs no lock
-        self._counters.input_seconds += time.perf_counter() - started
+        self.counters.inputs += opened is not None  # only one worker opens at a time, so this needs no lock
+        self.counters.input_seconds += time.perf_counter() - started
         self._deliver_opened(opened)
         del opened  # see runtime/contract.py on stored exceptions
 

@@ -7,15 +7,23 @@ dataset stays empty until its next turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dataset.ops.interleave.subdatasets import Subdataset
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.contract import State
 
-P = TypeVar("P")
+
+class Occupant(Protocol):
+    """What has a place in the cycle: an open dataset, and how it is read."""
+
+    inner: Subdataset
+
+
+P = TypeVar("P", bound=Occupant)
 
 
 class RoundRobin(Generic[P]):
@@ -23,6 +31,7 @@ class RoundRobin(Generic[P]):
 
     def __init__(self, length: int, block_length: int) -> None:
         self.places: list[P | None] = [None] * length
+        self.rounds: Rounds | None = None  # being returned; no dataset leaves its place meanwhile
         self.block_length = block_length
         self.turn = 0  # the current place
         self.given = 0  # elements returned of its block
@@ -73,14 +82,33 @@ class RoundRobin(Generic[P]):
         if self.given == self.block_length:
             self.pass_on()
 
-    def save(self, save: Callable[[P, int], Any], rounds: Rounds | None = None) -> State:
+    def give_rounds(self, n: int) -> Chunk | None:
+        """Return the next 1 to ``n`` elements of the rounds; None if there are no rounds."""
+        if self.rounds is None:
+            return None
+        chunk = self.rounds.give(n)
+        if self.rounds.all_given:
+            self.end_rounds()
+        return chunk
+
+    def end_rounds(self) -> list[Chunk]:
+        """Return the remaining elements of the rounds, and count all of them as returned."""
+        rounds, self.rounds = self.rounds, None
+        if rounds is None:
+            return []
+        for place in rounds.places:
+            occupant = self.places[place]
+            assert occupant is not None  # no dataset leaves its place while rounds are returned
+            occupant.inner.given += rounds.length_of_each
+        return rounds.rest()
+
+    def save(self, save: Callable[[P, int], Any]) -> State:
         """Return the cycle as plain data.
 
         Args:
             save: returns the state of an occupant, given how many of its elements in ``rounds`` were returned.
-            rounds: the rounds that are being returned, if any.
         """
-        turn, given, taken = (self.turn, self.given, {}) if rounds is None else rounds.standing()
+        turn, given, taken = (self.turn, self.given, {}) if self.rounds is None else self.rounds.standing()
         slots = [
             None if occupant is None else save(occupant, taken.get(place, 0))
             for place, occupant in enumerate(self.places)
@@ -135,9 +163,10 @@ class Rounds:
         """Whether all elements were returned."""
         return not self._elements
 
-    def rest(self) -> Chunk | None:
+    def rest(self) -> list[Chunk]:
         """Return all remaining elements without consuming them."""
-        return self._elements.rest()
+        rest = self._elements.rest()
+        return [] if rest is None else [rest]
 
     def standing(self) -> tuple[int, int, dict[int, int]]:
         """Return the current place, the elements returned of its block, and the elements returned per place."""

@@ -55,7 +55,9 @@ class Mix(Node):
 
     def lower(self, context: ExecutionContext) -> Operator:
         feeds = [BufferedInput(source, context(source, index)) for index, source in enumerate(self.sources)]
-        mix = MixOperator(self, feeds, self._selector(context), stop_on_empty=self.stop_on_empty_dataset)
+        counts = context.counters.by_source
+        counts += [0] * (len(feeds) - len(counts))
+        mix = MixOperator(self, feeds, self._selector(context), counts, stop_on_empty=self.stop_on_empty_dataset)
         if not context.iteration.background or not context.input_is_replayable or holds_user_code(self):
             return mix
         width = len(feeds)

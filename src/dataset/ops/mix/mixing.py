@@ -29,10 +29,27 @@ _NOTHING: Choices = np.empty(0, np.int64)
 
 
 class MixOperator(BufferedOperator):
-    """Operator that returns elements of the inputs in the order of the choices."""
+    """Operator that returns elements of the inputs in the order of the choices.
 
-    def __init__(self, node: Node, feeds: Sequence[BufferedInput], selector: Selector, *, stop_on_empty: bool) -> None:
+    Args:
+        node: the node.
+        feeds: the inputs.
+        selector: makes the choices.
+        counts: in which it counts the elements from each input, for ``iterator.stats()``.
+        stop_on_empty: whether to end with the first input that ends.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        feeds: Sequence[BufferedInput],
+        selector: Selector,
+        counts: list[int],
+        *,
+        stop_on_empty: bool,
+    ) -> None:
         super().__init__(node)
+        self._counts = counts
         self.feeds = feeds
         self.selector = selector
         self.stop_on_empty = stop_on_empty
@@ -176,11 +193,14 @@ class MixOperator(BufferedOperator):
 
     def _join(self, run: Choices) -> Chunk:
         if len(run) == 1:
+            self._counts[int(run[0])] += 1
             return self.feeds[int(run[0])].give(1)
         places = self._places
         if places is None or places.length != len(run):
             places = _Places(run, len(self.feeds))
         self._places = None
+        for index in places.present:
+            self._counts[index] += places.counts[index]
         parts = [self.feeds[index].give(places.counts[index]) for index in places.present]
         if len(parts) == 1:
             return parts[0]

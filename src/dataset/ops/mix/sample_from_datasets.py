@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dataset.errors import SpecError
+from dataset.errors import SpecError, StateError
 from dataset.ops.mix.choose_from_datasets import Mix
 from dataset.ops.mix.quota import QuotaSelector
+from dataset.ops.mix.schedule import Weights, WeightSchedule, is_schedule, schedule_of
 from dataset.ops.mix.selector import Choices, ReadSelector, Selector
+from dataset.ops.repeat import Repeat
 from dataset.ops.take import Take
-from dataset.plan.checks import require_bool, require_plans
+from dataset.plan.checks import require_bool, require_one_of, require_plans
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import State
 from dataset.runtime.random.streams import RandomPass, random_state
+from dataset.runtime.resources.exceptions import raise_with_location
+
+_ON_EMPTY = ("continue", "stop", "repeat")
 
 
 @dataclass(frozen=True, eq=False)
 class SampleFromDatasets(Mix):
-    """Node that chooses the source of each element by weight: one weight per source, or a dataset of weight vectors."""
+    """Node that chooses the source of each element by weight.
+
+    There is one weight per source, or a schedule of such weights, or a dataset of them.
+    """
 
     op: ClassVar[str] = "sample_from_datasets"
-    weights: tuple[float, ...] | Node
+    weights: tuple[float, ...] | WeightSchedule | Node
     seed: InitVar[int | None] = None
     rerandomize_each_iteration: bool = False
     exact: bool = False
@@ -52,43 +61,109 @@ class SampleFromDatasets(Mix):
 
     def _selector(self, context: ExecutionContext) -> Selector:
         if self.random is None:
-            assert not isinstance(self.weights, Node)  # checked by sample_plan
+            assert isinstance(self.weights, tuple)  # checked by sample_plan
             return QuotaSelector(self.weights)
         draws, again = context.draws(self.random), not self.rerandomize_each_iteration
         stream = RandomPass(draws, context.iteration.epochs, self.random, again=again)
         if isinstance(self.weights, Node):
             return VaryingSelector(self, stream, self.weights, context)
-        return RandomSelector(stream, self.weights)
+        weights = self.weights
+        return RandomSelector(
+            self, stream, weights if isinstance(weights, WeightSchedule) else WeightSchedule((0,), (weights,))
+        )
+
+    @lazy_property
+    def traits(self) -> Traits:
+        calls = isinstance(self.weights, WeightSchedule) and self.weights.function is not None
+        return replace(super().traits, pure=not calls)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what must match a saved state. Later elements may have other weights."""
+        found = super().parameters()
+        if not self.exact and not isinstance(self.weights, Node):
+            del found["weights"]
+        return found
+
+    def fingerprint_fields(self) -> Any:
+        weights = self.weights
+        if isinstance(weights, WeightSchedule):
+            weights = (weights.numbers, weights.weights, weights.interpolation, weights.function)  # type: ignore[assignment]
+        return [super().fingerprint_fields(), None if isinstance(weights, Node) else weights]
 
 
 class RandomSelector(Selector):
-    """Selector that makes choice ``i`` from random number ``i``; inputs that have ended are not chosen."""
+    """Selector that makes choice ``i`` from random number ``i``; inputs that have ended are not chosen.
 
-    def __init__(self, random: RandomPass, weights: Sequence[float]) -> None:
+    A state has the weights of the last element. They must be the same in the pipeline that loads it, as elements that
+    were read ahead are chosen again. Those of later elements may differ.
+    """
+
+    def __init__(self, node: SampleFromDatasets, random: RandomPass, schedule: WeightSchedule) -> None:
+        self.node = node
         self.random = random
-        self.weights = np.array(weights, np.float64)
+        self.schedule = schedule
+        self.seen_early = schedule.function is not None
+        self._live = np.ones(len(node.sources), np.bool_)
 
     def draw(self, n: int) -> Choices:
-        return np.searchsorted(_bounds(self.weights), self.random.stream.random(n), side="right").astype(np.int64)
+        if len(self.schedule.numbers) == 1:
+            bounds = _bounds(self._usable(np.array(self.schedule.weights)))[0]
+            return np.searchsorted(bounds, self.random.stream.random(n), side="right").astype(np.int64)
+        first = self._number(self.random.stream.position)
+        try:
+            weights = self.schedule.at(np.arange(first, first + n), len(self._live))
+        except Exception as error:  # noqa: BLE001  # raised again with the number of the element
+            if n > 1:
+                return self.draw(1)  # those before it come first
+            self.random.stream.random(1)
+            raise_with_location(error, self.node, first, "weights of element")
+        drawn = self.random.stream.random(n)[:, None]
+        return np.asarray((_bounds(self._usable(weights)) <= drawn).sum(axis=1), np.int64)
+
+    def _number(self, position: int) -> int:
+        """Return the number of the element of a choice. That of an input that had just ended has none."""
+        return position - int((~self._live).sum())
+
+    def _usable(self, weights: Weights) -> Weights:
+        """Return the weights of the inputs that are left; all equal if none of them has a weight."""
+        usable = weights * self._live
+        usable[~usable.any(axis=1)] = self._live
+        return usable
 
     def leave_out(self, index: int, unused: int) -> bool:
-        self.weights[index] = 0
+        self._live[index] = False
         self.random.stream.seek(self.random.stream.position - unused)
         return True
 
     def live(self) -> list[int]:
-        return np.flatnonzero(self.weights).tolist()
+        return np.flatnonzero(self._live).tolist()
 
     def save(self) -> State:
-        return {"random": self.random.save(), "weights": self.weights.copy()}
+        return self.state_before(0)
 
     def state_before(self, unused: int) -> State:
         random = self.random.save()
-        return {"random": {**random, "drawn": random["drawn"] - unused}, "weights": self.weights.copy()}
+        drawn = random["drawn"] - unused
+        return {"random": {**random, "drawn": drawn}, "live": self._live.copy(), "weights": self._weights_at(drawn)}
+
+    def _weights_at(self, position: int) -> Weights | None:
+        if self.schedule.function is not None:
+            return None  # saving calls no user code
+        weights: Weights = self.schedule.at(np.array([max(0, self._number(position) - 1)]), len(self._live))[0]
+        return weights
 
     def load(self, state: State) -> None:
         self.random.load(state["random"])
-        self.weights = state["weights"].copy()
+        self._live = np.array(state["live"], np.bool_)
+        saved, position = state["weights"], self.random.stream.position
+        now = self._weights_at(position)
+        if saved is not None and now is not None and not np.allclose(saved / saved.sum(), now / now.sum()):
+            number = max(1, self._number(position))
+            raise StateError(
+                f"{self.node}: the weights of element {number - 1:,} were {saved.tolist()} in the saved pipeline, and "
+                f"are {now.tolist()}; only weights of later elements may change, such as in weights=[(0, "
+                f"{saved.tolist()}), ({number}, {now.tolist()})]"
+            )
 
 
 class VaryingSelector(ReadSelector):
@@ -140,7 +215,16 @@ def _bounds(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def sample_plan(
-    datasets: Any, weights: Any, seed: Any, stop: Any, rerandomize: Any, *, exact: Any, name: str | None
+    datasets: Any,
+    weights: Any,
+    seed: Any,
+    stop: Any,
+    rerandomize: Any,
+    *,
+    exact: Any,
+    interpolation: Any = "step",
+    on_empty: Any = None,
+    name: str | None,
 ) -> Node:
     """Return the plan of ``Dataset.sample_from_datasets``: sources of weight 0 are dropped, as in tf.data."""
     op = SampleFromDatasets.op
@@ -149,6 +233,14 @@ def sample_plan(
     exact = require_bool(op, "exact", exact)
     if exact and seed is not None:
         raise ValueError(f"{op}(): exact=True is deterministic and takes no seed, got seed={seed!r}")
+    stop = _stops(op, stop, on_empty)
+    if on_empty == "repeat":
+        sources = tuple(Repeat(source, -1) for source in sources)
+    schedule = _schedule(op, weights, interpolation, len(sources))
+    if schedule is not None:
+        if exact:
+            raise ValueError(f"{op}(): exact=True needs constant weights, a list of numbers, got a schedule")
+        return SampleFromDatasets(sources, stop, schedule, seed, rerandomize, name=name)
     if is_dataset(weights):
         if exact:
             raise ValueError(f"{op}(): exact=True needs constant weights, a list of numbers, got a dataset")
@@ -164,6 +256,25 @@ def sample_plan(
         return used[0][0]
     sources, shares = zip(*used, strict=True)
     return SampleFromDatasets(sources, stop, shares, None, rerandomize, exact, random=node.random, name=name)
+
+
+def _stops(op: str, stop: Any, on_empty: Any) -> Any:
+    """Return whether the mix ends with the first source that ends, from the two arguments that can say so."""
+    if on_empty is None:
+        return stop
+    require_one_of(op, "on_empty", on_empty, _ON_EMPTY)
+    if stop:
+        raise ValueError(f"{op}(): give stop_on_empty_dataset or on_empty, not both")
+    return on_empty == "stop"
+
+
+def _schedule(op: str, weights: Any, interpolation: Any, count: int) -> WeightSchedule | None:
+    """Return the user's schedule; None for weights of other kinds."""
+    if is_schedule(weights):
+        return schedule_of(op, weights, interpolation, lambda values: _constant(op, values, count))
+    if interpolation != "step":
+        raise ValueError(f"{op}(): interpolation={interpolation!r} needs weights at several element numbers")
+    return WeightSchedule(function=weights) if callable(weights) and not is_dataset(weights) else None
 
 
 def _constant(op: str, weights: Any, count: int) -> tuple[float, ...]:

@@ -31,8 +31,9 @@ from dataset.plan.structure import structure_of
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Chunk, Outcome, references_of
 from dataset.runtime.chunks.file_trace import FileTrace, Mark, Opening, OpensDatasets, ReadsFiles, RereadFile
+from dataset.runtime.chunks.lineage import load_lineage, save_lineage
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, NOWHERE, Numbers, References
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import State
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name_of, names_in, saved_key
@@ -115,6 +116,12 @@ class BufferCheckpoint:
             return load_error(part)
         if found is None:
             return load_chunk(part, self._spec)
+        loaded = self._with_others(part, found)
+        if "lineage" in part:
+            loaded.lineage = load_lineage(part["lineage"], loaded.length)
+        return loaded
+
+    def _with_others(self, part: Any, found: Chunk) -> Chunk:
         others = load_chunk(part["others"], self._spec)
         if others is None:
             return found
@@ -145,10 +152,11 @@ def _referring(chunk: Chunk, known: npt.NDArray[np.bool_]) -> Any:
     others = np.flatnonzero(~known)
     if len(others) == chunk.length:
         return save_chunk(chunk)
+    lineage = {} if chunk.lineage is None else {"lineage": save_lineage(chunk.lineage)}
     if not len(others):
-        return {"referred": chunk.length, "others": None}
+        return {"referred": chunk.length, "others": None, **lineage}
     found = chunk.length - len(others)
-    return {"referred": found, "mask": np.packbits(known), "others": save_chunk(chunk.take(others))}
+    return {"referred": found, "mask": np.packbits(known), "others": save_chunk(chunk.take(others)), **lineage}
 
 
 def _count_referred(part: Any) -> int:
@@ -404,7 +412,7 @@ class _CheckpointReader:
         found = []
         for start, stop in zip(starts, [*starts[1:], len(wanted)], strict=True):
             trace = self._traces[int(owners[start])]
-            found += _reread(trace, wanted[start:stop] & (ELEMENTS_MAX - 1))
+            found += _reread(trace, wanted[start:stop] & (ELEMENTS_MAX - 1), self._context)
         if any(chunk.structure != found[0].structure for chunk in found):
             raise StateError("the saved references refer to elements of different structures")
         chunk = Chunk.concatenate(found).take(order.reshape(-1))
@@ -456,10 +464,11 @@ def _mark_before(trace: FileTrace, element: int) -> Mark:
     return trace.marks[max(0, bisect.bisect_right(trace.marks, element, key=lambda mark: mark.element) - 1)]
 
 
-def _reread(trace: FileTrace, wanted: Numbers) -> list[Chunk]:
+def _reread(trace: FileTrace, wanted: Numbers, context: ExecutionContext) -> list[Chunk]:
     """Read the elements of one file with these numbers, which ascend."""
     node = trace.node
     assert isinstance(node, ReadsFiles)
+    lineage = source_lineage(context, node.name or node.op, redacted(trace.path)) if node.counts_elements else None
     if int(wanted[0]) < trace.marks[0].element:
         raise StateError("the saved references refer to elements before the first mark")
     structure = structure_of(node.element_spec)
@@ -479,6 +488,8 @@ def _reread(trace: FileTrace, wanted: Numbers) -> list[Chunk]:
                 if stop > start:
                     chunk = Chunk(structure, length, columns).take(part[start:stop] - at)
                     chunk.references = trace.references(part[start:stop])
+                    if lineage is not None:
+                        chunk.lineage = lineage.of(node.number_after(file) - length + part[start:stop] - at)
                     found.append(chunk)
                 at += length
     except Exception as error:

@@ -29,6 +29,7 @@ from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, hold
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
+from dataset.runtime.chunks.lineage import or_unknown
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, seek
@@ -513,17 +514,17 @@ class _Rest:
 class _Buffer:
     """Buffer of elements by slot. It owns its arrays; a column of values without a common shape is an object array.
 
-    If elements have references to where they can be read again, these are an additional last column of numbers that
-    refer to positions in ``files``.
+    If elements have lineage, it is an additional column. If they have references to where they can be read again, these
+    are an additional last column of numbers that refer to positions in ``files``.
     """
 
     def __init__(self, elements: Chunk) -> None:
         self.structure = elements.structure
         self.length = elements.length
-        self.are_lists = [isinstance(column, list) for column in elements.columns()]
-        self.columns = [
-            object_column(column) if isinstance(column, list) else column.copy() for column in elements.columns()
-        ]
+        self.is_traced = elements.lineage is not None
+        columns = [*elements.columns(), *([] if elements.lineage is None else [elements.lineage])]
+        self.are_lists = [isinstance(column, list) for column in columns]
+        self.columns = [object_column(column) if isinstance(column, list) else column.copy() for column in columns]
         self.files: dict[int, FileTrace] | None = None
         self._files_max = 0  # above this, files without held elements are dropped
         if elements.references is not None:
@@ -558,9 +559,11 @@ class _Buffer:
 
     def _chunk(self, columns: list[Array]) -> Chunk:
         given = [c.tolist() if listed else c for c, listed in zip(columns, self.are_lists, strict=True)]
+        length = len(columns[0])
         references = None if self.files is None else References(given.pop(), self.files)
-        chunk = Chunk(self.structure, len(columns[0]), given)
-        chunk.references = references
+        lineage = given.pop() if self.is_traced else None
+        chunk = Chunk(self.structure, length, given)
+        chunk.references, chunk.lineage = references, lineage
         return chunk
 
     def get(self, slots: npt.NDArray[np.int64]) -> Chunk:
@@ -595,11 +598,21 @@ class _Buffer:
     def _incoming(self, new: Chunk) -> Sequence[Column]:
         if self.files is None:
             if new.references is None:
-                return new.columns()
+                return self._traced(new) if self.is_traced or new.lineage is not None else new.columns()
             self._refer()
         if new.references is not None:
             self._add_files(new.references.files)
-        return [*new.columns(), numbers_of(new.references, new.length)]
+        columns = self._traced(new) if self.is_traced or new.lineage is not None else new.columns()
+        return [*columns, numbers_of(new.references, new.length)]
+
+    def _traced(self, new: Chunk) -> Sequence[Column]:
+        """Return the columns of new elements, and their lineage."""
+        if not self.is_traced:
+            self.is_traced = True  # the elements so far come from a state without lineage
+            at = self.structure.num_components
+            self.columns.insert(at, np.asarray(or_unknown(None, self.length)))
+            self.are_lists.insert(at, False)
+        return [*new.columns(), or_unknown(new.lineage, new.length)]
 
     def _fitting(self, index: int, column: Column) -> Array:
         """Return the new column as an array like the buffer's; both become object arrays if the shapes differ."""
@@ -622,5 +635,5 @@ def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[n
     small = written.astype(np.uint16) if size <= _UINT16_SIZE else written
     order = small.argsort(kind="stable")
     in_order = small[order]
-    same = np.flatnonzero(in_order[1:] == in_order[:-1])
+    (same,) = (in_order[1:] == in_order[:-1]).nonzero()
     return order[same + 1] - 1, order[same]

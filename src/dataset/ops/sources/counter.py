@@ -12,7 +12,8 @@ from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import LineageWriter
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 
 _KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # kind of dtype -> the kinds of numbers it accepts
@@ -44,8 +45,11 @@ class Counter(Node, generated=True):
     def label(self) -> str:
         return f"counter({self.start}, {self.step})"
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return CounterOperator(self.start, self.step)
+    def lower(self, context: ExecutionContext) -> Operator:
+        integers = self.dtype.kind in "iu"  # other numbers do not identify themselves
+        return CounterOperator(
+            self.start, self.step, source_lineage(context, self.name or self.op) if integers else None
+        )
 
 
 def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -69,9 +73,10 @@ def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
 class CounterOperator(Operator):
     """Operator that holds the next number."""
 
-    def __init__(self, start: Any, step: Any) -> None:
+    def __init__(self, start: Any, step: Any, lineage: LineageWriter | None = None) -> None:
         self.next = start
         self.step = step
+        self._lineage = lineage
 
     def pull(self, n: int) -> Chunk:
         numbers = np.full(n + 1, self.step)
@@ -80,7 +85,10 @@ class CounterOperator(Operator):
         with np.errstate(over="ignore", invalid="ignore"):
             np.add.accumulate(numbers, out=numbers, dtype=numbers.dtype)
         self.next = numbers[n]
-        return Chunk(LEAF, n, [numbers[:n]])
+        chunk = Chunk(LEAF, n, [numbers[:n]])
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.of(numbers[:n])
+        return chunk
 
     def save(self) -> State:
         return {"op": Counter.op, "next": np.asarray(self.next)}

@@ -16,9 +16,10 @@ from dataset.plan.origin import function_name
 from dataset.plan.structure import StructureMismatchError
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, read_only_component
+from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
@@ -60,8 +61,9 @@ class Generator(Node, pure=False):
     def label(self) -> str:
         return f"{self.method}({function_name(self.function)})"
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return GeneratorOperator(self, SignatureRows(f"{self.label()} yielded", self.signature))
+    def lower(self, context: ExecutionContext) -> Operator:
+        rows = SignatureRows(f"{self.label()} yielded", self.signature)
+        return GeneratorOperator(self, rows, source_lineage(context, self.name or self.method))
 
 
 class GeneratorOperator(Operator):
@@ -74,8 +76,9 @@ class GeneratorOperator(Operator):
     was about to yield.
     """
 
-    def __init__(self, node: Any, rows: SignatureRows) -> None:
+    def __init__(self, node: Any, rows: SignatureRows, lineage: LineageWriter | None = None) -> None:
         self.node = node
+        self._lineage = lineage
         self.position = 0  # of the next value
         self._left = 0  # values to discard before the position
         self._values: Any = None  # an iterator
@@ -192,6 +195,8 @@ class GeneratorOperator(Operator):
             else:
                 self._fail(error)
             return None
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.run(self.position, len(rows))
         self.position += len(rows)
         return chunk
 

@@ -14,7 +14,8 @@ from dataset.plan.random_state import RandomState
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import LineageWriter
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.random.streams import RandomPass, random_state
 
@@ -47,17 +48,22 @@ class Random(Node, generated=True):
     def lower(self, context: ExecutionContext) -> Operator:
         again = not self.rerandomize_each_iteration
         draws = context.draws(self.random)
-        return RandomOperator(RandomPass(draws, context.iteration.epochs, self.random, again=again))
+        stream = RandomPass(draws, context.iteration.epochs, self.random, again=again)
+        return RandomOperator(stream, source_lineage(context, self.name or self.op))
 
 
 class RandomOperator(Operator):
     """Operator that holds a position in the random stream."""
 
-    def __init__(self, random: RandomPass) -> None:
+    def __init__(self, random: RandomPass, lineage: LineageWriter | None) -> None:
         self.random = random
+        self._lineage = lineage
 
     def pull(self, n: int) -> Chunk:
-        return Chunk(LEAF, n, [(self.random.stream.random(n) * _SIZE).astype(np.int64)])
+        chunk = Chunk(LEAF, n, [(self.random.stream.random(n) * _SIZE).astype(np.int64)])
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.run(self.random.stream.position - n, n)
+        return chunk
 
     def save(self) -> State:
         return {"op": "random", **self.random.save()}

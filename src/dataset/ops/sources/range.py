@@ -15,7 +15,8 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import LineageWriter
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import IndexedOperator, Operator, State
 
 _INT64_MAX = 2**63 - 1
@@ -71,15 +72,16 @@ class Range(Node, gatherable=True, seekable=True, exact=True, generated=True):
         steps = [] if self.step == 1 else [self.step]
         return f"range({', '.join(map(str, bounds + steps))})"
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return RangeOperator(self.numbers, self.output_type)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RangeOperator(self.numbers, self.output_type, source_lineage(context, self.name or self.op))
 
 
 class RangeOperator(IndexedOperator):
     """Operator that holds a position in the range."""
 
-    def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
+    def __init__(self, numbers: range, dtype: np.dtype[Any], lineage: LineageWriter | None = None) -> None:
         self.numbers = numbers
+        self._lineage = lineage
         self.dtype = dtype
         self.position = 0
 
@@ -93,7 +95,10 @@ class RangeOperator(IndexedOperator):
             numbers = np.arange(part.start, part.stop, part.step, dtype=np.int64)
         else:
             numbers = np.array(part)
-        return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+        chunk = Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.of(numbers)
+        return chunk
 
     def gather(self, positions: Array) -> Chunk:
         start, step = self.numbers.start, self.numbers.step
@@ -101,7 +106,10 @@ class RangeOperator(IndexedOperator):
             numbers = positions * step + start
         else:
             numbers = np.array([self.numbers[position] for position in positions.tolist()])
-        return Chunk(LEAF, len(positions), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+        chunk = Chunk(LEAF, len(positions), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.of(numbers)
+        return chunk
 
     def skip(self, n: int) -> int:
         passed = min(n, len(self.numbers) - self.position)

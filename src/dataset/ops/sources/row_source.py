@@ -20,7 +20,8 @@ from dataset.plan.node import Node, is_exact
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import Lineage, with_epochs_of
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.state.replay_log import ReplayLog
@@ -114,8 +115,13 @@ class RowSource(Node, seekable=True, indexable=True):
             return self.op
         return f"{self.op}[{rows.start}:{rows.stop}{f':{rows.step}' if rows.step != 1 else ''}]"
 
+    def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
+        """Return a function that returns the lineage of the rows with some numbers; None if it is not recorded."""
+        writer = source_lineage(context, self.name or self.op)
+        return None if writer is None else writer.of
+
     def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
 
 
 class RowsOperator(UnaryOperator, IndexedOperator):
@@ -127,25 +133,31 @@ class RowsOperator(UnaryOperator, IndexedOperator):
     Args:
         numbers: the operator that yields row numbers.
         rows: the source of the rows.
-        skipped: counts dropped rows.
+        context: the execution context of the source.
         op: the name of the op; by default that of ``rows``.
     """
 
-    def __init__(self, numbers: Operator, rows: RowSource, skipped: DroppedCount, op: str | None = None) -> None:
+    def __init__(self, numbers: Operator, rows: RowSource, context: ExecutionContext, op: str | None = None) -> None:
         super().__init__(numbers)
         self.op = op or rows.op
-        self.rows = rows.open_rows(skipped)
+        self.rows = rows.open_rows(context.skipped)
+        self._records = rows.records(context)
         self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
         self._log = ReplayLog(numbers)
         self._ahead: Array = np.zeros(0, np.int64)  # row numbers
+        self._ahead_lineage: Lineage | None = None  # of the numbers
         self._given = 0  # how many rows of these were returned
         self._taken = Remainder()
 
     def gather(self, positions: Array) -> Chunk:
         assert isinstance(self.source, IndexedOperator)  # for the rows of a RowSource, a range
-        return self.rows.take(self.source.gather(positions).columns()[0])  # type: ignore[arg-type]  # an array
+        numbers: Array = self.source.gather(positions).columns()[0]  # type: ignore[assignment]  # an array
+        chunk = self.rows.take(numbers)
+        if self._records is not None:
+            chunk.lineage = self._records(numbers[: chunk.length])
+        return chunk
 
     def pull(self, n: int) -> Chunk | None:
         if not self._taken and not self._take(max(n, self.rows_at_once)):
@@ -159,15 +171,27 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         """Take the next rows; return False if there are no more."""
         while self._given < len(self._ahead) or self._read_numbers(n):
             try:
-                self._taken = Remainder(self.rows.take(self._ahead[self._given : self._given + n]))
+                chunk = self.rows.take(self._ahead[self._given : self._given + n])
             except Exception as error:
                 self._given += 1  # a failed row counts
                 if not self.rows.skips_error(error):
                     raise
             else:
+                if self._records is not None:
+                    self._trace(chunk)
+                self._taken = Remainder(chunk)
                 return True
         self.rows.close()
         return False
+
+    def _trace(self, chunk: Chunk) -> None:
+        """Set the lineage of the next rows. If ops repeat the numbers, these know the epochs."""
+        assert self._records is not None  # tested by the caller
+        run = slice(self._given, self._given + chunk.length)
+        lineage = self._records(self._ahead[run])
+        if self._ahead_lineage is not None:
+            lineage = with_epochs_of(lineage, self._ahead_lineage[run])
+        chunk.lineage = lineage
 
     def _read_numbers(self, n: int) -> bool:
         log = self._log
@@ -178,6 +202,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         if chunk is None:
             return False
         (self._ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays
+        self._ahead_lineage = chunk.lineage
         self._given = 0
         return True
 

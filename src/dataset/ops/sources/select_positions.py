@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dataset.plan.node import Node, UnaryNode, is_infallible
 from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.lineage import Lineage, later
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 
@@ -22,6 +23,8 @@ class SelectPositions(UnaryNode):
 
     op: ClassVar[str] = "picked"
     positions: Array
+    passes: Passes | None = field(default=None, kw_only=True, repr=False)
+    """The passes over ``source`` that the elements are from, if ops that the plan does not contain repeat it."""
 
     @lazy_property
     def traits(self) -> Traits:
@@ -36,36 +39,71 @@ class SelectPositions(UnaryNode):
     def lower(self, context: ExecutionContext) -> Operator:
         source = context(self.source)
         assert isinstance(source, IndexedOperator)
-        return SelectPositionsOperator(source, self.positions)
+        return SelectPositionsOperator(source, self.positions, self.passes)
 
 
-def elements_at(node: Node, positions: Array) -> Node | None:
+class Passes(NamedTuple):
+    """Passes over a source that elements are from.
+
+    Attributes:
+        numbers: the number of the pass, for each element.
+        each: how many passes there are in each pass over the plan.
+    """
+
+    numbers: Array
+    each: int
+
+    def of(self, lineage: Lineage, start: int = 0) -> Lineage:
+        """Return lineage of the elements from index ``start`` on that assumes the first pass with the right epochs."""
+        return later(lineage, self.numbers[start : start + len(lineage)], self.each, nested=False)
+
+
+def _passes_below(node: Node, positions: Array, below: Array, passes: Passes | None) -> Passes | None:
+    """Return the passes that input elements of ``node`` are from, given those of its elements at ``positions``."""
+    if node.traits.passes != 1:
+        number, count = positions // node.inputs[0].cardinality(), max(1, node.traits.passes)
+        passes = (
+            Passes(number, count) if passes is None else Passes(passes.numbers * count + number, passes.each * count)
+        )
+    if passes is not None and len(below) != len(positions):  # it makes batches
+        each = -(-len(below) // len(positions))
+        passes = Passes(np.repeat(passes.numbers, each)[: len(below)], passes.each)
+    return passes
+
+
+def elements_at(node: Node, positions: Array, passes: Passes | None = None) -> Node | None:
     """Return a plan of the elements at these existing positions, in this order; None if not supported.
 
     If each op of a plan makes one element from one element, replacing its sources by SelectPositions yields the plan's
     results at these positions.
     """
     if node.traits.gatherable:
-        return SelectPositions(node, positions)
+        return SelectPositions(node, positions, passes=passes)
     below = node.input_positions(positions)
-    inputs = [None if below is None else elements_at(source, below) for source in node.inputs]
+    if below is None:
+        return None
+    passes = _passes_below(node, positions, below, passes)
+    inputs = [elements_at(source, below, passes) for source in node.inputs]
     found = [source for source in inputs if source is not None]
     if not found or len(found) < len(inputs):
         return None
     return found[0] if node.traits.only_reorders and len(found) == 1 else node.with_inputs(found)
 
 
-def source_of(node: Node, positions: Array) -> tuple[Node, Array] | None:
+def source_of(node: Node, positions: Array) -> tuple[Node, Array, Passes | None] | None:
     """Return the source whose elements ops that only select and reorder pass on, and their positions in it.
 
-    None if there is another op, or the position of an element is unknown.
+    The third part is the passes over the source, if some of the ops repeat it. None if there is another op, or the
+    position of an element is unknown.
     """
+    passes: Passes | None = None
     while node.inputs:
         below = node.input_positions(positions) if node.traits.only_reorders and len(node.inputs) == 1 else None
         if below is None:
             return None
+        passes = _passes_below(node, positions, below, passes)
         (node,), positions = node.inputs, below
-    return node, positions
+    return node, positions, passes
 
 
 class SelectPositionsOperator(UnaryOperator):
@@ -73,9 +111,10 @@ class SelectPositionsOperator(UnaryOperator):
 
     source: IndexedOperator
 
-    def __init__(self, source: IndexedOperator, positions: Array) -> None:
+    def __init__(self, source: IndexedOperator, positions: Array, passes: Passes | None) -> None:
         super().__init__(source)
         self.positions = positions
+        self.passes = passes
         self.given = 0
 
     def pull(self, n: int) -> Chunk | None:
@@ -87,6 +126,8 @@ class SelectPositionsOperator(UnaryOperator):
         except Exception:
             self.given += 1
             raise
+        if chunk.lineage is not None and self.passes is not None:
+            chunk.lineage = self.passes.of(chunk.lineage, self.given)
         self.given += chunk.length
         return chunk
 
@@ -127,9 +168,12 @@ class Gatherer:
         """Return the elements at these positions, in this order, or the first few of them (at least one)."""
         found = source_of(self._node, positions)
         assert found is not None  # or ``of`` would have returned None
-        node, positions = found
+        node, positions, passes = found
         if self._source is not None:
-            return self._source.gather(positions)
+            chunk = self._source.gather(positions)
+            if chunk.lineage is not None and passes is not None:
+                chunk.lineage = passes.of(chunk.lineage)
+            return chunk
         rows: range = node.places  # type: ignore[attr-defined]  # of a RowSource
         return Chunk(LEAF, len(positions), [rows.start + rows.step * positions])
 

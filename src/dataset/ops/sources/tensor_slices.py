@@ -18,7 +18,7 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only_component, take_list
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.slicing import uncut_rows_of
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.state.held_elements import ElementsOperator
@@ -92,8 +92,13 @@ class TensorSlices(RowSource, ShareNode, exact=True, views=True):
         structure, columns = self._at_hand()
         return structure.unflatten([column[position] for column in columns])
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return ElementsOperator(Chunk(self.structure, self.cardinality(), self.rows_as_columns()))
+    def lower(self, context: ExecutionContext) -> Operator:
+        lineage = source_lineage(context, self.name or self.op)
+        rows = self.places
+        return ElementsOperator(
+            Chunk(self.structure, self.cardinality(), self.rows_as_columns()),
+            lineage=None if lineage is None else (lambda positions: lineage.of(rows.start + rows.step * positions)),
+        )
 
 
 class ArrayRows:
@@ -130,7 +135,7 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
         component = canonical_component(value)
     except (TypeError, ValueError) as error:
         name = structure.component_name(index)
-        advice = "; for rows of several lengths use RaggedTensor.from_rows()" if isinstance(value, list) else ""
+        advice = "; for rows of several lengths, pass RaggedTensor.from_rows(rows)" if isinstance(value, list) else ""
         raise type(error)(f"from_tensor_slices(): {name} cannot be converted to an array: {error}{advice}") from error
     if isinstance(component, np.ndarray | RaggedTensor) or (
         isinstance(component, SparseTensor) and len(component.shape) > 1

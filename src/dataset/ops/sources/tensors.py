@@ -14,7 +14,7 @@ from dataset.plan.structure import structure_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, read_only_component
 from dataset.runtime.chunks.normalization import canonical_component
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator
 from dataset.runtime.state.held_elements import ElementsOperator
 
@@ -53,9 +53,11 @@ class Tensors(Node, seekable=True, exact=True):
     def cardinality(self) -> int:
         return 1
 
-    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:
         structure = structure_of(self.element)
-        return ElementsOperator(Chunk(structure, 1, [[part] for part in structure.flatten(self.element)]))
+        lineage = source_lineage(context, self.name or self.op)
+        element = Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
+        return ElementsOperator(element, lineage=None if lineage is None else lineage.of)
 
 
 def _described(component: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from dataset.optimize.sharding.by_elements import share_of_elements
 from dataset.optimize.sharding.by_files import reason_against_files, share_of_files
 from dataset.plan.block_cyclic_shard import REMAINDERS, BlockCyclicShard
-from dataset.plan.checks import require_int
+from dataset.plan.checks import require_int, require_one_of
 from dataset.plan.node import Node
 
 _OP = "shard_by_process"
@@ -22,8 +22,8 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
     rank = require_int(_OP, "rank", rank, minimum=0)
     if rank >= world_size:
         raise ValueError(f"{_OP}(): rank must be below world_size, {world_size}, got {rank}")
-    _require_one_of("remainder", remainder, REMAINDERS)
-    _require_one_of("by", by, _WAYS)
+    require_one_of(_OP, "remainder", remainder, REMAINDERS)
+    require_one_of(_OP, "by", by, _WAYS)
     seed = require_int(_OP, "seed", seed)
     share = BlockCyclicShard(world_size, rank, remainder)
     if by != "elements":
@@ -33,8 +33,3 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
         if by == "files":
             raise ValueError(f'{_OP}(): the files cannot be split between processes: {reason}; use by="elements"')
     return share_of_elements(plan, share, seed, name)
-
-
-def _require_one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{_OP}(): {argument} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

@@ -40,9 +40,9 @@ def stack_column(column: Column) -> Any:
     if is_packed(column):
         stacked = column.stacked()
         return stack_column(list(column)) if stacked is None else stacked
+    if type(column[0]) is bytes and list(map(type, column)).count(bytes) == len(column):  # faster than a set of types
+        return object_column(column)
     kinds = set(map(type, column))
-    if kinds == {bytes}:
-        return np.array(column, object)
     if kinds == {np.ndarray}:
         return _stack_arrays(column)
     if kinds == {SparseTensor}:

@@ -6,13 +6,15 @@ list of ``length`` values without a common shape. Below a batch, a RaggedColumn 
 Python is expensive.
 
 Below a streaming shuffle, a chunk may contain references to where its elements can be read again (provenance.py). Parts
-of the chunk keep them; chunks of new elements have none.
+of the chunk keep them; chunks of new elements have none. If provenance is recorded, a chunk also contains the lineage
+of its elements (lineage.py).
 
 A chunk is immutable. Its values are canonical (normalization.py).
 """
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -23,6 +25,7 @@ import numpy.typing as npt
 from dataset.plan.packed import is_packed
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
+from dataset.runtime.chunks.lineage import Lineage, or_unknown
 from dataset.runtime.chunks.provenance import References
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -34,9 +37,10 @@ class Chunk:
 
     Attributes:
         references: where the elements can be read again; set by the creator of the chunk, None if unknown.
+        lineage: the source records of the elements; set by the creator of the chunk, None if unknown or not recorded.
     """
 
-    __slots__ = ("_columns", "_rows", "length", "references", "structure")
+    __slots__ = ("_columns", "_rows", "length", "lineage", "references", "structure")
 
     def __init__(
         self,
@@ -44,12 +48,14 @@ class Chunk:
         length: int,
         columns: Sequence[Column] | None = None,
         rows: list[Any] | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
         self.structure = structure
         self.length = length
         self._columns = columns
         self._rows = rows
         self.references: References | None = None
+        self.lineage = lineage
 
     def __len__(self) -> int:
         return self.length
@@ -87,6 +93,8 @@ class Chunk:
         part = Chunk(self.structure, stop - start, columns, rows)
         if self.references is not None:
             part.references = self.references.slice(start, stop)
+        if self.lineage is not None:
+            part.lineage = self.lineage[start:stop]
         return part
 
     def stride(self, start: int, step: int) -> Chunk:
@@ -95,6 +103,8 @@ class Chunk:
         part = Chunk(self.structure, len(range(start, self.length, step)), picked)
         if self.references is not None:
             part.references = self.references.slice(start, None, step)
+        if self.lineage is not None:
+            part.lineage = self.lineage[start::step]
         return part
 
     def take(self, indices: npt.NDArray[np.intp]) -> Chunk:
@@ -107,11 +117,20 @@ class Chunk:
             taken = Chunk(self.structure, length, [take_column(column, indices) for column in self._columns])
         if self.references is not None:
             taken.references = self.references.take(indices)
+        if self.lineage is not None:
+            taken.lineage = take_column(self.lineage, indices)
         return taken
 
     def read_only(self) -> Chunk:
         """Return the chunk with read-only views of its arrays, if the library will read them again."""
-        return Chunk(self.structure, self.length, [read_only(column) for column in self.columns()])
+        columns = [read_only(column) for column in self.columns()]
+        return Chunk(self.structure, self.length, columns, lineage=self.lineage)
+
+    def with_lineage(self, lineage: Lineage | None) -> Chunk:
+        """Return the same elements with another lineage, as a chunk of its own."""
+        chunk = copy.copy(self)
+        chunk.lineage = lineage
+        return chunk
 
     @property
     def is_packed(self) -> bool:
@@ -121,7 +140,7 @@ class Chunk:
     def unpacked(self) -> Chunk:
         """Return the chunk with plain lists in the place of RaggedColumns."""
         columns = [list(column) if is_packed(column) else column for column in self.columns()]
-        return Chunk(self.structure, self.length, columns)
+        return Chunk(self.structure, self.length, columns, lineage=self.lineage)
 
     @property
     def nbytes(self) -> int:
@@ -143,11 +162,19 @@ class Chunk:
             parts = zip(*(chunk.columns() for chunk in chunks), strict=True)
             joined = Chunk(structure, length, [concatenate_columns(part) for part in parts])
         joined.references = references_of(chunks)
+        joined.lineage = lineage_of(chunks)
         return joined
 
     def __repr__(self) -> str:
         form = "rows" if self._columns is None else "columns"
         return f"Chunk({self.structure!r}, length={self.length}, {form})"
+
+
+def descended(output: Chunk | None, inputs: Chunk) -> Chunk | None:
+    """Return the output of an op for these inputs, with their lineage if each of its elements is made from one."""
+    if output is not None and output.lineage is None and output.length == inputs.length:
+        output.lineage = inputs.lineage
+    return output
 
 
 Outcome: TypeAlias = Chunk | BaseException
@@ -226,6 +253,14 @@ _COPIED_BYTES = 8192  # copying smaller arrays is faster than comparing addresse
 def references_of(chunks: Sequence[Chunk]) -> References | None:
     """Return where the elements of all chunks can be read again, or None if no chunk has references."""
     return References.concatenate([chunk.references for chunk in chunks], [chunk.length for chunk in chunks])
+
+
+def lineage_of(chunks: Sequence[Chunk]) -> Lineage | None:
+    """Return the lineage of the elements of all chunks, or None if no chunk has any."""
+    for chunk in chunks:
+        if chunk.lineage is not None:
+            return concatenate_columns([or_unknown(part.lineage, part.length) for part in chunks])
+    return None
 
 
 def concatenate_columns(parts: Sequence[Column]) -> Column:

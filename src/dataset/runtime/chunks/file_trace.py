@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,8 +38,15 @@ class RereadFile(Protocol):
 class ReadsFiles(Protocol):
     """A node that reads files and can find their elements again by position."""
 
+    name: str | None
+    op: ClassVar[str]
+    counts_elements: ClassVar[bool]
+
     def open_file(self, path: str) -> RereadFile:
         """Open the elements of one file. Nothing is read yet."""
+
+    def number_after(self, file: Any) -> int:
+        """Return the number of the element after the one that was read last, if the node ``counts_elements``."""
 
     @property
     def read_on_max(self) -> int:

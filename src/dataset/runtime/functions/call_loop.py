@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
-from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
 from dataset.runtime.chunks.ownership import is_immutable, own
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof
@@ -136,7 +136,7 @@ class CallLoop(Divisible):
             raise
         if columns.trusted:
             self.position += inputs.length
-            return output
+            return output if inputs.lineage is None else descended(output, inputs)
         expected = self._call(inputs)
         columns.judge(same=not self.outbox and are_identical(output, expected))
         return expected
@@ -208,12 +208,13 @@ class CallLoop(Divisible):
         except Exception:  # noqa: BLE001  # an unusable result fails only its own element
             return self._finish_singly(inputs, results)
         self.position += inputs.length
-        return output
+        return output if inputs.lineage is None else descended(output, inputs)
 
     def _finish_singly(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         for index, result in enumerate(results):
             try:
-                self._keep(self.finish(inputs.slice(index, index + 1), [result]))
+                element = inputs.slice(index, index + 1)
+                self._keep(descended(self.finish(element, [result]), element))
                 self.position += 1
             except StructureMismatchError:
                 self._fail(SpecError(self.mismatch(result)))
@@ -251,7 +252,7 @@ class CallLoop(Divisible):
         except StructureMismatchError:
             raise SpecError(self.mismatch(result)) from None
         self.position += inputs.length
-        return output
+        return output if inputs.lineage is None else descended(output, inputs)
 
     def _keep(self, output: Chunk | None) -> None:
         if output is not None:

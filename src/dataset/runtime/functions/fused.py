@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dataset.plan.structure import is_tuple
-from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
@@ -161,13 +161,16 @@ class FusedOperator(Divisible):
                 later.position += 1
             return None
         if index:
-            stage.unread(self._chunk([given], self._stages[:index]) or element, 0)
+            stage.unread(descended(self._chunk([given], self._stages[:index]), element) or element, 0)
         return error
 
     def _output(self, inputs: Chunk, passed: list[tuple[Any, ...]], places: list[int]) -> Chunk | None:
         if not passed:
             return None
-        return self._chunk(passed, self._stages) or inputs.take(np.array(places))
+        output = self._chunk(passed, self._stages)
+        if output is None or inputs.lineage is not None:
+            inputs = inputs.take(np.array(places))
+        return inputs if output is None else output if inputs.lineage is None else descended(output, inputs)
 
     @staticmethod
     def _chunk(passed: list[tuple[Any, ...]], stages: list[ElementwiseOperator]) -> Chunk | None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dataset.plan.node import Node
 from dataset.runtime import processes
-from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.tasks import Task
 from dataset.runtime.processes.pool_key import PoolKey
@@ -41,7 +41,8 @@ class RemoteCalls:
         """Run a task in a worker process and return its outcomes; raises only errors of the whole iteration."""
         assert task.inputs is not None  # or it would have failed before
         try:
-            return self._processes.run(task.inputs, task.position, context)
+            outcomes = self._processes.run(task.inputs, task.position, context)
+            return outcomes if task.inputs.lineage is None else _descended(outcomes, task.inputs)
         except Exception as error:
             if concerns_iteration(error):
                 raise
@@ -56,6 +57,17 @@ class RemoteCalls:
     def close(self) -> None:
         """End the processes, or leave them to the next iteration."""
         self._processes.close()
+
+
+def _descended(outcomes: list[Outcome], inputs: Chunk) -> list[Outcome]:
+    """Return the outcomes of a task with the lineage of its inputs, which processes do not send."""
+    start = 0
+    for outcome in outcomes:
+        stop = start + (outcome.length if isinstance(outcome, Chunk) else 1)
+        if isinstance(outcome, Chunk):
+            descended(outcome, inputs.slice(start, stop))
+        start = stop
+    return outcomes
 
 
 class NodeLabel:

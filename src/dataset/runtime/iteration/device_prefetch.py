@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dataset.plan.node import Node
-from dataset.plan.structure import LEAF, structure_of
+from dataset.plan.structure import LEAF, Structure, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
@@ -57,17 +58,19 @@ class _Item(NamedTuple):
         element: the element for a saved state.
         number: how many input elements had been read, including this one; None if it comes from a saved state.
         error: the exception in the place of the element.
+        lineage: the lineage of the element, if it is recorded.
     """
 
     converted: Any
     element: Any
     number: int | None
     error: Exception | None = None
+    lineage: Lineage | None = None
 
     @property
     def outcome(self) -> Outcome:
         """The item as an outcome for a saved state."""
-        return self.error or Chunk(structure_of(self.element), 1, rows=[self.element])
+        return self.error or _chunk_of(self.element, self.lineage, structure_of(self.element))
 
 
 class DevicePrefetchOperator(UnaryOperator):
@@ -86,12 +89,13 @@ class DevicePrefetchOperator(UnaryOperator):
         self._items: deque[_Item] = deque()
         self._source = _items(self._feed, how.convert)
         self._ended = False
+        self._lineage: Lineage | None = None  # of the last element, if nothing is held
         self._is_direct = not how.ahead  # nothing is held
 
     def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # n is always 1
         if self._is_direct:
             try:
-                return Chunk(LEAF, 1, rows=[self._how.convert(self._element())[0]])
+                return _chunk_of(self._how.convert(self._element())[0], self._lineage)
             except StopIteration:
                 return None
         while not self._ended and len(self._items) <= self._how.ahead:
@@ -104,7 +108,7 @@ class DevicePrefetchOperator(UnaryOperator):
         else:
             self._feed.given = item.number
         if item.error is None:
-            return Chunk(LEAF, 1, rows=[item.converted])
+            return _chunk_of(item.converted, item.lineage)
         try:
             raise item.error
         finally:
@@ -115,6 +119,7 @@ class DevicePrefetchOperator(UnaryOperator):
         chunk = self.source.pull(1)
         if chunk is None:
             raise StopIteration
+        self._lineage = chunk.lineage
         return chunk.only()
 
     def _read(self) -> None:
@@ -171,12 +176,15 @@ class _Feed(Iterator[Any]):
         """Elements that were handed out, counted like those of the replay log."""
         self.number: int | None = None
         """The number of the last element taken, as in ``_Item.number``."""
+        self.lineage: Lineage | None = None
+        """The lineage of the last element taken."""
 
     def __next__(self) -> Any:
-        self.number = None
+        self.number = self.lineage = None
         chunk = self.saved.give(1) if self.saved else self._pull()
         if chunk is None:
             raise StopIteration
+        self.lineage = chunk.lineage
         return chunk.only()
 
     def _pull(self) -> Chunk | None:
@@ -191,6 +199,12 @@ class _Feed(Iterator[Any]):
             self.number = log.read
 
 
+def _chunk_of(element: Any, lineage: Lineage | None, structure: Structure = LEAF) -> Chunk:
+    chunk = Chunk(structure, 1, rows=[element])
+    chunk.lineage = lineage
+    return chunk
+
+
 def _items(feed: _Feed, convert: Convert) -> Iterator[_Item]:
     """Yield converted elements, and exceptions in the places of elements.
 
@@ -201,7 +215,7 @@ def _items(feed: _Feed, convert: Convert) -> Iterator[_Item]:
     while True:
         found: list[_Item] = []  # emptied before the yield: the frame must not hold an exception
         try:
-            found.append(_Item(*convert(next(feed)), number=feed.number))
+            found.append(_Item(*convert(next(feed)), number=feed.number, lineage=feed.lineage))
         except StopIteration:
             return
         except Exception as error:

@@ -28,6 +28,8 @@ from dataset.plan.node import Node, has_random_access, inputs_first
 from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.chunks.lineage import Lineage, joined, records_of
+from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import Operator, State, farthest
 from dataset.runtime.iteration.live_source import LiveSource
@@ -107,7 +109,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     _shown_by: tuple[LiveSource, ...] = ()
 
     @guarded
-    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, reader: Reader | None = None) -> None:
+    def __init__(
+        self,
+        plan: Node,
+        options: Options,
+        open_observer: OpenObserver,
+        reader: Reader | None = None,
+        epochs: EpochLedger | None = None,
+    ) -> None:
         self._plan = plan
         self._options = options
         self._reader = reader
@@ -117,7 +126,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._exhausted = False
         self._interruption: BaseException | None = None  # an exception raised in the middle of a step
         install()
-        self._take_over(self._open(EpochLedger()))
+        self._take_over(self._open(EpochLedger() if epochs is None else epochs))
         try:
             if setting := os.environ.get("DATASET_LIVE"):
                 self._show_on(live.shown_by_environment(setting))
@@ -158,6 +167,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._unread: Outcome | None = None  # if the log does not count it: the content of ``_ahead``
         self._structure: Structure | None = None  # of the last element
         self._has_arrays = False  # whether that element has components other than scalars and bytes
+        self._lineage: Lineage | None = None  # of the last element that was pulled, if it is recorded
         self._own(opened)
 
     def _own(self, opened: _Opened) -> None:
@@ -214,26 +224,24 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                     each = (time.perf_counter() - began) / max(1, length_hint(ahead))
                     self._profile.waits.add(steps, began, began + each)
                 return next(ahead), ahead, None
-            chunk = self._pull_one()
+            self._left -= 1
+            try:
+                chunk = self._root.pull(1)
+            except BaseException as error:
+                self._require_no_fault(error)
+                self._left += not isinstance(error, Exception)
+                raise
             if steps:
                 self._profile.waits.add(steps, began, time.perf_counter())
             if chunk is None:
                 self._end(1)
                 raise StopIteration
+            self._lineage = chunk.lineage
             element = chunk.only()
             if chunk.structure is not self._structure:
                 self._structure = chunk.structure
                 self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
             return element, self._ahead, chunk
-
-    def _pull_one(self) -> Chunk | None:
-        self._left -= 1
-        try:
-            return self._root.pull(1)
-        except BaseException as error:
-            self._require_no_fault(error)
-            self._left += not isinstance(error, Exception)
-            raise
 
     def _interrupted_before(self, element: Any, ahead: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
         """Handle the held signals as if they had arrived before the element that was about to be handed out."""
@@ -296,6 +304,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _may_read_ahead(self) -> bool:
         """Return whether pulling elements for future calls is unobservable, and calls no constructor of the user."""
         if self._reader is not None or isinstance(self._root, BackgroundOperator) or self._structure is None:
+            return False
+        if self._context.is_traced:
             return False
         if not self._context.input_is_replayable:
             return False
@@ -590,6 +600,45 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return log
 
     @_entry
+    def provenance(self) -> Provenance:
+        """Return the source records that the last element, such as a batch, was made from.
+
+        The iterator must record them: set the option ``provenance``. Recording changes no element. ``next`` then takes
+        a little longer, and states that hold elements by value also hold their provenance. Without the option, nothing
+        is recorded and nothing is paid.
+
+        Returns:
+            The records of the last element that ``next`` returned, in order: a sequence of ``SourceRecord`` that prints
+            as one line per record. Records are unknown after ops whose elements are not made from single elements of
+            their input.
+
+        Raises:
+            ValueError: if the option ``provenance`` is not set, or ``next`` has not returned an element since the
+                iterator was created or a state was loaded.
+            ClosedError: after ``close()``.
+
+        >>> from dataset import Dataset, Options
+        >>> options = Options()
+        >>> options.provenance = True
+        >>> letters = Dataset.from_tensor_slices([b"a", b"b", b"c", b"d"], name="letters").shuffle(4, seed=1).batch(2)
+        >>> iterator = iter(letters.with_options(options))
+        >>> next(iterator)
+        array([b'c', b'd'], dtype=object)
+        >>> print(iterator.provenance())
+        letters:2
+        letters:3
+        """
+        self._check_usable()
+        if not self._context.is_traced:
+            raise ValueError(
+                "provenance(): this iterator does not record provenance: set options.provenance = True and pass the "
+                "options to with_options(), or use checkpoint.records() on a saved state"
+            )
+        if self._structure is None:
+            raise ValueError("provenance(): call next() first; it describes the last element that next() returned")
+        return Provenance(records_of(None if self._lineage is None else joined(self._lineage)))
+
+    @_entry
     def state_dict(self) -> State:
         """Return the position after the last element handed out, as plain data.
 
@@ -666,6 +715,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             TypeError: if ``moved`` is neither a dict of strings nor a function.
         """
         self._check_usable()
+        self._load(state, moved)
+
+    def _load(self, state: State, moved: Moved | Mapping[str, str] | None, *, from_start: bool = False) -> None:
+        """Go to the position that ``state`` describes, or to the beginning of the iteration in which it was saved."""
         state = self._envelope.open(state)
         mapping = mapping_of(moved)
         place, unread = state["operator"], list[Outcome]()
@@ -678,8 +731,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             try:
                 if place is None or place.get("op") != resharding.AHEAD:
                     place = {"source": place, "behind": 0, "held": []}
-                unread = load_pending(place["held"], lambda: self._plan.element_spec)
-                if place["source"] is not None:
+                unread = [] if from_start else load_pending(place["held"], lambda: self._plan.element_spec)
+                if place["source"] is not None and not from_start:
                     if state["shares"] != resharding.shares(self._plan):
                         _require_no_element(unread)
                         place = resharding.reshard_state(place, state["shares"], self._plan)
@@ -690,11 +743,11 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                     raise
                 raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
             former, finish, finalizer = self._coordinator, self._finish, self._finalizer
-            self._take_over(fresh, state["elements"])
+            self._take_over(fresh, 0 if from_start else state["elements"])
             self._log = log
             self._envelope.go_on(state, self._epochs, begun=begun)
             self._is_fresh = False
-            self._exhausted = place["source"] is None
+            self._exhausted = place["source"] is None and not from_start
             for outcome in unread:
                 self._unread = outcome
                 self._ahead = iter(outcome.rows()) if isinstance(outcome, Chunk) else _Failure(outcome)

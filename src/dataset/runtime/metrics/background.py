@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 NOTHING_SEEN = 1 << 62
@@ -41,6 +41,7 @@ class Counters:
         rest_seconds: how long a thread of the stage waited for room. Only for stages with a thread of their own.
         least_ready: the smallest number of finished elements that a consumer found; its reader may reset it.
         refusals: how often no task was begun for lack of memory.
+        by_source: for an op that mixes datasets, the number of elements from each; otherwise empty.
     """
 
     inputs: int = 0
@@ -60,6 +61,7 @@ class Counters:
     rest_seconds: float = 0.0
     least_ready: int = NOTHING_SEEN
     refusals: int = 0
+    by_source: list[int] = field(default_factory=list)
 
     def add_task(self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float) -> None:
         """Count a finished task."""
@@ -111,6 +113,29 @@ class Tunable:
         return f"Tunable({self.name}={self.value}, {span})"
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """What one worker of a distributed pipeline has done.
+
+    Attributes:
+        rank: the number of the worker, from 0.
+        elements: how many elements have arrived from it.
+        elements_per_second: the same per second of the iteration.
+        waiting: the part of the time in which it computed nothing.
+        restarts: how often it was replaced.
+        node: the machine on which it runs; empty for this one.
+        memory: its resident memory in bytes; 0 if unknown.
+    """
+
+    rank: int
+    elements: int
+    elements_per_second: float
+    waiting: float
+    restarts: int
+    node: str
+    memory: int
+
+
 class BackgroundOperator(ABC):
     """The autotuner's interface to an operator that works in the background."""
 
@@ -139,6 +164,10 @@ class BackgroundOperator(ABC):
     def buffered(self) -> tuple[int, int]:
         """Return the number of held elements, including those being computed, and the bytes of the finished ones."""
 
+    def worker_figures(self) -> tuple[WorkerFigures, ...]:
+        """Return what each worker of a distributed pipeline has done."""
+        return ()
+
     @property
     def learned(self) -> Any:
         """What the next iteration of the dataset may begin with, besides the knob's value; None if nothing."""
@@ -159,6 +188,11 @@ class EndedBackgroundOperator(BackgroundOperator):
     def __init__(self, stage: BackgroundOperator) -> None:
         for name in ("relays", "counters", "knob", "inline", "runs", "capacity", "learned"):
             setattr(self, name, getattr(stage, name))
+        self._workers = stage.worker_figures()
+
+    def worker_figures(self) -> tuple[WorkerFigures, ...]:
+        """Return the last figures of the workers."""
+        return self._workers
 
     def buffered(self) -> tuple[int, int]:
         """Return zeros: nothing is held."""

@@ -20,6 +20,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 
 _SIZED = 8  # the bytes of one of this many pulls are counted
+_SIZED_ELEMENTS = 64  # the bytes of at most this many of its elements
 
 
 class MeteredOp(Protocol):
@@ -143,8 +144,9 @@ class PullProfiler:
         if chunk is None:
             return 0
         if not self.pulls % _SIZED:
-            self._sized += chunk.length
-            self._sized_bytes += chunk.nbytes
+            some = chunk.slice(0, min(chunk.length, _SIZED_ELEMENTS))
+            self._sized += some.length
+            self._sized_bytes += some.nbytes
         return chunk.length
 
 

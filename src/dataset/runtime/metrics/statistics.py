@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataset.plan.drawing.brief import brief_bytes
+from dataset.runtime.metrics.background import WorkerFigures
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class OperatorStatistics:
         skipped_elements: the number of elements dropped because they had failed (``ignore_errors``) or were damaged
             (``TFRecordDataset(on_error="skip")``), including those in datasets that it opened, such as the files of an
             interleave. The skipped rest of a file counts as one.
+        workers: what each worker of ``distribute`` has done; empty for other operators.
+        source_elements: the number of elements from each dataset, for ``sample_from_datasets`` and
+            ``choose_from_datasets``; otherwise empty. Up to a thousand of them may be waiting to be taken.
         busy: the share of the elapsed time in which it did its own work, from 0 to 1. With ``parallelism``, the mean
             over so many workers.
         capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
@@ -64,6 +68,14 @@ class OperatorStatistics:
     skipped_elements: int = 0
     busy: float = 0.0
     capacity: int | None = None
+    workers: tuple[WorkerFigures, ...] = ()
+    source_elements: tuple[int, ...] = ()
+
+    @property
+    def source_shares(self) -> tuple[float, ...]:
+        """The share of each dataset in ``source_elements``."""
+        total = sum(self.source_elements)
+        return tuple(count / total for count in self.source_elements) if total else ()
 
     @property
     def seconds_per_element(self) -> float:
@@ -164,10 +176,14 @@ class PipelineStatistics:
         data = dataclasses.asdict(self)
         if self.step_waits is not None:
             data["step_waits"]["by_period"] = list(map(list, self.step_waits.by_period))
+        for operator in data["operators"]:
+            operator["source_elements"] = list(operator["source_elements"])
+            operator["workers"] = list(operator["workers"])
         return {**data, "operators": list(data["operators"]), "verdict": self.verdict}
 
     def __repr__(self) -> str:
-        return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *self._last_lines()])
+        workers = [_worker_line(operator, each) for operator in self.operators for each in operator.workers]
+        return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *workers, *self._last_lines()])
 
     def _summary(self) -> str:
         if not self.seconds:
@@ -180,7 +196,13 @@ class PipelineStatistics:
         )
 
     def _last_lines(self) -> list[str]:
-        records = [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
+        records = [
+            f"sources of {operator.name}: "
+            + ", ".join(f"{count:,} ({share:.1%})" for count, share in zip(counts, operator.source_shares, strict=True))
+            for operator in self.operators
+            if 0 < len(counts := operator.source_elements) <= _SOURCES_MAX and operator.source_shares
+        ]
+        records += [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
         if self.garbage_collections:
             each = _seconds(self.garbage_collection_seconds / self.garbage_collections)
             records.append(f"garbage collections: {self.garbage_collections:,}, {each} each")
@@ -239,6 +261,7 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+_SOURCES_MAX = 16  # datasets whose shares are printed
 _FEW = 0.05  # a consumer that waits for a smaller share of the time would gain nothing from a faster pipeline
 _SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = (
@@ -267,6 +290,15 @@ def _row(operator: OperatorStatistics) -> tuple[str, ...]:
         _seconds(operator.consumer_wait_seconds) if operator.consumer_wait_seconds else "",
         _held(operator),
         _runs(operator),
+    )
+
+
+def _worker_line(operator: OperatorStatistics, worker: WorkerFigures) -> str:
+    node = f" on {worker.node}" if worker.node else ""
+    memory = f", {brief_bytes(worker.memory)}" if worker.memory else ""
+    return (
+        f"{operator.name.partition('(')[0]} worker {worker.rank}{node}: {_number(worker.elements_per_second)}/s, "
+        f"waiting {worker.waiting:.0%}, {worker.restarts} restarts{memory}"
     )
 
 

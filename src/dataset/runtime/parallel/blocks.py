@@ -42,7 +42,8 @@ class Block:
         if chunk.structure != self._structure:
             return chunk
         pairs = zip(self._arrays, chunk.columns(), strict=True)
-        return Chunk(chunk.structure, chunk.length, [_written(array, start, column) for array, column in pairs])
+        columns = [_written(array, start, column) for array, column in pairs]
+        return Chunk(chunk.structure, chunk.length, columns, lineage=chunk.lineage)
 
     def write_all(self, start: int, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """Write several chunks; the rows of exceptions stay empty."""

@@ -23,19 +23,15 @@ a state waits for the elements in progress and stores all computed elements by v
 **Faults.** The failure of an element is an outcome. Any other exception in a worker is a fault of the library, after
 which the state of the tasks is unknown: the coordinator stops the whole iteration with it.
 
-**Closing.** Closing the operator waits until no worker is in it. A worker that the coordinator has accepted always
-runs, and returns at once if it is no longer needed. Each visit of a worker is in a set until it ends, so
-entering and leaving are counted exactly once, whatever is raised in between.
+**Closing.** Closing the operator waits until no worker is in it (worker_loop.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
 from collections import deque
-from functools import partial
 
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
@@ -48,8 +44,8 @@ from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.task_sizer import LEASE, LEASE_SECONDS, REMOTE_TASK_SECONDS, SIZE_MAX, TaskSizer
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
+from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources.exceptions import concerns_iteration
-from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
 
 _log = logging.getLogger("dataset")
@@ -74,12 +70,11 @@ WAITING_BYTES_MAX = 64 << 20
 """No new task begins while finished elements of this total size wait for an earlier element."""
 
 
-class ParallelOperator(Operator, BackgroundOperator):
+class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     """Operator that runs the tasks of a Divisible operator on several workers, up to the number of its knob.
 
-    One lock guards all fields and the queue of finished elements. The condition ``_filled`` wakes the consumer: enough
-    elements are ready, or no worker is active. The condition ``_left`` wakes threads that wait for the workers to
-    leave.
+    The lock also guards the queue of finished elements. The consumer is woken if enough elements are ready, or if no
+    worker is active.
 
     Args:
         inner: the operator that defines the tasks. One thread at a time reads its input.
@@ -102,22 +97,14 @@ class ParallelOperator(Operator, BackgroundOperator):
         counted: bool = True,
         executor: str | int = "thread",
     ) -> None:
+        self.in_processes = executor == "process"
+        super().__init__(context, inner.node, calls, counted=counted and not self.in_processes)
         self.inner = inner
         self._context = context
-        self.coordinator = context.iteration.coordinator
-        self._account = context.iteration.limits.ledger.account()
-        self.counters = context.counters
-        self.knob = calls
-        self.in_processes = executor == "process"
         self._may_move = executor == AUTOTUNE  # to processes
         self._moves_at = 0.0  # when the started processes are ready, on the clock of time.perf_counter
-        self._pulse = context.iteration.pulse
         self.ordered = ordered
-        self.counted = counted
         self._ready = OutcomeQueue()  # computed elements that may be taken
-        self._lock = threading.RLock()  # reentrant: the garbage collector may call _stop in a thread that holds it
-        self._filled = Condition(self._lock)
-        self._left = Condition(self._lock)
         self._task_sizer = task_sizer
         self._hand = Remainder()  # taken from the queue, but not requested yet
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
@@ -141,18 +128,14 @@ class ParallelOperator(Operator, BackgroundOperator):
         self._row = 0  # the first row of the next task in it
         self._in_flight = 0  # elements in progress, or waiting for earlier ones
         self._waiting_bytes = 0  # bytes of the waiting elements
-        self._visits: set[object] = set()  # one for each worker that is active or was submitted
         self._alone = task_sizer.may_inline  # whether one worker seems to be enough
         self._fetching = False  # whether a worker is reading the input
         self._ended = False  # whether the input has ended
-        self._paused = False
-        self._stopped = False
-        self._is_torn = (
-            False  # whether a worker is storing outcomes, or failed while doing so: no later outcome may be stored then
-        )
+        # Whether a worker is storing outcomes, or failed while doing so: no later outcome may be stored then.
+        self._is_torn = False
         self._free: deque[Worker] = deque()
         self._variation = Variation()  # of the duration per element
-        self.coordinator.register(self, self._stop)
+        self.coordinator.register(self, self.wake)
 
     # The consumer's side.
 
@@ -165,7 +148,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         if self.coordinator.forked:  # before taking the lock, which a thread of the parent process may have held
             self.coordinator.check_usable()
         while True:
-            with self._lock:
+            with self.lock:
                 if self._hand_bytes:
                     self._account.release(self._hand_bytes)
                     self._hand_bytes = 0
@@ -182,7 +165,7 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     def _begin(self) -> None:
         """Prepare for calling workers: from here on, elements are identified by the numbers of their inputs."""
-        with self._lock:
+        with self.lock:
             self._made = self._taken = 0
             self._accepted.clear()
             self._read, self._is_told = self.inner.position, True
@@ -220,11 +203,11 @@ class ParallelOperator(Operator, BackgroundOperator):
                     self._accepted.popleft()
             if 2 * len(self._ready) <= self._ahead():  # a new worker has enough to do
                 with contextlib.suppress(RuntimeError, MemoryError):  # a consumer that finds no elements reports it
-                    self._call_worker()
+                    self.call_workers()
 
     def _wait(self, n: int) -> None:
         started = self.counters.waiting_since = time.perf_counter()
-        with self.coordinator.blocked(), self._lock:
+        with self.coordinator.blocked(), self.lock:
             self._wanted = n
             try:
                 while not self._is_enough(n):
@@ -233,8 +216,8 @@ class ParallelOperator(Operator, BackgroundOperator):
                         raise ClosedError("this part of the pipeline has been closed")
                     if self.inline:
                         return
-                    self._call_worker()
-                    if not self._filled.wait(GRACE_SECONDS if self._alone else None):
+                    self.call_workers(needed=True)
+                    if not self._news.wait(GRACE_SECONDS if self._alone else None):
                         self._alone = False
             finally:
                 self._wanted = 0
@@ -271,9 +254,9 @@ class ParallelOperator(Operator, BackgroundOperator):
         if not self._moves_at or now < self._moves_at:
             return
         self._may_move = False
-        with self._lock:
+        with self.lock:
             self._free.clear()
-            self.in_processes = True
+            self.in_processes, self.counted = True, False
             self._task_sizer = TaskSizer(REMOTE_TASK_SECONDS)
 
     @property
@@ -287,7 +270,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         return self._task_sizer.learned
 
     def warm_start(self, learned: tuple[float | None, int]) -> None:
-        with self._lock:
+        with self.lock:
             if self._log is None:  # no task has begun
                 self._task_sizer.warm_start(learned)
 
@@ -317,44 +300,14 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     # The workers' side.
 
-    @property
-    def _active(self) -> int:
-        """How many workers are active or were submitted."""
-        return len(self._visits)
+    def _missing_workers(self) -> int:
+        return int(self._active < (1 if self._alone else self.knob.value) and self._room() > 0)
 
-    def _call_worker(self) -> None:
-        """Submit another worker if there is work for it."""
-        if self._active >= (1 if self._alone else self.knob.value) or not self._room():
-            return
-        visit = object()
-        self._visits.add(visit)
+    def _do_tasks(self, visit: object) -> None:
         try:
-            self.coordinator.submit(partial(self._work, visit), counted=self.counted and not self.in_processes)
-        except BaseException as error:
-            self._visits.discard(visit)
-            # Closed meanwhile, or no more threads are available: the existing workers do the work.
-            if not (self._active and isinstance(error, RuntimeError | MemoryError)):
-                raise
-
-    def _work(self, visit: object) -> None:
-        """Run one visit of a worker."""
-        try:
-            with self._lock:
-                if visit not in self._visits:  # the submitting call was interrupted after the submission
-                    return
-            try:
-                worker = self._free.pop()
-            except IndexError:
-                worker = self.inner.worker()
-            self._do_tasks(worker, visit)
-            self._free.append(worker)
-        except BaseException as error:  # noqa: BLE001  # raised by the iterator
-            if not self._stopped:
-                self.coordinator.fail(error, str(self.inner.node))
-            with self._lock:
-                self._leave(visit)
-
-    def _do_tasks(self, worker: Worker, visit: object) -> None:
+            worker = self._free.pop()
+        except IndexError:
+            worker = self.inner.worker()
         clock = CpuClock()
         while (task := self._next_task(visit)) is not None:
             clock.begin()
@@ -369,7 +322,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             task.nbytes = sum(map(nbytes_of, outcomes))
             input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
             task.inputs = None
-            with self._lock:
+            with self.lock:
                 failed = sum(isinstance(outcome, BaseException) for outcome in outcomes)
                 self._account.settle(task.count, task.count - failed, task.nbytes, input_nbytes)
                 if not self.in_processes:
@@ -381,11 +334,12 @@ class ParallelOperator(Operator, BackgroundOperator):
             del task, outcomes  # otherwise an exception among them would stay alive during the next task
             if ended >= self._pulse.due:
                 self._pulse.beat(ended)
+        self._free.append(worker)
 
     def _next_task(self, visit: object) -> Task | None:
         """Return the next task, or None if the worker is not needed any more and has left."""
         while True:
-            with self._lock:
+            with self.lock:
                 size = self._room()
                 size = size and self._reserve(size)
                 if not size:
@@ -393,7 +347,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                     return None
                 self._fetching = True
             task = self._fetch(size)
-            with self._lock:
+            with self.lock:
                 unused = size if task is None else size - task.count
                 if unused:
                     self._account.settle(unused, 0, 0)
@@ -416,7 +370,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                     continue
                 if self._fills_blocks():
                     self._assign_rows(task)
-                self._call_worker()
+                self.call_workers()
                 return task
 
     def _reserve(self, wanted: int) -> int:
@@ -463,7 +417,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             return
         log.read = self.inner.position
         if log.step() and log.is_long:
-            with self._lock:
+            with self.lock:
                 first = self._first_not_given()
             log.forget(first)
 
@@ -482,7 +436,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                 self._accept(self._tasks.popleft())
         self._is_torn = False
         if self._wanted and self._is_enough(self._wanted):
-            self._filled.notify()
+            self._news.notify()
 
     def _accept(self, task: Task) -> None:
         self._in_flight -= task.count
@@ -517,18 +471,14 @@ class ParallelOperator(Operator, BackgroundOperator):
         accepted.append((self._made, count, numbers))
 
     def _leave(self, visit: object) -> None:
-        self._visits.discard(visit)
-        if not self._visits:
-            self._left.notify_all()
+        super()._leave(visit)
         if self._wanted and (not self._active or self._is_enough(self._wanted)):
-            self._filled.notify()
+            self._news.notify()
 
     # Closing, and saved state.
 
-    def _stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            self._filled.notify_all()
+    def wake(self) -> None:
+        super().wake()
         self.inner.interrupt_tasks()
 
     @property
@@ -543,13 +493,13 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     def buffered(self) -> tuple[int, int]:
         """Return the number of held elements, including those in progress, and the bytes of the finished ones."""
-        with self._lock:
+        with self.lock:
             return self._in_flight + len(self._ready), self._waiting_bytes + self._ready.nbytes
 
     def save(self) -> State:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        with self._lock:
+        with self.lock:
             if self._log is None:  # no worker is involved
                 return self.inner.save()
             place = self._place(self._log) if self._context.input_is_replayable else None
@@ -597,19 +547,13 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     def _state_by_value(self) -> State:
         """Wait for the elements in progress, then return a state that holds the waiting elements by value."""
-        with self.coordinator.blocked(), self._lock:
-            self._paused = True
+        with self.still(), self.lock:
+            self._put_back()
+            self.inner.outbox.take_from(self._ready)
             try:
-                while self._active:
-                    self._left.wait()
-                self._put_back()
-                self.inner.outbox.take_from(self._ready)
-                try:
-                    return self.inner.save()
-                finally:
-                    self._ready.take_from(self.inner.outbox)
+                return self.inner.save()
             finally:
-                self._paused = False
+                self._ready.take_from(self.inner.outbox)
 
     def _put_back(self) -> None:
         """Move all waiting elements to ``_ready``: those in the hand, and those in the inner operator's queue."""
@@ -633,17 +577,11 @@ class ParallelOperator(Operator, BackgroundOperator):
     def close(self) -> None:
         if self.coordinator.forked:
             return
-        self._stop()
-        if self._active:  # its workers only become fewer; without any, the caller may keep its place and its locks
-            with self.coordinator.blocked(), self._lock:
-                while self._active and not self.coordinator.has_ended:
-                    self._left.wait_held()
-        with self._lock:
+        self.end_workers()
+        with self.lock:
             self._ready.clear()
             self._tasks.clear()
             self._hand = Remainder()
-            self._account.close()
-        self.coordinator.unregister(self)
         self.inner.close()
 
 

@@ -99,9 +99,9 @@ def _sent(outcome: Outcome) -> Chunk | Failure:
     return Failure.of(outcome) if isinstance(outcome, BaseException) else outcome
 
 
-def _sendable(outcome: Chunk | Failure) -> list[Chunk | Failure]:
+def _sendable(outcome: Any) -> list[Any]:
     """Return the elements one by one, with failures in the places of those that cannot be pickled."""
-    if isinstance(outcome, Failure):
+    if not isinstance(outcome, Chunk):
         return [outcome]
     return [_sendable_element(outcome.slice(index, index + 1)) for index in range(outcome.length)]
 

@@ -81,7 +81,7 @@ class WorkerProcesses:
     def __init__(
         self, work: Work, count: int, label: str, owner: PoolKey | None = None, modules: Sequence[str] = ()
     ) -> None:
-        _require_unix()
+        require_unix('executor="process"', '; use executor="thread" on this system')
         self._count = count
         self._label = label
         self._owner = None if owner is None else weakref.ref(owner)
@@ -93,7 +93,7 @@ class WorkerProcesses:
         self._spared: set[int] = set()  # workers that were idle at the time of stop()
         self._stopped = self._closed = self._forked = False
         self._is_kept = True  # False once the processes were killed
-        self._work = SharedValue(_encoded(work, label))
+        self._work = SharedValue(encoded_work(work, label))
         try:
             self._group = (None if owner is None else kept(owner)) or WorkerGroup(modules)
         except BaseException:
@@ -333,12 +333,13 @@ class WorkerProcesses:
         self._work.close()
 
 
-def _require_unix() -> None:
+def require_unix(what: str, instead: str = "") -> None:
+    """Raise NotImplementedError on systems without Unix sockets, which ``what`` needs."""
     if os.name != "posix":
-        raise NotImplementedError('executor="process" requires Linux or macOS; use executor="thread" on this system')
+        raise NotImplementedError(f"{what} requires Linux or macOS{instead}")
 
 
-def _encoded(work: Work, label: str) -> Encoded:
+def encoded_work(work: Work, label: str) -> Encoded:
     """Return the work, encoded by cloudpickle."""
     try:
         return encode(work, by_value=True)

@@ -261,15 +261,19 @@ class EpochLedger:
 
     Args:
         probing: whether it is for probing one element, which must not use up an order or write a file.
+        detached: whether the Dataset does not count the iteration, so that later ones have the orders that they would
+            have without it.
         instead_of: the ledger of the iterator that this one replaces to resume from a state; its iterations are copied.
     """
 
-    def __init__(self, *, probing: bool = False, instead_of: EpochLedger | None = None) -> None:
+    def __init__(self, *, probing: bool = False, detached: bool = False, instead_of: EpochLedger | None = None) -> None:
         self.probing = probing
+        self._detached = detached
         self._places: dict[RandomState, tuple[int, int]] = {}
         self._turns: dict[RandomState, Turn] = {}
         if instead_of is not None:
             with _counting:
+                self._detached = instead_of._detached  # noqa: SLF001
                 self._places = dict(instead_of._places)  # noqa: SLF001
                 self._turns = dict(instead_of._turns)  # noqa: SLF001
 
@@ -278,7 +282,7 @@ class EpochLedger:
         with _counting:
             if random not in self._places:
                 iteration = 0
-                if not self.probing:
+                if not (self.probing or self._detached):
                     iteration = random.next_iteration()
                     self._turns[random] = Turn(iteration, iteration + 1)
                 self._places[random] = iteration, random.next_key
@@ -298,6 +302,8 @@ class EpochLedger:
             key: the saved result of ``place``.
             begun: whether elements had been taken from the iterator before.
         """
+        if self._detached:
+            return
         with _counting:
             self._turns[random] = random.resume(iteration, key, None if begun else self._turns.get(random))
 

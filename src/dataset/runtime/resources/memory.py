@@ -32,6 +32,13 @@ def available_memory() -> int:
     return max(0, min(_group_memory(OWN_GROUPS, GROUPS), _physical_memory() if machine is None else machine))
 
 
+def resident_bytes() -> int:
+    """Return the resident memory of this process; 0 if the system does not report it."""
+    with contextlib.suppress(OSError, ValueError, IndexError):  # not Linux
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def default_budget() -> int:
     """Return half of the available memory: the other half is for what users do with the elements.
 

@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext, open_plan
 from dataset.runtime.contract import IndexedOperator, Operator, State
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -70,10 +73,22 @@ class Elements(Node, seekable=True):
 
 
 class ElementsOperator(IndexedOperator):
-    """Operator that reads in-memory elements."""
+    """Operator that reads in-memory elements.
 
-    def __init__(self, elements: Chunk, failures: Sequence[Failure] = ()) -> None:
+    Args:
+        elements: the elements.
+        failures: the failing elements, in order.
+        lineage: returns the lineage of the elements at some positions; default: that of ``elements``.
+    """
+
+    def __init__(
+        self,
+        elements: Chunk,
+        failures: Sequence[Failure] = (),
+        lineage: Callable[[Array], Lineage] | None = None,
+    ) -> None:
         self.elements = elements
+        self._lineage = lineage
         self.failures = failures
         self.position = 0
         self.raised = 0  # number of failures raised
@@ -92,10 +107,18 @@ class ElementsOperator(IndexedOperator):
             return None
         self.position = stop
         chunk = self.elements.slice(start, stop)
-        return chunk.unpacked() if self.unpacks else chunk
+        if self.unpacks:
+            chunk = chunk.unpacked()
+        return chunk if self._lineage is None else self._traced(chunk, np.arange(start, stop))
 
     def gather(self, positions: Array) -> Chunk:
-        return self.elements.take(positions)
+        chunk = self.elements.take(positions)
+        return chunk if self._lineage is None else self._traced(chunk, positions)
+
+    def _traced(self, chunk: Chunk, positions: Array) -> Chunk:
+        """Return the elements at these positions with their lineage."""
+        assert self._lineage is not None  # tested by the caller
+        return chunk.with_lineage(self._lineage(positions))
 
     def skip(self, n: int) -> int:
         if self.failures:

@@ -24,6 +24,7 @@ from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Chunk, Column, Outcome, object_column
+from dataset.runtime.chunks.lineage import load_lineage, save_lineage
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.state.held_elements import Elements, Failure, run_through
 
@@ -36,11 +37,12 @@ def save_chunk(chunk: Chunk | None) -> Any:
     """Return a chunk by value, or None."""
     if chunk is None:
         return None
-    return {
+    saved = {
         "length": chunk.length,
         "structure": to_plain(chunk.structure),
         "columns": [_save_column(column) for column in chunk.columns()],
     }
+    return saved if chunk.lineage is None else {**saved, "lineage": save_lineage(chunk.lineage)}
 
 
 def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
@@ -61,7 +63,10 @@ def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
         raise StateError(f"the saved elements cannot be read: {error!r}") from error
     if not fits or length < 1 or len(columns) != structure.num_components:
         raise StateError(f"the saved elements do not match their structure {structure!r}")
-    return Chunk(structure, length, columns)
+    chunk = Chunk(structure, length, columns)
+    if "lineage" in data:
+        chunk.lineage = load_lineage(data["lineage"], length)
+    return chunk
 
 
 def save_error(error: BaseException) -> dict[str, Any]:

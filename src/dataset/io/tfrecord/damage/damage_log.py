@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from dataset.errors import DataLossError
 
@@ -21,20 +22,24 @@ class DamageLog:
 
     Args:
         reader: the name of the reader, for the messages.
+        count: called with the number of skipped places, each time.
     """
 
-    def __init__(self, reader: str) -> None:
+    def __init__(self, reader: str, count: Callable[[int], object] | None = None) -> None:
         self._reader = reader
+        self._count = count or (lambda _: None)
         self._passed_over = 0
 
     def passed_over(self, damage: DataLossError) -> None:
         """Log that a record was skipped."""
+        self._count(1)
         self._passed_over += 1
         if self._passed_over <= LOGGED_MAX:
             _log.warning("%s skipped a damaged record: %s", self._reader, str(damage))
 
     def gave_up(self, damage: DataLossError) -> None:
         """Log that the rest of a file was skipped."""
+        self._count(1)
         _log.warning("%s skipped the rest of a damaged file: %s", self._reader, str(damage))
 
     def sum_up(self, where: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import math
 import os
 import select
 import socket
@@ -74,7 +75,9 @@ class Channel:
 
     def has_more(self, within: float) -> bool:
         """Return whether a message, or the end, arrives within this many seconds."""
-        return bool(select.select([self._socket], [], [], within)[0])
+        waiting = select.poll()  # unlike select, it accepts any descriptor
+        waiting.register(self._socket, select.POLLIN)
+        return bool(waiting.poll(math.ceil(within * 1000)))
 
     def _complete(self, size: int) -> bytes:
         """Return the message whose first ``size`` bytes have been read."""

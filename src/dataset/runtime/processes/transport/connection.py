@@ -85,6 +85,10 @@ class Connection:
         envelope = _Envelope(pickled, loan, usable, unusable, dropped)
         self._channel.send(_WRAPPED + pickle.dumps(tuple(envelope)), descriptors)
 
+    def has_more(self, within: float) -> bool:
+        """Return whether a value, or the end, arrives within this many seconds."""
+        return self._channel.has_more(within)
+
     def receive(self) -> Any:
         """Wait for a value.
 

@@ -39,6 +39,7 @@ BESIDE_MIN = 1 << 14
 _SPAWNED_MAIN = "__mp_main__"
 _MAINS = {"__main__", _SPAWNED_MAIN}
 _IN_EITHER_MAIN = b"_main__"
+_DYNAMIC_CODE = "<dynamic-code>"  # cloudpickle's name for all files
 
 
 class Encoded(NamedTuple):
@@ -138,6 +139,13 @@ def _by_value() -> Callable[..., pickle.Pickler]:
             return base.dispatch_table[typing.TypeVar](variable)
 
     table[typing.TypeVar] = reduce_type_variable
+
+    def reduce_code(code: types.CodeType) -> Any:
+        """Reduce code with the name of its file, which tracebacks show; cloudpickle 3.1.3 and later omit it."""
+        make, arguments = base.dispatch_table[types.CodeType](code)
+        return make, tuple(code.co_filename if part == _DYNAMIC_CODE else part for part in arguments)
+
+    table[types.CodeType] = reduce_code
 
     class ByValue(base):  # type: ignore[misc, valid-type]  # a base class that is known only at run time
         dispatch_table = table

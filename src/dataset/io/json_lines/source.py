@@ -1,0 +1,131 @@
+"""Node of ``JsonLinesDataset`` and ``from_json_lines``: the rows of files as dicts. reader.py reads a single file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.errors import ParseError
+from dataset.io.arrow.requested_columns import require_columns, require_fill_null
+from dataset.io.dataset_file_patterns import known_paths, listed_files, read_each_file
+from dataset.io.dataset_files import FileSource, file_names, read_files
+from dataset.io.files.compression import compression_name
+from dataset.io.json_lines.columns import JsonColumns, inferred_tree, requested_tree
+from dataset.io.json_lines.reader import JsonLinesFile
+from dataset.plan.checks import require_int
+from dataset.plan.nested import dataset_of
+from dataset.plan.node import Node
+from dataset.redaction import redacted
+
+ROWS_FOR_INFERENCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class JsonLines(FileSource):
+    """Node that reads the rows of the files that ``source`` names, one file after another."""
+
+    op: ClassVar[str] = "JsonLinesDataset"
+    columns: JsonColumns = field(kw_only=True)
+    buffer_size: int | None = None
+
+    def __post_init__(self) -> None:
+        self._set("compression_type", compression_name(self.compression_type))
+        if self.buffer_size is not None:
+            require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
+
+    def _element_spec(self) -> Any:
+        return self.columns.spec
+
+    def open_file(self, path: str) -> JsonLinesFile:
+        return JsonLinesFile(path, self.columns, self.compression_type, self.buffer_size)
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "columns": repr(self.columns)}
+
+
+class FromJsonLines(JsonLines):
+    """``JsonLines`` node that is named after the method that the user called."""
+
+    op = "from_json_lines"
+
+
+def json_lines_plan(
+    filenames: Any,
+    columns: Any,
+    fill_null: Any,
+    *,
+    compression_type: str | None,
+    num_parallel_reads: int | None,
+    name: str | None,
+    buffer_size: int | None = None,
+    num_rows_for_inference: int | None = ROWS_FOR_INFERENCE,
+    node: type[JsonLines] = FromJsonLines,
+) -> Node:
+    """Return the plan of ``Dataset.from_json_lines``, or of ``JsonLinesDataset`` with its ``node``."""
+    op = node.op
+    fills = require_fill_null(op, fill_null)
+    if num_rows_for_inference is not None:
+        require_int(op, "num_rows_for_inference", num_rows_for_inference, minimum=1)
+    names = file_names(op, listed_files(op, filenames) if node is FromJsonLines else filenames)
+    if isinstance(columns, Mapping):
+        layout = JsonColumns(requested_tree(op, columns), is_closed=False)
+    else:
+        asked = require_columns(op, columns)
+        paths = known_paths(names)
+        if paths is None:
+
+            def read_one_file(path: bytes) -> Any:
+                plan = json_lines_plan(
+                    [path],
+                    columns,
+                    fill_null,
+                    compression_type=compression_type,
+                    num_parallel_reads=None,
+                    name=name,
+                    buffer_size=buffer_size,
+                    num_rows_for_inference=num_rows_for_inference,
+                    node=node,
+                )
+                return dataset_of(plan)
+
+            return read_each_file(names, read_one_file, num_parallel_reads, name)
+        layout = _inferred(op, paths, asked, compression_type, num_rows_for_inference)
+    layout.replace_nulls(op, fills)
+    source = node(names, buffer_size, columns=layout, compression_type=compression_type, name=name)
+    return read_files(source, num_parallel_reads)
+
+
+def _inferred(
+    op: str, paths: Sequence[str], asked: Sequence[str] | None, compression: str | None, rows_max: int | None
+) -> JsonColumns:
+    """Return the columns of the first rows of all files together."""
+    rows = [row for block in _first_rows(paths, compression, rows_max) for row in block]
+    tree = inferred_tree(rows)
+    if not tree:
+        where = ", ".join(map(redacted, paths[:3])) or "no files"
+        raise ValueError(f"{op}(): no row with a key was found in {where}; pass columns={{name: dtype}}")
+    if asked is None:
+        return JsonColumns(tree, is_closed=True)
+    if missing := [name for name in asked if name not in tree]:
+        raise ValueError(
+            f"{op}(): there is no column {missing[0]!r} in the first {len(rows)} rows; they have {list(tree)}"
+        )
+    return JsonColumns({name: tree[name] for name in asked}, is_closed=False)
+
+
+def _first_rows(paths: Sequence[str], compression: str | None, rows_max: int | None) -> Iterator[list[dict[str, Any]]]:
+    """Yield the first ``rows_max`` rows, in blocks. Invalid lines raise when they are read as elements."""
+    left = rows_max
+    for path in paths:
+        with JsonLinesFile(path, None, compression) as file:
+            while left is None or left > 0:
+                try:
+                    found = file.columns(1 << 20 if left is None else left)
+                except ParseError:
+                    left = None if left is None else left - 1
+                    continue
+                if found is None:
+                    break
+                left = None if left is None else left - len(found[0])
+                yield found[0]

@@ -1,0 +1,179 @@
+"""Engine of distribute() with actors of a Ray cluster. Ray places the actors and transports their results.
+
+Arrays in results are views of Ray's object store. The plan is in the object store once. Actors are not restarted by Ray
+but replaced by new ones, which Ray may place on other machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from dataset.extras import load_extra
+from dataset.ops.distribute.engine import Start, Stopping, WorkerLostError
+from dataset.ops.distribute.share_runner import ShareRunner
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.processes.transport.encoding import decode
+from dataset.runtime.processes.transport.sent_exceptions import Failure
+from dataset.runtime.processes.worker_processes import encoded_work
+
+START_SECONDS = 300.0
+"""How long Ray may take to find a place for an actor, and to start it."""
+
+
+class RayEngine(Stopping):
+    """Starts actors that run shares.
+
+    Args:
+        runner: what the actors run.
+        label: names the operation in errors.
+        patience: the heartbeat deadline in seconds.
+        resources: what an actor needs, by Ray's names of resources.
+    """
+
+    def __init__(self, runner: ShareRunner, label: str, patience: float, resources: Mapping[str, float]) -> None:
+        super().__init__(label, patience)
+        ray = self.ray = load_extra("ray", "distributed", 'distribute(engine="ray") needs')
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False)
+        self.resources = {"CPU": 1, **resources}
+        others = {key: amount for key, amount in self.resources.items() if key not in {"CPU", "GPU", "memory"}}
+        kind = ray.remote(concurrency_groups={"beats": 1})(_ShareActor)
+        self._kind = kind.options(
+            num_cpus=self.resources["CPU"],
+            num_gpus=self.resources.get("GPU", 0),
+            memory=self.resources.get("memory"),
+            resources=others,
+            max_restarts=0,
+        )
+        encoded = encoded_work(runner, label)
+        self._work = ray.put((encoded.pickled, encoded.buffers))
+        self._actors: set[Any] = set()
+
+    def start(self) -> RayWorker:
+        with self.lock:
+            self.check_usable()
+            actor = self._kind.remote(self._work)
+            self._actors.add(actor)
+        worker = RayWorker(self, actor)
+        worker.load()
+        return worker
+
+    def end(self, actor: Any) -> None:
+        """Kill an actor."""
+        with self.lock:
+            self._actors.discard(actor)
+        with contextlib.suppress(Exception):  # it has died, or Ray has been shut down
+            self.ray.kill(actor)
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            actors = list(self._actors)
+        for actor in actors:
+            self.end(actor)
+
+    def close(self) -> None:
+        self.stop()
+        self._work = None
+
+
+class RayWorker:
+    """One actor."""
+
+    node = ""
+
+    def __init__(self, engine: RayEngine, actor: Any) -> None:
+        self._engine = engine
+        self._actor = actor
+
+    def load(self) -> None:
+        """Wait until the actor runs; raises as ``call`` does."""
+        engine = self._engine
+        loaded = self._actor.load.remote()
+        if not engine.ray.wait([loaded], timeout=START_SECONDS)[0]:
+            engine.end(self._actor)
+            raise RuntimeError(
+                f"{engine.label}: Ray has not started an actor with {engine.resources} for {START_SECONDS:g} s; it has "
+                f"{engine.ray.available_resources()} left: use fewer workers or resources"
+            )
+        self.node = self._received(loaded)
+
+    def call(self, message: Start | int) -> list[Any]:
+        engine = self._engine
+        engine.check_usable()
+        result = self._actor.call.remote(tuple(message) if isinstance(message, Start) else message)
+        while not engine.ray.wait([result], timeout=engine.patience)[0]:
+            if not engine.ray.wait([result, self._actor.beat.remote()], timeout=engine.patience)[0]:
+                engine.check_usable()
+                engine.end(self._actor)
+                raise WorkerLostError(f"gave no sign of life for {engine.patience:g} s while it worked")
+        return [_unpacked(part) for part in self._received(result)]
+
+    def _received(self, result: Any) -> Any:
+        """Return the value of a result; raise the exception that the actor has sent."""
+        try:
+            kind, value = self._engine.ray.get(result)
+        except self._engine.ray.exceptions.RayTaskError:
+            raise
+        except self._engine.ray.exceptions.RayError as error:  # the actor, its node or the result is lost
+            self._engine.check_usable()
+            self._engine.end(self._actor)
+            raise WorkerLostError(f"died: {' '.join(str(error).split()):.4000}") from None
+        if kind != "raised":
+            return value
+        raised = value.exception()
+        if isinstance(raised, MemoryError):
+            self._engine.end(self._actor)
+            raise WorkerLostError(f"ran out of memory: {raised}")
+        try:
+            raise raised
+        finally:
+            del raised  # see runtime/contract.py on exceptions that are kept
+
+    def end(self) -> None:
+        self._engine.end(self._actor)
+
+
+class _ShareActor:
+    """Runs in an actor's process: the counterpart of RayWorker."""
+
+    def __init__(self, work: tuple[bytes, list[Any]]) -> None:
+        self._work = work
+        self._run: ShareRunner | None = None
+
+    def load(self) -> tuple[str, Any]:
+        ray = load_extra("ray", "distributed", "an actor needs")
+        pickled, buffers = self._work
+        try:
+            self._run = decode(pickled, [memoryview(buffer) for buffer in buffers])
+        except BaseException as error:  # noqa: BLE001  # raised again in the user's process
+            return "raised", Failure.of(error)
+        return "place", f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
+
+    def beat(self) -> None:
+        pass
+
+    beat.__ray_concurrency_group__ = "beats"  # type: ignore[attr-defined]  # what ray.method() sets
+
+    def call(self, message: Any) -> tuple[str, Any]:
+        assert self._run is not None  # loaded before
+        try:
+            parts = self._run(message if type(message) is int else Start(*message), 0, None, None)
+            return "outcomes", [_packed(part) for part in parts]
+        except BaseException as error:  # noqa: BLE001  # raised again in the user's process
+            return "raised", Failure.of(error)
+
+
+def _packed(part: Any) -> Any:
+    """Return a chunk as columns, whose arrays Ray puts into its object store, and an exception as a Failure."""
+    if isinstance(part, Chunk):
+        return Chunk, part.structure, part.length, part.columns()
+    return Failure.of(part) if isinstance(part, BaseException) else part
+
+
+def _unpacked(part: Any) -> Any:
+    if isinstance(part, Failure):
+        return part.exception()
+    return Chunk(*part[1:]) if isinstance(part, tuple) and part[0] is Chunk else part

@@ -1,0 +1,486 @@
+"""Operator of distribute(): requests elements from the workers, and returns them in the order of the plan.
+
+**Shares.** There is one share per worker. Each has a thread, which requests the next elements while there is room for
+them, and a queue of those that have arrived. Element ``k`` of the plan is the next one of share ``k`` modulo the number
+of shares, so a round robin over the shares restores the order. Shares that have ended are left out.
+
+**State.** A worker sends its state with its elements now and then. The position of a share is such a state, and the
+number of elements that have been delivered since. The state of the operator has one position per share, and the cursor
+of the round robin. A worker that is lost is replaced by one that begins at the position of the last element that has
+arrived; a loaded state begins at the last element that was delivered. If the plan is divided by elements, the number
+of delivered elements alone determines all positions, for any number of workers. With AUTOTUNE, the number changes while
+the pipeline runs: the shares are replaced by those of the new number, and the workers continue with the new shares.
+
+**Backpressure.** The queues of all shares have one account of the memory budget. The share for whose element the
+consumer waits always gets one element.
+
+**Faults.** A worker is replaced at most ``max_restarts`` times within ten minutes. After that, an exception takes the
+place of its next element, and the iteration ends.
+
+One lock guards all fields of the operator and its shares, except those that only the thread of a share uses.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from functools import partial
+from typing import Any
+
+from dataset.errors import ClosedError, StateError, WorkerDiedError
+from dataset.ops.distribute import engine as engines
+from dataset.ops.distribute.engine import Engine, EngineWorker, ShareReport, Start, WorkerLostError
+from dataset.ops.distribute.share_runner import Division, ShareRunner
+from dataset.options import AUTOTUNE
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
+from dataset.plan.epochs import random_states
+from dataset.plan.node import is_infallible, walk
+from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.metrics.background import BackgroundOperator, Tunable, WorkerFigures
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.resources.interrupts import Condition
+from dataset.runtime.state.replay_log import ReplayMarks
+
+_log = logging.getLogger("dataset")
+
+_RESTARTS_SECONDS = 600.0
+_AHEAD_MIN = 8  # elements of a share that may wait; one that takes long then stops the others late
+_AHEAD_MAX = 4096
+_AHEAD_UNREPEATABLE = 8  # if each has a state of its own
+
+
+class _Share:
+    """The elements of one worker.
+
+    Args:
+        lock: that of the operator.
+        start: which share, and where it begins.
+        position: the number of elements delivered before, over all shares.
+    """
+
+    def __init__(self, lock: threading.RLock, start: Start, position: int) -> None:
+        self.rank = start.rank
+        self.workers = start.workers
+        self.first = BlockCyclicShard(start.workers, start.rank, "keep").own_in(position)  # for messages
+        self.room = threading.Condition(lock)  # wakes the thread: there is room, or it must stop
+        self.queue = OutcomeQueue()
+        self.marks = ReplayMarks()  # the states of the worker, by the number of elements before them
+        self.marks.leave(-start.skip, start.source)  # type: ignore[arg-type]  # None is the beginning
+        self.received = self.delivered = 0  # elements since the start; an exception counts as one
+        self.ahead = _AHEAD_MIN
+        self.is_refused = False  # whether the thread waits for memory
+        self.has_thread = False
+        self.is_over = False  # whether other shares have replaced it
+        self.ended = False  # whether all elements have arrived
+        self.failure: Exception | None = None  # after the last element that has arrived
+        self.worker: EngineWorker | None = None
+        self.singly = 0  # elements to request one by one, as one of them may have killed a worker
+        self.losses: deque[float] = deque()  # when workers were lost
+        self.restarts = 0
+        self.busy_seconds = 0.0
+        self.memory = 0
+
+    def position(self, elements: int) -> tuple[State | None, int]:
+        """Return the last state not after this many elements, and how many elements are between them."""
+        found = self.marks.mark_before(elements)
+        assert found is not None  # the start has one
+        return found[1], elements - found[0]
+
+
+class DistributeOperator(Operator, BackgroundOperator):
+    """Operator with a thread for each worker.
+
+    Args:
+        context: the context of the op.
+        node: its node, a Distribute.
+    """
+
+    def __init__(self, context: ExecutionContext, node: Any) -> None:
+        self.node = node
+        self.counters = context.counters
+        self._context = context
+        self._coordinator = context.iteration.coordinator
+        self._pulse = context.iteration.pulse
+        self._account = context.iteration.limits.ledger.account()
+        self._division: Division = node.division
+        self._in_order = context.keeps_order(node.deterministic)
+        self.knob = self._tunable()
+        self._draws = {random: context.draws(random) for random in random_states(node.source)}
+        if not self._in_order:
+            context.mark_not_replayable()
+        self._lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
+        self._filled = Condition(self._lock)  # wakes the consumer
+        self._shares: list[_Share] = []
+        self._cursor = 0  # the share whose turn it is
+        self._position = 0  # elements delivered; an exception counts as one
+        self._begin_at_position(self.knob.value)
+        self._idle: list[EngineWorker] = []  # workers whose shares have been replaced
+        self._live = 0  # workers that are idle, used or being started
+        self._is_countable = self._in_order  # whether the number of delivered elements determines the position
+        batches = [part for part in walk(node.source) if part.traits.batches]
+        self._failures_count = all(is_infallible(source) for part in batches for source in part.inputs)
+        self._awaited: _Share | None = None  # the share for which the consumer waits
+        self._engine: Engine | None = None
+        self._started = self._stopped = False
+        self._began = time.perf_counter()
+
+    def _tunable(self) -> Tunable:
+        """Return the number of workers."""
+        division, node, limits = self._division, self.node, self._context.iteration.limits
+        if node.workers != AUTOTUNE or division.way != "elements" or not self._in_order:
+            return Tunable("num_parallel_calls", division.workers)
+        is_tuned = self._context.iteration.options.autotune.enabled is not False
+        most = max(division.workers, limits.cores)
+        return self._context.tunable("num_parallel_calls", AUTOTUNE, 1 if is_tuned else division.workers, most)
+
+    def _begin_at_position(self, workers: int) -> None:
+        """Let the shares of this many workers begin where the number of delivered elements says."""
+        shards = [BlockCyclicShard(workers, rank, "keep") for rank in range(workers)]
+        self._begin([Start(shard.rank, workers, None, shard.own_in(self._position)) for shard in shards])
+        self._cursor = self._position % workers
+
+    def _begin(self, starts: list[Start]) -> None:
+        self._shares = [_Share(self._lock, start, self._position) for start in starts]
+
+    def pull(self, n: int) -> Chunk | None:
+        if self._coordinator.forked:  # before the lock, which a thread of the parent may have held
+            self._coordinator.check_usable()
+        if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
+            self._resize(self.knob.value)
+        if not self._started:
+            self._start()
+        with self._coordinator.blocked(), self._filled:
+            share = self._next()
+            if share is None:
+                share = self._wait()
+            return None if share is None else self._take(share, n)
+
+    def _start(self) -> None:
+        """Start the engine, and a thread for each share; if that fails, the next call continues."""
+        iteration, patience = self._context.iteration, engines.HEARTBEAT_SECONDS
+        if self._engine is None:
+            options = self.node.options_of_share(iteration.options, iteration.limits)
+            runner = ShareRunner(
+                self._division, self.node.open_observer, options, self._draws, iteration.moved, patience
+            )
+            self._engine = self.node.open_engine(runner, patience)
+            self._began = time.perf_counter()
+        for share in self._shares:
+            if not share.has_thread:
+                self._coordinator.start(partial(self._run, share), self._wake, f"distribute-{share.rank}")
+                share.has_thread = True
+        self._started = True
+
+    def _resize(self, workers: int) -> None:
+        """Replace the shares by those of another number of workers; what has arrived and was not delivered is lost."""
+        with self._lock:
+            former = self._shares
+            self._begin_at_position(workers)
+            self._started = False
+            for share in former:
+                share.is_over = True
+                self._account.release(share.queue.counted_bytes)
+                share.queue.clear()
+                share.room.notify_all()
+
+    # The consumer
+
+    def _next(self) -> _Share | None:
+        """Return the share whose element is next, once it has arrived; None if it has not, or at the end."""
+        count = len(self._shares)
+        for _ in range(count):
+            share = self._shares[self._cursor]
+            if share.queue.items:
+                return share
+            if self._in_order and not share.ended:
+                if share.failure is not None:
+                    self._fail(share.failure)
+                return None
+            self._cursor = (self._cursor + 1) % count
+        for share in self._shares:
+            if share.failure is not None:
+                self._fail(share.failure)
+        return None
+
+    def _wait(self) -> _Share | None:
+        """Wait until the next element has arrived and return its share; None at the end."""
+        started = self.counters.waiting_since = time.perf_counter()
+        try:
+            while True:
+                if self._stopped:
+                    self._coordinator.check_usable()
+                share = self._next()
+                if share is not None or all(share.ended for share in self._shares):
+                    return share
+                self._awaited = self._shares[self._cursor]
+                for waiting in [self._awaited] if self._in_order else self._shares:
+                    waiting.room.notify()  # it may be refused memory
+                self._filled.wait()
+        finally:
+            self._awaited = None
+            self.counters.add_wait(started, time.perf_counter())
+
+    def _fail(self, error: Exception) -> None:
+        self._coordinator.fail(error, str(self.node))
+        try:
+            raise error
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    def _take(self, share: _Share, n: int) -> Chunk:
+        others_go_first = len(self._shares) > 1 and self._in_order
+        counted = share.queue.counted_bytes
+        taken = 1  # an exception counts as one element
+        try:
+            chunk = share.queue.give(1 if others_go_first else n)
+            assert chunk is not None  # the queue was not empty
+            taken = chunk.length
+        except BaseException:
+            self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
+            raise
+        else:
+            return chunk
+        finally:
+            share.delivered += taken
+            self._position += taken
+            self._cursor = (self._cursor + 1) % len(self._shares)
+            self.counters.taken += taken
+            share.marks.forget(share.delivered)
+            if counted != share.queue.counted_bytes:
+                self._account.release(counted - share.queue.counted_bytes)
+                self._call_refused()
+            share.room.notify()
+
+    def _call_refused(self) -> None:
+        """Wake the threads that wait for memory."""
+        for share in self._shares:
+            if share.is_refused:
+                share.room.notify()
+
+    # The thread of a share
+
+    def _run(self, share: _Share) -> None:
+        try:
+            while not share.ended and (count := self._reserve(share)):
+                *outcomes, progress = self._request(share, count)
+                self._deliver(share, count, outcomes, progress)
+                del outcomes  # an exception among them would keep the iterator alive
+            self._release(share)
+        except ClosedError:
+            return
+        except Exception as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before it
+            with self._filled:
+                share.failure = error
+                self._filled.notify_all()
+
+    def _reserve(self, share: _Share) -> int:
+        """Wait for room; return how many elements to request, 0 to stop."""
+        with share.room:
+            while not (self._stopped or share.is_over):
+                room = share.ahead - len(share.queue)
+                if room > 0:
+                    granted = self._account.reserve(room, urgent=share is self._awaited)
+                    share.is_refused = not granted
+                    if granted:
+                        return granted
+                    self.counters.refusals += 1
+                share.room.wait()
+            return 0
+
+    def _request(self, share: _Share, count: int) -> list[Any]:
+        """Return the reply with the next elements of a share, from another worker if this one is lost."""
+        while True:
+            try:
+                if share.worker is None:
+                    worker = self._acquire(share)
+                    worker.call(Start(share.rank, share.workers, *share.position(share.received)))
+                    share.worker = worker
+                return share.worker.call(1 if share.singly else count)
+            except WorkerLostError as loss:
+                share.worker = None
+                with self._lock:
+                    self._live -= 1
+                self._note_loss(share, loss, 1 if share.singly else count)
+
+    def _acquire(self, share: _Share) -> EngineWorker:
+        """Return a worker for a share: one of a replaced share, or a new one."""
+        assert self._engine is not None  # _start
+        with share.room:
+            while not (self._idle or self._live < len(self._shares)):
+                if self._stopped or share.is_over:
+                    raise ClosedError
+                share.room.wait()
+            if self._idle:
+                return self._idle.pop()
+            self._live += 1
+        return self._engine.start()
+
+    def _release(self, share: _Share) -> None:
+        """Let another share use the worker of a replaced share, or end it if it is not needed any more."""
+        with self._lock:
+            worker, share.worker = share.worker, None
+            if not share.is_over or worker is None or self._stopped:
+                share.worker = worker  # its figures are still shown
+                return
+            if self._live <= len(self._shares):
+                self._idle.append(worker)
+                for other in self._shares:
+                    other.room.notify()
+                return
+            self._live -= 1
+        worker.end()
+
+    def _note_loss(self, share: _Share, loss: WorkerLostError, count: int) -> None:
+        """Note that a worker was lost while ``count`` elements were requested; raise if it was lost too often."""
+        now = time.monotonic()
+        share.losses.append(now)
+        while now - share.losses[0] > _RESTARTS_SECONDS:
+            share.losses.popleft()
+        what = f"{self.node}: worker {share.rank} of {share.workers} {loss} on {self._element_words(share, count)}"
+        if len(share.losses) > self.node.max_restarts:
+            raise WorkerDiedError(
+                f"{what}; it was restarted {len(share.losses) - 1} times within ten minutes (max_restarts="
+                f"{self.node.max_restarts})",
+                exit_code=loss.exit_code,
+            )
+        share.restarts += 1
+        share.singly = max(share.singly, count)
+        _log.warning("%s; it is replaced", what)
+
+    def _element_words(self, share: _Share, count: int) -> str:
+        """Describe the elements that were requested from a worker."""
+        own = share.first + share.received
+        step, place = (1, " of its files") if self._division.way == "files" else (share.workers, "")
+        first = own if place else own * step + share.rank
+        return f"element {first}{place}" + (f" or the {count - 1} after it" if count > 1 else "")
+
+    def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: ShareReport) -> None:
+        made = sum(_length(outcome) for outcome in outcomes)
+        nbytes = sum(map(nbytes_of, outcomes))
+        with self._filled:
+            if share.is_over:
+                self._account.settle(count, 0, 0)
+                return
+            if not progress.replayable:
+                self._is_countable = False
+                self._context.mark_not_replayable()
+            self._account.settle(count, made, nbytes)
+            self._call_refused()
+            for outcome in outcomes:
+                share.queue.put(outcome, nbytes_of(outcome))
+            share.received += made
+            share.singly = max(0, share.singly - made)
+            if progress.state is not None:
+                share.marks.leave(share.received, progress.state)
+            share.ended = progress.ended
+            most = _AHEAD_MAX if progress.replayable else _AHEAD_UNREPEATABLE
+            share.ahead = max(_AHEAD_MIN, min(max(share.ahead, 2 * made), most))
+            share.busy_seconds += progress.seconds
+            share.memory = progress.memory
+            self.counters.inputs += made
+            if made:
+                self.counters.add_task(made, nbytes, progress.seconds, progress.cpu_seconds, 0.0)
+            self._filled.notify_all()
+        now = time.perf_counter()
+        if now >= self._pulse.due:
+            self._pulse.beat(now)
+
+    def _wake(self) -> None:
+        with self._filled:
+            self._stopped = True
+            for share in self._shares:
+                share.room.notify_all()
+            self._filled.notify_all()
+        if self._engine is not None:
+            self._engine.stop()
+
+    # State
+
+    def save(self) -> State:
+        if self._coordinator.forked:
+            self._coordinator.check_usable()
+        with self._lock:
+            return {
+                "op": self.node.op,
+                "way": self._division.way,
+                "countable": self._is_countable,
+                "position": self._position,
+                "cursor": self._cursor,
+                "shares": [_saved(share) for share in self._shares],
+            }
+
+    def load(self, state: State) -> None:
+        shares, self._position = state["shares"], int(state["position"])
+        workers, wanted = len(shares), len(self._shares)
+        if not self.knob.is_fixed:
+            wanted = self.knob.value = min(workers, self.knob.maximum)
+        self._is_countable = bool(state["countable"]) and self._in_order
+        if state["way"] == self._division.way and workers == wanted:
+            self._begin(
+                [Start(rank, workers, entry["source"], int(entry["behind"])) for rank, entry in enumerate(shares)]
+            )
+            self._cursor = int(state["cursor"])
+            if not 0 <= self._cursor < workers:
+                raise StateError(f"{self.node}: the state is damaged: share {self._cursor} of {workers}")
+        elif "files" in {state["way"], self._division.way} or not state["countable"]:
+            raise StateError(
+                f"{self.node}: the state is from {workers} workers, and there are {wanted} now: resume with as many "
+                "workers, because the number of elements does not determine the position if each worker has its own "
+                "files, with deterministic=False, or after an element has failed before a batch"
+            )
+        else:
+            self._begin_at_position(wanted)
+
+    def close(self) -> None:
+        if self._coordinator.forked:
+            return
+        self._wake()
+        if self._engine is not None:
+            self._engine.close()
+        for share in self._shares:
+            share.queue.clear()  # an exception among them would keep its frames alive
+            share.failure = None
+        self._account.close()
+
+    # Figures
+
+    @property
+    def runs(self) -> str:
+        return f"in {self.node.engine_words}"
+
+    @property
+    def capacity(self) -> int:
+        return sum(share.ahead for share in self._shares)
+
+    def buffered(self) -> tuple[int, int]:
+        with self._lock:
+            queues = [share.queue for share in self._shares]
+            return sum(map(len, queues)), sum(queue.counted_bytes for queue in queues)
+
+    def worker_figures(self) -> tuple[WorkerFigures, ...]:
+        seconds = max(1e-9, time.perf_counter() - self._began)
+        return tuple(
+            WorkerFigures(
+                share.rank,
+                share.received,
+                share.received / seconds,
+                max(0.0, 1 - share.busy_seconds / seconds),
+                share.restarts,
+                "" if share.worker is None else share.worker.node,
+                share.memory,
+            )
+            for share in self._shares
+        )
+
+
+def _saved(share: _Share) -> State:
+    source, behind = share.position(share.delivered)
+    return {"source": source, "behind": behind}
+
+
+def _length(outcome: Outcome) -> int:
+    return outcome.length if isinstance(outcome, Chunk) else 1

@@ -1,0 +1,140 @@
+"""Engine of distribute() with worker processes on this machine, over runtime/processes."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import weakref
+from typing import Any
+
+from dataset.ops.distribute.engine import Start, Stopping, WorkerLostError
+from dataset.ops.distribute.share_runner import ShareRunner
+from dataset.runtime.processes.exit_status import Ending, ending_words
+from dataset.runtime.processes.pool_key import PoolKey
+from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, kept
+from dataset.runtime.processes.transport.channel import EndedError
+from dataset.runtime.processes.transport.connection import SharedValue
+from dataset.runtime.processes.worker import HangingError, Worker
+from dataset.runtime.processes.worker_group import WorkerGroup
+from dataset.runtime.processes.worker_processes import encoded_work, require_unix
+
+_LOAD_PATIENCE = 60.0
+"""How long a new process may take to import modules and to load the plan, in seconds."""
+
+
+class ProcessEngine(Stopping):
+    """Starts processes that run shares.
+
+    Args:
+        runner: what the processes run.
+        label: names the operation in errors.
+        patience: the heartbeat deadline in seconds.
+        owner: the owner for which idle processes are kept after the end of the iteration.
+    """
+
+    def __init__(self, runner: ShareRunner, label: str, patience: float, owner: PoolKey) -> None:
+        super().__init__(label, patience)
+        require_unix('distribute(engine="processes")')
+        self._owner = weakref.ref(owner)
+        self._busy: set[int] = set()  # workers with a call in progress
+        self._work = SharedValue(encoded_work(runner, label))
+        try:
+            self._group = kept(owner) or WorkerGroup(runner.modules)
+        except BaseException:
+            self._work.close()
+            raise
+        self._resting = list(self._group.workers)
+
+    def start(self) -> ProcessWorker:
+        with self.lock:
+            self.check_usable()
+            number = self._resting.pop() if self._resting else self._group.start()
+            worker = ProcessWorker(self, number, self._group.workers[number])
+        worker.load(self._work)
+        return worker
+
+    @contextlib.contextmanager
+    def calling(self, number: int) -> Any:
+        """Surround a call of a worker."""
+        with self.lock:
+            self.check_usable()
+            self._busy.add(number)
+        try:
+            yield
+        finally:
+            with self.lock:
+                if not self.stopped:
+                    self._busy.discard(number)
+
+    def ended(self, number: int, worker: Worker) -> Ending:
+        """End a worker, and return how it ended."""
+        with self.lock:
+            self.check_usable()
+            self._group.workers.pop(number, None)
+        worker.close()
+        return worker.end()
+
+    def stop(self) -> None:
+        with self.lock:
+            if self.stopped:
+                return
+            self.stopped = True
+            if self._owner() is None:
+                self._group.stop()
+            for number in self._busy & self._group.workers.keys():
+                self._group.workers[number].shut_down()
+
+    def close(self) -> None:
+        self.stop()
+        self._work.close()
+        owner, group = self._owner(), self._group
+        if owner is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                group.close(PATIENCE_SECONDS)
+        else:
+            keep(group, group.workers.keys() - self._busy, owner)
+
+
+class ProcessWorker:
+    """One worker process."""
+
+    node = ""
+
+    def __init__(self, engine: ProcessEngine, number: int, worker: Worker) -> None:
+        self._engine = engine
+        self._number = number
+        self._worker = worker
+
+    def load(self, work: SharedValue) -> None:
+        """Load the runner; raises as ``call`` does."""
+        with self._engine.calling(self._number), self._noting_loss("loaded the plan"):
+            self._worker.load(work, _LOAD_PATIENCE)
+
+    def call(self, message: Start | int) -> list[Any]:
+        with self._engine.calling(self._number), self._noting_loss("worked"):
+            kind, value = self._worker.call(message, 0, None, self._engine.patience)
+        if kind == "outcomes":
+            return value  # type: ignore[no-any-return]  # see worker_main.py
+        if isinstance(value, MemoryError):
+            self._engine.ended(self._number, self._worker)
+            raise WorkerLostError(f"ran out of memory: {value}")
+        try:
+            raise value
+        finally:
+            del value  # see runtime/contract.py on exceptions that are kept
+
+    @contextlib.contextmanager
+    def _noting_loss(self, doing: str) -> Any:
+        try:
+            yield
+        except EndedError:
+            ending = self._engine.ended(self._number, self._worker)
+            code = ending.code if ending.launcher_code is None else ending.launcher_code
+            how = ending.reason if code is None else ending_words(code)
+            raise WorkerLostError(f"{how} while it {doing}", code) from None
+        except HangingError:
+            self._engine.ended(self._number, self._worker)
+            raise WorkerLostError(f"gave no sign of life for {self._engine.patience:g} s while it {doing}") from None
+
+    def end(self) -> None:
+        self._engine.ended(self._number, self._worker)

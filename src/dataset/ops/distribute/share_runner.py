@@ -1,0 +1,191 @@
+"""Share runner: what a worker of distribute() runs. It opens a share of the plan, and computes its elements.
+
+The share is optimized and tuned in the worker like any pipeline. Its random numbers are those that the plan would have
+drawn in the user's process: the draws of each op are sent with the plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dataset.ops.distribute.engine import ShareReport, Start
+from dataset.options import Options
+from dataset.plan.epochs import random_states
+from dataset.plan.node import Node, inputs_first
+from dataset.plan.random_state import RandomState
+from dataset.runtime.chunks.chunk import Outcome
+from dataset.runtime.context import ExecutionContext, Moved, open_plan
+from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
+from dataset.runtime.random.streams import Draws, derived_seed
+from dataset.runtime.resources.coordinator import Coordinator
+from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.memory import resident_bytes
+from dataset.runtime.state.replay_log import ReplayLog
+
+_REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending it
+_REPLY_BYTES = 1 << 20
+_PULL_SECONDS = 1e-3
+_SAVE_SHARE = 20  # a state is saved after this many times its own duration: at most 5% of the time
+_BEATS = 5  # per heartbeat deadline
+
+
+Division: TypeAlias = Any
+"""How a plan is divided among workers: a WorkerDivision (optimize/sharding/among_workers.py), a later package."""
+
+
+@dataclass(eq=False)
+class ShareRunner:
+    """Runs shares of a plan, one at a time. It is sent to the workers, which call it with messages.
+
+    Attributes:
+        division: the plan and its division.
+        open_observer: creates the observer that tunes a share.
+        options: the options of the whole pipeline.
+        draws: what the random numbers of each op depend on.
+        moved: maps the names of files in a state to current names.
+        patience: the heartbeat deadline in seconds.
+    """
+
+    division: Division
+    open_observer: OpenObserver
+    options: Options
+    draws: dict[RandomState, Draws]
+    moved: Moved
+    patience: float
+    _coordinator: Coordinator | None = None
+    _beating: threading.Event | None = None
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules that a worker needs, which the launcher imports once for all workers."""
+        nodes = {type(node).__module__ for node in inputs_first(self.division.share(0))}
+        observer = getattr(self.open_observer, "__module__", "")
+        return sorted({__name__, type(self.division).__module__, observer, *nodes} - {""})
+
+    def __call__(
+        self, message: Start | int, _position: int, _context: Any, started: Callable[[], None] | None
+    ) -> list[Any]:
+        """Handle a message, as ``EngineWorker.call`` describes. ``started`` is called regularly as a heartbeat."""
+        if self._beating is None and started is not None:
+            self._beating = threading.Event()
+            threading.Thread(target=_beat, args=(self._beating, self.patience / _BEATS, started), daemon=True).start()
+        if isinstance(message, Start):
+            self._open(message)
+            return []
+        return self._next(message)
+
+    def _open(self, start: Start) -> None:
+        self.close()
+        options = self.options
+        plan = self.division.among(start.workers).optimized(start.rank, options)
+        profile = PipelineProfile(plan)
+        profile.observe(self.open_observer(profile, options))
+        by_files = self.division.way == "files"
+        draws = [_of_share(self.draws[random], start.rank, by_files) for random in random_states(plan)]
+        contexts: list[ExecutionContext] = []
+
+        def begin(context: ExecutionContext, plan: Node) -> Operator:
+            contexts.append(context)
+            return context.from_beginning(plan, draws)
+
+        self._coordinator, self._root = open_plan(plan, options, profile=profile, reader=begin, moved=self.moved)
+        self._profile, self._context = profile, contexts[0]
+        self._log = ReplayLog(self._root)
+        self._left, self._step, self._save_due = 0, 1, 0.0
+        self._go_to(start.source, start.skip)
+
+    def _go_to(self, source: State | None, behind: int) -> None:
+        if source is None and behind:
+            passed, source = farthest(self._root, self._root.save(), behind)
+            behind -= passed
+        if source is not None:
+            self._log.load({"source": source, "behind": behind})
+        elif behind:
+            self._log.given = behind
+        self._log.go_on()
+
+    def _next(self, count: int) -> list[Any]:
+        assert self._coordinator is not None  # opened before
+        replies: list[Outcome] = []
+        began, cpu_began = time.perf_counter(), time.process_time()
+        count = count if self._context.input_is_replayable else 1
+        made = nbytes = 0
+        ended = False
+        while made < count:
+            before = time.perf_counter()
+            if before - began > _REPLY_SECONDS or nbytes >= _REPLY_BYTES:
+                break
+            if self._left <= 0:
+                self._left = self._profile.look(self._left)
+            try:
+                chunk = self._root.pull(min(self._step, count - made))
+            except BaseException as error:
+                if self._coordinator.failed:
+                    self._coordinator.raise_failure()
+                if concerns_iteration(error):
+                    raise
+                replies.append(error)
+                made += 1
+                continue
+            if chunk is None:
+                ended = True
+                break
+            replies.append(chunk)
+            made += chunk.length
+            self._left -= chunk.length
+            nbytes += chunk.nbytes
+            seconds = time.perf_counter() - before
+            self._step = 2 * self._step if seconds < _PULL_SECONDS / 2 else max(1, self._step // 2)
+        if self._coordinator.failed:
+            self._coordinator.raise_failure()
+        now = time.perf_counter()
+        seconds, cpu_seconds = now - began, time.process_time() - cpu_began
+        report = ShareReport(
+            self._state(now), ended, self._context.input_is_replayable, seconds, cpu_seconds, resident_bytes()
+        )
+        return [*replies, report]
+
+    def _state(self, now: float) -> State | None:
+        """Return the present state, if it is time for one and it is plain data."""
+        if now < self._save_due and self._context.input_is_replayable:
+            return None
+        state = None
+        with contextlib.suppress(Exception):  # it holds objects of user classes
+            state = self._root.save()
+        ended = time.perf_counter()
+        self._save_due = ended + _SAVE_SHARE * (ended - now)
+        return state
+
+    def close(self) -> None:
+        """Close the share that is open."""
+        coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            root, profile = self._root, self._profile
+
+            def finish() -> None:
+                root.close()
+                profile.close()
+
+            coordinator.shut_down(finish, wait=True)
+
+    def __del__(self) -> None:
+        if getattr(self, "_beating", None) is not None:
+            self._beating.set()  # type: ignore[union-attr]  # just checked
+        self.close()
+
+
+def _beat(over: threading.Event, period: float, beat: Callable[[], None]) -> None:
+    while not over.wait(period):
+        beat()
+
+
+def _of_share(draws: Draws, rank: int, by_files: bool) -> list[int]:
+    """Return the draws of an op in a share: those of the plan, or others in each share that reads its own files."""
+    key, iteration, epoch = draws
+    return [derived_seed(key, rank) if by_files else key, iteration, epoch]

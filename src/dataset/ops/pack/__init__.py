@@ -1,0 +1,1 @@
+"""Sequences of tokens in rows of one length, and batches of them by their number of tokens."""

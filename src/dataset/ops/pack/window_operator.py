@@ -1,0 +1,269 @@
+"""Window operator: gathers a window of input elements, and returns the rows that are made of it.
+
+The state is the position of the input at the window's start and the number of rows returned since. A resume gathers the
+window again and skips these rows, so the state holds no elements, whatever the size of the window.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import Any
+
+from dataset.errors import StateError
+from dataset.plan.node import UnaryNode
+from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.random.streams import RandomPass
+from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.state.replay_log import ReplayLog
+from dataset.runtime.state.saved_chunks import load_chunk, load_pending, save_chunk, save_pending
+
+
+class RowsOfWindowsOperator(UnaryOperator):
+    """Base operator that makes rows of each window of elements.
+
+    A failed element is raised when it is reached, before the rows of its window, and takes no place in the window. From
+    an input that cannot repeat its elements, those of an incomplete window are saved by value, and so are the rows.
+
+    Args:
+        context: the execution context.
+        source: the input.
+        node: the node of the op.
+        window: the number of elements of a window.
+    """
+
+    def __init__(self, context: ExecutionContext, source: Operator, node: UnaryNode, window: int) -> None:
+        super().__init__(source)
+        self.node = node
+        self._context = context
+        self._window = window
+        self._random: RandomPass | None = None
+        if node.random is not None:
+            epochs = context.iteration.epochs
+            self._random = RandomPass(context.draws(node.random), epochs, node.random, again=False)
+        self._log = ReplayLog(source)
+        self._start: int | None = 0  # of the window, in elements of the log; None if the window was saved by value
+        self._index = 0  # of the window
+        self._origin = 0  # elements and failures of the input before the window
+        self._passed = 0  # elements and failures of the window
+        self._pulled = 0  # elements of the window
+        self._unaccepted: Chunk | None = None  # pulled, and not accepted because of an interrupt
+        self._parts: list[Chunk] = []  # elements of the window that go into rows
+        self._failures: deque[Exception] = deque()  # found in elements of the window, and not raised yet
+        self._given = 0  # rows and failures of the window that were returned or raised
+        self._behind = 0  # of these, how many are found again after a resume
+        self._count = self._next = 0  # rows of the window that are planned, and made
+        self._made = OutcomeQueue()
+        self._input_ended = self._ended = False
+
+    @abstractmethod
+    def accept(self, chunk: Chunk, position: int) -> Chunk | None:
+        """Return the elements of a chunk that go into rows, and ``fail`` for others.
+
+        Args:
+            chunk: elements of the input.
+            position: the position of the first in the input.
+        """
+
+    def part_spec(self) -> Any:
+        """Return the spec of the elements that ``accept`` returns; by default, those of the input."""
+        return self.node.source.element_spec
+
+    @abstractmethod
+    def plan(self, parts: list[Chunk], *, is_last: bool) -> int:
+        """Decide on the rows of a window, given its accepted elements, and return their number.
+
+        An exception takes the place of all rows of the window.
+        """
+
+    @abstractmethod
+    def make(self, start: int, stop: int) -> Chunk:
+        """Return rows ``start`` to ``stop`` of the window."""
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows to make at once, to amortize the fixed cost. Making few keeps them in the processor's cache."""
+        return 1
+
+    def fail(self, error: Exception) -> None:
+        """Raise an exception before the rows of the window, in the place of an element that is not accepted."""
+        self._failures.append(error)
+
+    def permutation(self, count: int) -> Any:
+        """Return the random order of ``count`` rows of the window; it depends on the seed, the epoch and the window."""
+        assert self._random is not None
+        return self._random.stream.permutation(count, self._index)
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self._ended:
+            if self._made or self._next < self._count or self._plan_window():
+                return self._give(n)
+            self._begin_window()
+        return None
+
+    def _give(self, n: int) -> Chunk | None:
+        if not self._made:
+            self._made.put(self._make(min(self._count, self._next + max(n, self.rows_at_once))))
+        waiting = len(self._made)
+        try:
+            return self._made.give(n)
+        finally:
+            self._given += waiting - len(self._made)
+            self._begin_next()
+
+    def _make(self, stop: int) -> Chunk:
+        """Make the rows up to ``stop``, or those before the first that fails. An exception takes the place of a row."""
+        try:
+            made = self.make(self._next, stop)
+        except Exception as error:
+            if concerns_iteration(error):
+                raise
+            if stop - self._next > 1:
+                return self._make(self._next + 1)
+            self._next += 1
+            self._given += 1
+            self._begin_next()
+            raise
+        self._next = stop
+        return made
+
+    def _row(self, number: int) -> Outcome:
+        """Return one row, or the exception in its place."""
+        try:
+            return self.make(number, number + 1)
+        except Exception as error:
+            if concerns_iteration(error):
+                raise
+            return error
+
+    def _begin_next(self) -> None:
+        """Begin the next window if all rows of this one were returned."""
+        if not self._made and self._next == self._count:
+            self._begin_window()
+
+    def _plan_window(self) -> bool:
+        """Gather the elements of the window and plan its rows. Return whether there are any to return."""
+        self._gather()
+        try:
+            count = self.plan(self._parts, is_last=self._input_ended)
+        except Exception as error:
+            if concerns_iteration(error):
+                raise
+            if self._behind:
+                return False  # it was raised before the state was saved
+            self._begin_window()
+            raise
+        self._parts = []
+        self._next, self._count, self._behind = min(self._behind, count), count, 0
+        return self._next < count
+
+    def _gather(self) -> None:
+        """Gather the elements of the window. Raise the exceptions among them."""
+        log = self._log
+        while self._pulled < self._window and not self._input_ended:
+            self._raise_failure()
+            if log.position == self._start:
+                log.forget(self._start)
+                log.step()
+            log.go_on()
+            try:
+                chunk = self._unaccepted or log.pull(self._window - self._pulled)
+            except Exception as error:
+                if concerns_iteration(error):
+                    raise
+                self._passed += 1
+                if self._behind:
+                    self._behind -= 1  # it was raised before the state was saved
+                    continue
+                self._given += 1
+                raise
+            if chunk is None:
+                self._input_ended = True
+                break
+            self._unaccepted = chunk
+            accepted = self.accept(chunk, self._origin + self._passed)
+            self._unaccepted = None
+            self._passed += chunk.length
+            self._pulled += chunk.length
+            if accepted is not None:
+                self._parts.append(accepted)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        while self._failures:
+            error = self._failures.popleft()
+            if self._behind:
+                self._behind -= 1
+                continue
+            self._given += 1
+            try:
+                raise error
+            finally:
+                del error  # see runtime/contract.py on stored exceptions
+
+    def _begin_window(self) -> None:
+        self._start = self._log.position
+        self._origin += self._passed
+        self._index += 1
+        self._passed = self._pulled = self._given = self._behind = self._next = self._count = 0
+        self._parts = []
+        self._ended = self._input_ended
+
+    def save(self) -> State:
+        state = {
+            "op": self.node.op,
+            "window": self._index,
+            "origin": self._origin,
+            "given": self._given,
+            "ended": self._ended,
+            "random": None if self._random is None else self._random.save(),
+            "held": None,
+        }
+        log, start = self._log, self._start
+        if start == log.position:
+            return {**state, **log.present()}
+        if start is not None and self._context.input_is_replayable and log.mark_before(start) is not None:
+            return {**state, **log.place(start)}
+        held = {
+            "passed": self._passed,
+            "pulled": self._pulled,
+            "unaccepted": save_chunk(self._unaccepted),
+            "parts": [save_chunk(part) for part in self._parts],
+            "failures": save_pending(list(self._failures)),
+            "rows": save_pending([*self._made.outcomes(), *map(self._row, range(self._next, self._count))]),
+            "input_ended": self._input_ended,
+        }
+        return {**state, **log.present(), "held": held}
+
+    def load(self, state: State) -> None:
+        self._log.load(state)
+        self._start = self._log.position
+        self._index, self._origin = int(state["window"]), int(state["origin"])
+        self._given = self._behind = int(state["given"])
+        if min(self._index, self._origin, self._given) < 0:
+            raise StateError(f"{self.node}: the state is damaged: it has a negative position")
+        self._ended = bool(state["ended"])
+        if self._random is not None:
+            self._random.load(state["random"])
+        if state["held"] is not None:
+            self._load_held(state["held"])
+
+    def _load_held(self, held: State) -> None:
+        self._start, self._behind = None, 0
+        self._passed, self._pulled = int(held["passed"]), int(held["pulled"])
+        if not 0 <= self._pulled <= min(self._passed, self._window):
+            raise StateError(f"{self.node}: the state is damaged: its window has {self._pulled} elements")
+        self._unaccepted = load_chunk(held["unaccepted"], lambda: self.node.source.element_spec)
+        parts = [load_chunk(part, self.part_spec) for part in held["parts"]]
+        self._parts = [part for part in parts if part is not None]
+        self._failures.extend(load_pending(held["failures"], lambda: None))  # type: ignore[arg-type]  # only errors
+        self._made.load(held["rows"], lambda: self.node.element_spec)
+        self._input_ended = bool(held["input_ended"])
+
+    def close(self) -> None:
+        self._failures.clear()  # an exception in it would keep its frames alive
+        self._made.clear()
+        super().close()

@@ -1,0 +1,157 @@
+"""Tests of from_arrow_ipc: both formats, what is read, damage, and integration with the rest of the library."""
+
+from __future__ import annotations
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dataset import DataLossError, Dataset, TensorSpec
+from dataset.io.arrow_ipc.ipc_file import IpcContainer
+from dataset.testing import assert_elements_equal, check_operator
+
+NEW = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
+
+
+def table(first=0, count=25):
+    numbers = list(range(first, first + count))
+    return pa.table(
+        {
+            "x": numbers,
+            "name": [f"name {i}" for i in numbers],
+            "list": [[i] * (i % 3) for i in numbers],
+            "who": [{"age": i, "maybe": None if i % 5 == 0 else i / 2} for i in numbers],
+            "kind": pa.array([f"kind {i % 3}" for i in numbers]).dictionary_encode(),
+        }
+    )
+
+
+@pytest.fixture
+def save(tmp_path):
+    def write(name, data, kind="file", compression=None, batch=10):
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with NEW[kind](str(tmp_path / name), data.schema, options=options) as writer:
+            writer.write_table(data, max_chunksize=batch)
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """Record the batches that are read, with their columns."""
+    found = []
+    original = IpcContainer.read
+
+    def reading(self, group, names):
+        found.append((group, tuple(names)))
+        return original(self, group, names)
+
+    monkeypatch.setattr(IpcContainer, "read", reading)
+    return found
+
+
+@pytest.mark.parametrize("kind", NEW)
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_rows_are_those_of_from_arrow_in_both_formats(save, kind, compression):
+    path = save("a.arrow", table(), kind, compression)
+    dataset, expected = Dataset.from_arrow_ipc(path), Dataset.from_arrow(table())
+    assert dataset.element_spec == expected.element_spec
+    assert len(dataset) == 25
+    assert_elements_equal(list(dataset), list(expected))
+    assert_elements_equal(list(dataset.batch(7)), list(expected.batch(7)))
+    assert_elements_equal([dataset[i] for i in (0, 13, -1)], [expected[i] for i in (0, 13, -1)])
+    chosen = Dataset.from_arrow_ipc(path, columns=["who.age", "name"])
+    assert list(chosen.skip(24)) == [{"who": {"age": np.int64(24)}, "name": b"name 24"}]
+
+
+def test_only_the_batches_and_columns_that_are_needed_are_read(save, batches):
+    dataset = Dataset.from_arrow_ipc(save("a.arrow", table()), columns=["x"])
+    assert [int(row["x"]) for row in dataset.skip(12).take(3)] == [12, 13, 14]
+    assert batches == [(1, ("x",))]
+    batches.clear()
+    with iter(dataset) as iterator:
+        for _ in range(22):
+            next(iterator)
+        state = iterator.state_dict()
+    batches.clear()
+    with iter(dataset) as iterator:
+        iterator.load_state_dict(state)
+        assert [int(row["x"]) for row in iterator] == [22, 23, 24]
+    assert batches == [(2, ("x",))]
+
+
+def test_numbers_of_a_local_file_are_views_of_the_mapping(save):
+    (batch,) = Dataset.from_arrow_ipc(save("a.arrow", pa.table({"x": np.arange(4)}))).batch(4)
+    before = pa.total_allocated_bytes()
+    assert not batch["x"].flags.owndata
+    assert not batch["x"].flags.writeable
+    assert pa.total_allocated_bytes() == before
+
+
+def test_shards_are_record_batches_and_nulls_follow_from_parquet(save):
+    path = save("a.arrow", table())
+    parts = [[int(row["x"]) for row in Dataset.from_arrow_ipc(path, ["x"], shard=(2, i))] for i in range(2)]
+    assert parts == [[*range(10), *range(20, 25)], list(range(10, 20))]
+    holes = save("b.arrow", pa.table({"n": pa.array([1, None, 3])}))
+    with pytest.raises(ValueError, match=r"row 1: column 'n' contains a null"):
+        list(Dataset.from_arrow_ipc(holes))
+    assert [int(row["n"]) for row in Dataset.from_arrow_ipc(holes, fill_null={"n": 0})] == [1, 0, 3]
+
+
+@pytest.mark.parametrize("kind", NEW)
+def test_remote_files_patterns_and_interleave(save, tmp_path, kind):
+    memory = fsspec.filesystem("memory")
+    for part in range(3):
+        save("a.arrow", table(10 * part, 6), kind, batch=4)
+        memory.pipe(f"/arrow_ipc_{kind}/{part}.arrow", (tmp_path / "a.arrow").read_bytes())
+    pattern = f"memory://arrow_ipc_{kind}/*.arrow"
+    expected = [10 * part + i for part in range(3) for i in range(6)]
+    assert [int(row["x"]) for row in Dataset.from_arrow_ipc(pattern)] == expected
+    assert len(Dataset.from_arrow_ipc(pattern, num_parallel_reads=2)) == 18
+    dataset = Dataset.list_files(pattern, shuffle=False).interleave(Dataset.from_arrow_ipc, 2).map(lambda row: row["x"])
+    found = list(dataset)
+    assert sorted(found) == expected
+    for taken in range(0, 18, 5):
+        with iter(dataset) as iterator:
+            for _ in range(taken):
+                next(iterator)
+            state = iterator.state_dict()
+        with iter(dataset) as iterator:
+            iterator.load_state_dict(state)
+            assert list(iterator) == found[taken:]
+    with pytest.raises(FileNotFoundError, match=r"from_arrow_ipc\(\): no file matches 'memory://.*\.feather'"):
+        Dataset.from_arrow_ipc(f"memory://arrow_ipc_{kind}/*.feather")
+
+
+def test_damage_is_data_loss_and_the_next_file_follows(save, tmp_path):
+    for name, content in (("no", b"text"), ("empty", b""), ("magic", b"ARROW1\0\0")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataLossError, match="not an Arrow IPC file, or it is damaged"):
+            Dataset.from_arrow_ipc(str(tmp_path / name))
+    with pytest.raises(FileNotFoundError):
+        Dataset.from_arrow_ipc(str(tmp_path / "nowhere"))
+    good = save("good.arrow", pa.table({"s": ["a", "b"]}))
+    bad = save("bad.arrow", pa.table({"s": ["text one", "text two", "end"]}), batch=2)
+    content = (tmp_path / "bad.arrow").read_bytes()
+    offsets = np.array([0, 8, 16], np.int32).tobytes()
+    assert content.count(offsets) == 1
+    (tmp_path / "bad.arrow").write_bytes(content.replace(offsets, np.array([0, 8, 1 << 30], np.int32).tobytes()))
+    iterator = iter(Dataset.from_arrow_ipc([bad, good]))
+    with pytest.raises(DataLossError, match="record batch 0, rows 0 to 1, can't be read"):
+        next(iterator)
+    assert [row["s"] for row in iterator] == [b"end", b"a", b"b"]
+
+
+def test_files_must_have_the_same_columns(save):
+    paths = [save("a.arrow", pa.table({"x": [1]})), save("b.arrow", pa.table({"y": [1]}))]
+    with pytest.raises(ValueError, match=r"from_arrow_ipc\(\): all files must have the same columns"):
+        list(Dataset.from_arrow_ipc(paths))
+    assert Dataset.from_arrow_ipc(paths[0]).element_spec == {"x": TensorSpec((), np.int64)}
+
+
+@pytest.mark.parametrize("kind", NEW)
+def test_the_operator_fulfils_the_contract(save, kind):
+    paths = [save(f"{first}.arrow", table(first, 7), kind, batch=3) for first in (0, 10)]
+    assert len(check_operator(lambda: Dataset.from_arrow_ipc(paths, ["x", "list"]))) == 14

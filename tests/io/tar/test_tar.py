@@ -1,0 +1,434 @@
+"""Tests of tar shards: grouping as in WebDataset, all header formats, damage, exact positions and random access."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import re
+import tarfile
+import threading
+
+import fsspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import DataLossError, Dataset, SpecError, TarDataset, TensorSpec
+from dataset.io.tar import members
+from dataset.io.tar.reader import TarFile
+from dataset.testing import check_operator
+from support.block_files import COMPRESS, KINDS
+
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+
+
+def archive(entries, form=tarfile.PAX_FORMAT, **options):
+    """Return a tar file with these members: names with bytes, or TarInfo objects."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=form, **options) as shard:
+        for entry in entries:
+            if isinstance(entry, tarfile.TarInfo):
+                shard.addfile(entry)
+                continue
+            name, data = entry
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            shard.addfile(info, io.BytesIO(data))
+    return target.getvalue()
+
+
+def samples_by_tarfile(content):
+    """Return the samples according to the standard library and to WebDataset's group_by_keys."""
+    samples = []
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r|") as shard:
+        for info in shard:
+            found = re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", info.name)
+            if not info.isreg() or re.match(r"__[^/]*__($|/)", info.name) or found is None:
+                continue
+            if not samples or samples[-1]["__key__"] != found[1].encode():
+                samples.append({"__key__": found[1].encode()})
+            assert found[2].lower() not in samples[-1]
+            samples[-1][found[2].lower()] = shard.extractfile(info).read()
+    return samples
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return str(path)
+
+
+def read_all(file, n=3):
+    found, errors = [], []
+    while True:
+        try:
+            columns = file.columns(n)
+        except (DataLossError, SpecError) as error:
+            errors.append(error)
+            continue
+        if columns is None:
+            return found, errors
+        found += columns[0]
+
+
+def special(name, kind, **fields):
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info
+
+
+NAMES = st.sampled_from(
+    ["a.txt", "a.JPG", "b.seg.png", "b.txt", "d/a.txt", "d/.hidden", "noext", "d.x/c.txt", "d.x/c", "__meta__", "e.",
+     ".f", "__meta__/a.txt", "é.txt", "x" * 90 + "/" + "y" * 90 + ".txt", "z" * 300 + ".cls", "a.b/c.d/e.f"]
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    entries=st.lists(st.tuples(NAMES, st.integers(0, 1200)), max_size=10),
+    form=st.sampled_from(["gnu", "pax"]),
+    size=st.sampled_from([None, 1, 600]),
+    n=st.integers(1, 4),
+)
+def test_samples_are_those_of_the_standard_library_and_webdataset(entries, form, size, n, tmp_path_factory):
+    unique = {}
+    for name, length in entries:
+        unique.setdefault(name.lower(), (name, b"%d " % length * (length // 4)))
+    content = archive(unique.values(), FORMATS[form])
+    path = write(tmp_path_factory.mktemp("tar") / "a.tar", content)
+    with TarFile(path, None, None, size) as file:
+        assert read_all(file, n) == (samples_by_tarfile(content), [])
+
+
+def test_directories_links_and_other_special_members_are_skipped(tmp_path):
+    entries = [
+        special("d", tarfile.DIRTYPE),
+        ("d/a.txt", b"1"),
+        special("d/a.lnk", tarfile.SYMTYPE, linkname="x" * 200),
+        special("d/a.hard", tarfile.LNKTYPE, linkname="d/a.txt", size=0),
+        special("d/a.pipe", tarfile.FIFOTYPE),
+        ("d/a.cls", b"2"),
+        special("d/b.dev", tarfile.CHRTYPE),
+        ("d/b.txt", b"3"),
+        ("d/b.cls", b"4"),
+    ]
+    for form in FORMATS.values():
+        content = archive(entries[:2] + entries[3:] if form == tarfile.USTAR_FORMAT else entries, form)
+        path = write(tmp_path / "a.tar", content)
+        expected = [
+            {"__key__": b"d/a", "txt": b"1", "cls": b"2"},
+            {"__key__": b"d/b", "txt": b"3", "cls": b"4"},
+        ]
+        assert list(TarDataset(path)) == expected
+        assert list(TarDataset(path, index=True)) == expected
+
+
+def test_global_pax_headers_sizes_in_pax_headers_and_binary_sizes_are_understood(tmp_path):
+    content = archive([("a.txt", b"abc")], pax_headers={"comment": "all"})
+    assert list(TarDataset(write(tmp_path / "a", content))) == [{"__key__": b"a", "txt": b"abc"}]
+    big = bytearray(archive([("a.txt", b"abc")], tarfile.GNU_FORMAT))
+    big[124:136] = b"\x80" + (3).to_bytes(11, "big")
+    assert list(TarDataset(write(tmp_path / "b", with_checksum(big)))) == [{"__key__": b"a", "txt": b"abc"}]
+    pax = b"14 size=000003\n"
+    pax = b"%d size=%06d\n" % (15, 3)
+    header = bytearray(archive([("x", pax)], tarfile.USTAR_FORMAT)[:1024])
+    header[156] = ord("x")
+    member = bytearray(archive([("a.txt", b"abc")], tarfile.USTAR_FORMAT))
+    member[124:136] = b"00000000000\0"
+    content = with_checksum(header) + with_checksum(member)
+    assert list(TarDataset(write(tmp_path / "c", content))) == [{"__key__": b"a", "txt": b"abc"}]
+
+
+def with_checksum(content):
+    """Correct the checksum of the first header."""
+    content = bytearray(content)
+    content[148:156] = b" " * 8
+    content[148:156] = b"%06o\0 " % sum(content[:512])
+    return bytes(content)
+
+
+def test_a_sparse_member_is_refused(tmp_path):
+    sparse = bytearray(archive([("b.txt", b"abc")], tarfile.GNU_FORMAT))
+    sparse[156] = ord("S")
+    first = archive([("a.txt", b"1")], tarfile.GNU_FORMAT)[:1024]
+    path = write(tmp_path / "a", first + with_checksum(sparse))
+    iterator = iter(TarDataset(path, ["txt"]))
+    assert next(iterator)["__key__"] == b"a"
+    with pytest.raises(DataLossError, match=r"record 1, at byte 1024: the member b'b.txt' is a sparse file"):
+        next(iterator)
+    assert list(iterator) == []
+    pax = archive([special("b.txt", tarfile.REGTYPE, pax_headers={"GNU.sparse.major": "1"})])
+    with pytest.raises(DataLossError, match="sparse"):
+        list(TarDataset(write(tmp_path / "b", pax), ["txt"]))
+
+
+# Fields
+
+
+def test_fields_are_those_of_the_first_sample_or_those_requested(tmp_path):
+    content = archive(
+        [("0.txt", b"0"), ("0.cls", b"a"), ("1.txt", b"1"), ("2.cls", b"c"), ("2.txt", b"2"), ("2.new", b"")]
+    )
+    path = write(tmp_path / "a", content)
+    dataset = TarDataset(path)
+    assert dataset.element_spec == dict.fromkeys(("__key__", "txt", "cls"), TensorSpec((), bytes))
+    iterator = iter(dataset)
+    assert list(next(iterator)) == ["__key__", "txt", "cls"]
+    with pytest.raises(SpecError, match=r"a, sample 1, at byte \d+: b'1' has no 'cls'; its fields are \['txt'\]"):
+        next(iterator)
+    with pytest.raises(SpecError, match=r"sample 2, at byte \d+: b'2' has 'new', which the first sample does not have"):
+        next(iterator)
+    assert list(iterator) == []
+    found = list(TarDataset(path, ["txt"]))
+    assert found == [{"__key__": b"%d" % i, "txt": b"%d" % i} for i in range(3)]
+    (batch,) = TarDataset(path, ["cls"]).ignore_errors().batch(5)
+    assert batch["cls"].tolist() == [b"a", b"c"]
+
+
+def test_a_field_that_is_contained_twice_is_an_error_in_the_place_of_its_sample(tmp_path):
+    path = write(tmp_path / "a", archive([("0.txt", b"0"), ("1.txt", b"1"), ("1.TXT", b"2"), ("2.txt", b"3")]))
+    for index in (False, True):
+        iterator = iter(TarDataset(path, index=index))
+        assert next(iterator)["txt"] == b"0"
+        with pytest.raises(SpecError, match=r"sample 1, at byte 1024: b'1' contains '1\.TXT' twice"):
+            next(iterator)
+        assert [sample["txt"] for sample in iterator] == [b"3"]
+
+
+def test_arguments_that_are_wrong(tmp_path):
+    path = write(tmp_path / "a", archive([("0.txt", b"0")]))
+    for make, error, words in (
+        (lambda: TarDataset(path, "txt"), TypeError, "fields must be a list of names"),
+        (lambda: TarDataset(path, [], index=True), ValueError, "fields must name at least one"),
+        (lambda: TarDataset(path, index=1), TypeError, "index"),
+        (lambda: TarDataset(path, ["txt"], "GZIP", index=True), ValueError, "a compressed file can't be indexed"),
+        (lambda: TarDataset(path, num_parallel_reads=2, index=True), ValueError, "can't be interleaved"),
+        (lambda: TarDataset(tmp_path / "nowhere"), FileNotFoundError, "nowhere"),
+        (lambda: TarDataset(path, ["txt"], "BZ2"), ValueError, "compression_type must be"),
+        (lambda: TarDataset(path, buffer_size=-1), ValueError, "buffer_size"),
+    ):
+        with pytest.raises(error, match=words):
+            make()
+    for content in (b"", archive([("README", b"text")])):
+        with pytest.raises(ValueError, match=r"no sample was found in .*b; pass fields"):
+            TarDataset(write(tmp_path / "b", content))
+
+
+# Damage
+
+
+def test_a_file_that_is_cut_or_damaged_anywhere_gives_a_prefix_and_one_error(tmp_path):
+    entries = [(f"{i}.{field}", bytes([i]) * (100 * i)) for i in range(4) for field in ("txt", "cls")]
+    content = archive([*entries, ("x" * 150 + ".txt", b"end"), ("x" * 150 + ".cls", b"")])
+    whole = samples_by_tarfile(content)
+    rng = random.Random(1)
+    end = len(content.rstrip(b"\0"))
+    for place in [*range(0, end, 37), *(512 * i for i in range(end // 512))]:
+        with TarFile(write(tmp_path / "a", content[:place]), ["__key__", "txt", "cls"]) as file:
+            keys, errors = read_all(file)
+            assert keys == [sample["__key__"] for sample in whole[: len(keys)]]
+            assert len(errors) <= 1
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.randrange(8)
+        with TarFile(write(tmp_path / "a", damaged), None) as file:
+            found, errors = read_all(file)
+            assert all(isinstance(error, DataLossError) for error in errors)
+            assert errors or total(found) == total(whole)  # data, and long names in pax headers, have no checksum
+
+
+def total(samples):
+    return sum(len(value) for sample in samples for name, value in sample.items() if name != "__key__")
+
+
+def test_errors_name_the_file_and_the_byte_and_what_else_it_may_be(tmp_path):
+    content = archive([("0.txt", b"0"), ("1.txt", b"1" * 600)])
+    path = write(tmp_path / "a", content[:2000])
+    iterator = iter(TarDataset([path, write(tmp_path / "b", content)], ["txt"]))
+    assert next(iterator)["__key__"] == b"0"
+    with pytest.raises(
+        DataLossError, match=r"a, record 1, at byte 1024: the archive is truncated: 600 bytes"
+    ) as caught:
+        next(iterator)
+    assert (caught.value.path, caught.value.offset, caught.value.record) == (path, 1024, 1)
+    assert [sample["__key__"] for sample in iterator] == [b"0", b"1"]
+    with pytest.raises(DataLossError, match="is this a tar file"):
+        list(TarDataset(write(tmp_path / "c", b"text" * 1000), ["txt"]))
+    with pytest.raises(DataLossError, match='starts like a GZIP stream: pass compression_type="GZIP"'):
+        list(TarDataset(write(tmp_path / "c", COMPRESS["GZIP"](random.Random(1).randbytes(2000))), ["txt"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_declared_size_is_compared_with_the_file_before_anything_is_allocated(tmp_path, kind, monkeypatch):
+    header = bytearray(archive([("0.txt", b"0")], tarfile.GNU_FORMAT))
+    header[124:136] = b"\x80" + (1 << 60).to_bytes(11, "big")
+    path = write(tmp_path / "a", COMPRESS[kind](with_checksum(header)))
+    for fields in (["txt"], ["cls"]):
+        with pytest.raises(DataLossError, match=r"truncated|has only"):
+            list(TarDataset(path, fields, kind))
+    name = bytearray(archive([("n" * 300 + ".txt", b"0")], tarfile.GNU_FORMAT))
+    name[124:136] = b"%011o\0" % (1 << 30)
+    with pytest.raises(DataLossError, match="a long name of 1073741824 bytes"):
+        list(TarDataset(write(tmp_path / "b", COMPRESS[kind](with_checksum(name))), ["txt"], kind))
+    if kind:
+        monkeypatch.setattr("dataset.io.files.compression.LARGE_BYTES", 1 << 20)
+        zeros = write(tmp_path / "c", COMPRESS[kind](archive([("0.txt", bytes(1 << 23))])))
+        with pytest.raises(DataLossError, match="100 times the size of the compressed file"):
+            list(TarDataset(zeros, ["txt"], kind))
+
+
+# Positions
+
+
+def shard(first, count=5):
+    rng = random.Random(first)
+    entries = []
+    for number in range(first, first + count):
+        entries += [(f"{number:03}.txt", b"%d" % number), (f"{number:03}.bin", rng.randbytes(rng.randrange(900)))]
+        entries += [("note", b"skipped")] * (number % 2)
+    return entries
+
+
+@settings(deadline=None, max_examples=60)
+@given(size=st.sampled_from([None, 1, 700]), kind=st.sampled_from(KINDS), n=st.integers(1, 3), data=st.data())
+def test_reading_continues_exactly_from_every_position(size, kind, n, data, tmp_path_factory):
+    entries = shard(0)
+    entries.insert(5, ("001.txt", b"twice"))
+    path = write(tmp_path_factory.mktemp("tar") / "a", COMPRESS[kind](archive(entries)))
+    file = TarFile(path, ["__key__"], kind, size)
+    places, outcomes = [], []
+    while True:
+        places.append((file.tell(), len(outcomes)))
+        try:
+            columns = file.columns(n)
+        except SpecError as error:
+            outcomes.append(str(error))
+            continue
+        if columns is None:
+            break
+        outcomes += columns[0]
+    assert len(outcomes) == 5
+    place, count = data.draw(st.sampled_from(places))
+    file.seek(*place)
+    found, errors = read_all(file, n)
+    assert len(found) + len(errors) == 5 - count
+    assert found == [one for one in outcomes[count:] if isinstance(one, bytes)]
+    assert list(map(str, errors)) == [one for one in outcomes[count:] if isinstance(one, str)]
+    file.close()
+
+
+def test_an_interrupt_in_the_middle_loses_no_sample(tmp_path, monkeypatch):
+    path = write(tmp_path / "a", archive(shard(0)))
+    file = TarFile(path, ["__key__"], None, 600)
+    assert file.columns(1) == [[b"000"]]
+    true = members.MemberReader.next_member
+    calls = []
+
+    def interrupted(reader):
+        calls.append(reader)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return true(reader)
+
+    monkeypatch.setattr(members.MemberReader, "next_member", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.columns(4)
+    assert read_all(file) == ([b"001", b"002", b"003", b"004"], [])
+
+
+# Files
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compressed_files_are_read(tmp_path, kind):
+    content = archive(shard(0))
+    path = write(tmp_path / "a", COMPRESS[kind](content))
+    assert list(TarDataset(path, compression_type=kind)) == samples_by_tarfile(content)
+    assert [sample["txt"] for sample in TarDataset(path, ["txt"], kind, 600)] == [b"%d" % i for i in range(5)]
+
+
+def test_long_members_that_are_not_requested_are_not_read(tmp_path, monkeypatch):
+    entries = [(f"{i}.{field}", bytes(1 << 20 if field == "bin" else 1)) for i in range(3) for field in ("bin", "txt")]
+    path = write(tmp_path / "a", archive(entries))
+    taken = []
+    true = members.MemberReader._take
+    monkeypatch.setattr(members.MemberReader, "_take", lambda reader, size: taken.append(size) or true(reader, size))
+    assert len(list(TarDataset(path, ["txt"], buffer_size=1 << 12))) == 3
+    assert sum(taken) < 1 << 16
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe in the file system is POSIX")
+def test_a_pipe_is_read_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    content = archive([("0.bin", bytes(1 << 20)), ("0.txt", b"0"), ("1.bin", b""), ("1.txt", b"1")])
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert [sample["txt"] for sample in TarDataset(tmp_path / "pipe", ["txt"])] == [b"0", b"1"]
+    writer.join()
+
+
+def test_remote_shards_in_an_interleave_and_resumed():
+    memory = fsspec.filesystem("memory")
+    for part in range(3):
+        memory.pipe(f"/tar/{part}.tar", archive(shard(10 * part, 4)))
+    dataset = Dataset.list_files("memory://tar/*.tar", shuffle=False).interleave(TarDataset, 2)
+    expected = [sample["__key__"] for sample in dataset]
+    assert sorted(expected) == [b"%03d" % (10 * part + i) for part in range(3) for i in range(4)]
+    for taken in range(len(expected)):
+        with iter(dataset) as iterator:
+            for _ in range(taken):
+                next(iterator)
+            state = iterator.state_dict()
+        with iter(dataset) as iterator:
+            iterator.load_state_dict(state)
+            assert [sample["__key__"] for sample in iterator] == expected[taken:]
+    indexed = TarDataset(["memory://tar/0.tar", "memory://tar/2.tar"], index=True)
+    assert [indexed[i]["__key__"] for i in (5, 0, -1)] == [b"021", b"000", b"023"]
+
+
+def test_names_that_are_known_only_by_running_a_dataset(tmp_path):
+    paths = [write(tmp_path / name, archive(shard(first, 2))) for first, name in ((0, "a"), (10, "b"))]
+    names = Dataset.from_generator(lambda: iter(paths), output_signature=TensorSpec((), bytes))
+    for dataset in (TarDataset(names), TarDataset(names, ["txt"]), TarDataset(names, index=True)):
+        assert [sample["__key__"] for sample in dataset] == [b"000", b"001", b"010", b"011"]
+
+
+# The index
+
+
+def test_samples_by_number_are_those_in_order(tmp_path):
+    paths = [write(tmp_path / f"{first}", archive(shard(first, count))) for first, count in ((0, 5), (10, 1), (20, 4))]
+    expected = list(TarDataset(paths))
+    for buffer_size in (None, 1):
+        dataset = TarDataset(paths, buffer_size=buffer_size, index=True)
+        assert len(dataset) == 10
+        assert list(dataset) == expected
+        assert [dataset[i] for i in range(10)] == expected
+        assert list(dataset.skip(3).shard(2, 1)) == expected[4::2]
+        shuffled = list(dataset.shuffle(None, seed=1))
+        assert shuffled != expected
+        assert sorted(shuffled, key=lambda sample: sample["__key__"]) == expected
+        texts = np.concatenate([batch["txt"] for batch in dataset.batch(4)]).tolist()
+        assert texts == [sample["txt"] for sample in expected]
+
+
+def test_a_file_that_changed_after_it_was_indexed_is_an_error(tmp_path):
+    path = write(tmp_path / "a", archive(shard(0)))
+    dataset = TarDataset(path, index=True)
+    write(tmp_path / "a", archive(shard(0, 4)))
+    with pytest.raises(DataLossError, match="modified after its index was built"):
+        list(dataset)
+    with pytest.raises(DataLossError, match=r"record 1, at byte \d+: .*truncated"):
+        TarDataset(write(tmp_path / "a", archive(shard(0))[:2100]), ["txt"], index=True)
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_the_operator_fulfils_the_contract(tmp_path, index):
+    entries = shard(20, 3)
+    entries.insert(4, ("021.txt", b"twice"))
+    contents = (archive(shard(0, 3)), archive(entries))
+    paths = [write(tmp_path / str(number), content) for number, content in enumerate(contents)]
+    found = check_operator(lambda: TarDataset(paths, ["txt"], buffer_size=600, index=index))
+    assert len(found) == 6

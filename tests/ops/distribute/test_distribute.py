@@ -1,0 +1,366 @@
+"""Tests of distribute(): the elements, their order, states, and what is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataset import AUTOTUNE, Dataset, Options, StateError, TextLineDataset
+from dataset.checkpoint import from_json, to_json
+from dataset.plan.plain import digest
+from dataset.runtime.metrics.background import Tunable
+from dataset.runtime.processes import resting_groups
+from dataset.testing import no_leaks
+from support.distribute_cases import PIPELINES, outcomes
+from support.process_helpers import has_ended
+
+SIZE = 40
+
+
+def unchanged(*element):
+    return element[0] if len(element) == 1 else element
+
+
+def numbers(size=SIZE):
+    return Dataset.from_tensor_slices(np.arange(size)).shuffle(size, seed=7).map(lambda x: x * 2)
+
+
+def values(elements):
+    return [np.asarray(element).tolist() for element in elements]
+
+
+@pytest.fixture(autouse=True)
+def _no_resting_processes():
+    yield
+    resting_groups.end_resting()
+
+
+@pytest.mark.parametrize("build", PIPELINES, ids=lambda build: build.__name__)
+def test_elements_are_those_of_the_pipeline(build, tmp_path):
+    local = outcomes(iter(build(SIZE, unchanged, str(tmp_path))))
+    with no_leaks():
+        distributed = build(SIZE, unchanged, str(tmp_path)).distribute(3)
+        found = outcomes(iter(distributed))
+        if "by files" in distributed.explain():
+            found, local = Counter(found), Counter(local)
+        assert found == local
+
+
+def test_every_epoch_has_the_order_of_the_local_epoch():
+    local, distributed = numbers(), numbers().distribute(2)
+    orders = [values(distributed) for _ in range(3)]
+    assert orders == [values(local) for _ in range(3)]
+    assert len(set(map(tuple, orders))) == 3
+    assert values(numbers().distribute(2).repeat(3)) == values(numbers().repeat(3))
+
+
+def test_ops_without_a_seed_draw_the_same_numbers_in_all_workers():
+    shuffled = Dataset.range(SIZE).shuffle(SIZE)
+    assert sorted(values(shuffled.distribute(3))) == list(range(SIZE))
+
+
+def test_files_have_random_numbers_of_their_own(tmp_path):
+    for part in range(2):
+        (tmp_path / f"{part}.txt").write_text("x\n" * 50)
+    lines = Dataset.list_files(str(tmp_path / "*"), shuffle=False).flat_map(TextLineDataset)
+    drawn = values(lines.random_map(lambda rng, line: rng.random(), seed=1).distribute(2))
+    assert len(set(drawn)) == 100
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [
+        (numbers().batch(4), "in 3 processes, divided by elements"),
+        (numbers().shuffle(3).repeat(2), "1 process (repeat(2) "),
+        (Dataset.range(9).filter(lambda x: x > 3), "1 process (filter(<lambda>) "),
+        (Dataset.from_generator(lambda: iter(range(3))), "1 process (from_generator"),
+    ],
+)
+def test_explain_says_how_the_plan_is_divided_and_why(dataset, words):
+    assert words in dataset.distribute(3).explain()
+
+
+def test_fewer_files_than_workers_are_divided_among_as_many_workers(tmp_path):
+    for part in range(2):
+        (tmp_path / f"{part}.txt").write_text("x\n")
+    lines = Dataset.list_files(str(tmp_path / "*")).flat_map(TextLineDataset).filter(lambda line: line == b"x")
+    assert "in 2 processes, divided by files" in lines.distribute(5).explain()
+    assert len(list(lines.distribute(5))) == 2
+
+
+def test_the_optimizer_leaves_the_ops_of_the_workers_to_them():
+    plan = Dataset.range(10).take(-1).map(unchanged).batch(2).distribute(2)
+    assert "as written, and as it runs" in plan.explain()
+
+
+@pytest.mark.parametrize("later", [1, 2, 3, 5])
+@pytest.mark.parametrize("at", [0, 1, 7, SIZE - 1, SIZE])
+def test_a_state_is_resumed_by_any_number_of_workers(at, later):
+    expected = values(numbers())
+    iterator = iter(numbers().distribute(3))
+    assert values(next(iterator) for _ in range(at)) == expected[:at]
+    state = from_json(to_json(iterator.state_dict()))
+    assert values(iterator) == expected[at:]  # saving does not disturb the workers
+    resumed = iter(numbers().distribute(later))
+    resumed.load_state_dict(state)
+    assert values(resumed) == expected[at:]
+
+
+def test_below_a_prefetch_and_a_shuffle_a_state_is_exact():
+    def build(workers):
+        return numbers().batch(3).distribute(workers).unbatch().shuffle(5, seed=1).prefetch(3)
+
+    iterator = iter(build(2))
+    before = values(next(iterator) for _ in range(11))
+    state = iterator.state_dict()
+    rest = values(iterator)
+    assert sorted(before + rest) == sorted(values(numbers()))
+    resumed = iter(build(3))
+    resumed.load_state_dict(state)
+    assert values(resumed) == rest
+
+
+def test_a_state_of_files_needs_the_same_number_of_workers(tmp_path):
+    for part in range(3):
+        (tmp_path / f"{part}.txt").write_text("x\n" * 3)
+    lines = Dataset.list_files(str(tmp_path / "*")).flat_map(TextLineDataset)
+    iterator = iter(lines.distribute(3))
+    next(iterator)
+    with pytest.raises(StateError, match=r"3 workers, and there are 2 now: .*own files"):
+        iter(lines.distribute(2)).load_state_dict(iterator.state_dict())
+
+
+@pytest.mark.parametrize("change", [{"cursor": 9}, {"position": -1}, {"shares": 3}, {"shares": [{}, {}]}])
+def test_a_damaged_state_is_an_error(change):
+    iterator = iter(numbers().distribute(2))
+    next(iterator)
+    state = iterator.state_dict()
+    damaged = {**state, "operator": {**state["operator"], **change}}
+    damaged["digest"] = digest({key: value for key, value in damaged.items() if key != "digest"})
+    other = iter(numbers().distribute(2))
+    with pytest.raises(StateError):
+        other.load_state_dict(damaged)
+    assert len(list(other)) == SIZE  # its own position is unchanged
+
+
+def test_in_any_order_every_element_comes_once_across_a_resume():
+    dataset = numbers().distribute(3, deterministic=False)
+    iterator = iter(dataset)
+    found = values(next(iterator) for _ in range(13))
+    state = iterator.state_dict()
+    iterator.close()
+    resumed = iter(dataset)
+    resumed.load_state_dict(state)
+    assert sorted(found + values(resumed)) == sorted(values(numbers()))
+    with pytest.raises(StateError, match="deterministic=False"):
+        iter(numbers().distribute(2, deterministic=False)).load_state_dict(state)
+
+
+def test_after_a_failure_below_a_batch_a_state_needs_the_same_number_of_workers():
+    def fails(x):
+        if x == 2:
+            raise ValueError("2")
+        return x
+
+    def build(workers):
+        return Dataset.range(20).map(fails).batch(4).distribute(workers)
+
+    iterator = iter(build(2))
+    with pytest.raises(ValueError, match="2"):
+        next(iterator)
+    next(iterator)
+    state = iterator.state_dict()
+    rest = values(iterator)
+    resumed = iter(build(2))
+    resumed.load_state_dict(state)
+    assert values(resumed) == rest
+    with pytest.raises(StateError, match="resume with as many workers"):
+        iter(build(3)).load_state_dict(state)
+
+
+def test_a_map_in_any_order_keeps_the_order_if_positions_count():
+    dataset = numbers().map(unchanged, num_parallel_calls=4, deterministic=False)
+    assert values(dataset.distribute(1)) == values(numbers().distribute(2))
+
+
+def test_in_any_order_a_slow_worker_does_not_stop_the_others(tmp_path):
+    released = tmp_path / "released"
+
+    def slow_first(x):
+        while x == 0 and not released.exists():
+            time.sleep(0.01)
+        return x
+
+    iterator = iter(Dataset.range(30).map(slow_first).distribute(2, deterministic=False))
+    assert values(next(iterator) for _ in range(15)) == list(range(1, 30, 2))
+    released.touch()
+    assert values(iterator) == list(range(0, 30, 2))
+
+
+def test_workers_run_ahead_by_a_bounded_number_of_elements(tmp_path):
+    released, log = tmp_path / "released", tmp_path / "log"
+    log.touch()
+
+    def logged(x):
+        while x == 2 and not released.exists():
+            time.sleep(0.01)
+        with log.open("ab", buffering=0) as file:
+            file.write(b"%d\n" % x)
+        return np.zeros(1 << 20, np.uint8)
+
+    options = Options()
+    options.autotune.ram_budget = 8 << 20
+    iterator = iter(Dataset.range(1000).map(logged).distribute(2).with_options(options))
+    next(iterator), next(iterator)  # the first element of a small budget is computed alone
+    waiting = threading.Thread(target=next, args=(iterator,))
+    waiting.start()
+    operator = iterator._root
+    with operator._lock:
+        assert operator._filled.wait_for(lambda: len(operator._shares[1].queue) >= 2, 60)
+    ahead = len(log.read_bytes().split())
+    released.touch()
+    waiting.join()
+    iterator.close()
+    assert 2 <= ahead <= 8
+
+
+def test_fresh_iterators_reuse_the_processes():
+    dataset = Dataset.range(6).map(lambda x: os.getpid()).distribute(2)
+    assert set(values(dataset)) == set(values(dataset))
+    assert os.getpid() not in set(values(dataset))
+
+
+def test_an_abandoned_iterator_leaves_nothing_behind():
+    with no_leaks():
+        iterator = iter(Dataset.range(10**9).map(unchanged).distribute(2))
+        next(iterator)
+        del iterator
+
+
+def test_closing_does_not_wait_for_a_function():
+    def hang(x):
+        if x == 2:
+            time.sleep(1000)
+        return x
+
+    with no_leaks():
+        iterator = iter(Dataset.range(10).map(hang).distribute(1))
+        assert next(iterator) == 0
+        iterator.close()
+
+
+def test_probing_an_element_starts_no_process():
+    with no_leaks():
+        assert Dataset.range(5).map(lambda x: os.getpid()).distribute(2).batch(1).element_spec.shape == (None,)
+
+
+SCRIPT = """
+import os, sys
+from dataset import Dataset
+iterator = iter(Dataset.range(10**6).map(lambda x: os.getpid()).distribute(2))
+print(next(iterator), next(iterator), flush=True)
+sys.stdin.read(1)
+"""
+
+
+@pytest.mark.parametrize("how", ["exits", "is killed"])
+def test_the_workers_end_with_the_process(how):
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    workers = list(map(int, process.stdout.readline().split()))
+    assert len(set(workers)) == 2
+    if how == "exits":
+        process.communicate(b"x", timeout=60)
+        assert process.returncode == 0
+    else:
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert all(map(has_ended, workers))
+
+
+def test_statistics_have_a_line_per_worker():
+    iterator = iter(numbers().distribute(2))
+    list(iterator)
+    (operator,) = iterator.stats().operators
+    assert [worker.rank for worker in operator.workers] == [0, 1]
+    assert sum(worker.elements for worker in operator.workers) == SIZE
+    assert all(worker.memory > 1 << 20 and not worker.restarts for worker in operator.workers)
+    assert "worker 1: " in repr(iterator.stats())
+    assert len(json.loads(json.dumps(iterator.stats().to_dict()))["operators"][0]["workers"]) == 2
+
+
+def test_the_number_of_workers_may_change_between_any_two_elements():
+    untuned = Options()
+    untuned.autotune.enabled = False
+    iterator = iter(numbers(200).batch(2).distribute(AUTOTUNE).with_options(untuned))
+    operator = iterator._root
+    operator.knob = Tunable("num_parallel_calls", 1, 1, 4)
+    found = []
+    for workers in (1, 3, 2, 4, 1, 2):
+        operator.knob.value = workers
+        found += values(next(iterator) for _ in range(9))
+        assert len(operator._shares) == workers
+    state = iterator.state_dict()
+    resumed = iter(numbers(200).batch(2).distribute(AUTOTUNE).with_options(untuned))
+    resumed.load_state_dict(state)
+    rest = values(iterator)
+    assert found + rest == values(numbers(200).batch(2))
+    assert values(resumed) == rest
+    assert operator._live <= 4
+
+
+def test_shares_of_processes_have_workers_of_their_own():
+    ranks = [values(numbers().batch(2).shard_by_process(rank, 2).distribute(2)) for rank in range(2)]
+    assert ranks == [values(numbers().batch(2).shard_by_process(rank, 2)) for rank in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"workers": 0}, "at least 1"),
+        ({"workers": 2, "engine": "threads"}, "processes"),
+        ({"workers": 2, "resources": {"CPU": 1}}, "ray"),
+        ({"workers": 2, "max_restarts": -1}, "at least 0"),
+    ],
+)
+def test_invalid_arguments(arguments, error):
+    with pytest.raises(ValueError, match=error):
+        Dataset.range(3).distribute(**arguments)
+
+
+def test_a_function_that_cannot_be_sent_is_an_error():
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="cannot be sent to worker processes"):
+        list(Dataset.range(3).map(lambda x: lock and x).distribute(1))
+
+
+def test_results_that_cannot_be_sent_fail_one_by_one():
+    def one(x):
+        return np.array([threading.Lock() if x == 1 else int(x)], object)
+
+    iterator = iter(Dataset.range(3).map(one).distribute(1))
+    assert next(iterator)[0] == 0
+    with pytest.raises(TypeError, match="cannot be sent"):
+        next(iterator)
+    assert next(iterator)[0] == 2
+
+
+def test_a_plan_that_cannot_be_opened_is_an_error_of_the_iteration():
+    with pytest.raises(Exception, match=r"no/such"):
+        list(Dataset.from_tensor_slices([b"/no/such/file"]).flat_map(TextLineDataset).distribute(1))
+
+
+def test_worker_paths_are_those_of_the_process(tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def double(x):\n    return x * 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import only_here
+
+    assert values(Dataset.range(3).map(only_here.double).distribute(1)) == [0, 2, 4]
+    assert Path(only_here.__file__).exists()

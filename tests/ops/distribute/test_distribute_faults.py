@@ -1,0 +1,106 @@
+"""Tests of distribute() with workers that die, hang or raise: every element still comes once and in its place."""
+
+import os
+import random
+import signal
+import tempfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, WorkerDiedError
+from dataset.ops.distribute import engine
+from dataset.runtime.processes import resting_groups
+from dataset.testing import no_leaks
+from support.distribute_cases import Faulty, check_case, draw_case, outcomes
+
+SIZE = 30
+
+
+@pytest.fixture(autouse=True)
+def _short_deadline(monkeypatch):
+    monkeypatch.setattr(engine, "HEARTBEAT_SECONDS", 2.0)
+    yield
+    resting_groups.end_resting()
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**32))
+def test_the_stream_is_that_of_the_pipeline_without_faults(seed):
+    """``python -c`` with ``check_case(draw_case(seed), folder)`` repeats an example."""
+    with tempfile.TemporaryDirectory() as folder, no_leaks():
+        check_case(draw_case(seed, ("kill", "exit", "raise")), folder)
+        resting_groups.end_resting()
+
+
+@pytest.mark.parametrize("kind", ["kill", "stop", "exit"])
+def test_a_worker_that_is_lost_is_replaced(kind, tmp_path):
+    with no_leaks():
+        iterator = iter(Dataset.range(SIZE).map(Faulty({7: kind}, str(tmp_path))).distribute(2))
+        assert outcomes(iterator) == list(range(SIZE))
+        assert [worker.restarts for worker in iterator.stats().operators[0].workers] == [0, 1]
+
+
+def test_a_worker_that_dies_while_no_element_is_requested_is_replaced():
+    iterator = iter(Dataset.range(100_000).map(lambda x: os.getpid()).distribute(1))
+    first = next(iterator)
+    os.kill(int(first), signal.SIGKILL)
+    while (pid := next(iterator)) == first:
+        pass
+    assert pid != first
+
+
+def test_an_exception_has_its_place_and_the_traceback_of_the_worker(tmp_path):
+    iterator = iter(Dataset.range(6).map(Faulty({3: "raise"}, str(tmp_path))).distribute(2))
+    assert outcomes(iterator, 3) == [0, 1, 2]
+    with pytest.raises(ValueError, match="element 3") as caught:
+        next(iterator)
+    assert any("In the worker process:" in note and "__call__" in note for note in caught.value.__notes__)
+    assert outcomes(iterator) == [4, 5]
+
+
+def deadly(x):
+    if x == 5:
+        os._exit(3)
+    return x
+
+
+def test_a_worker_that_keeps_dying_is_an_error_after_the_elements_before_it():
+    with no_leaks():
+        iterator = iter(Dataset.range(SIZE).map(deadly).distribute(2, max_restarts=1))
+        assert outcomes(iterator, 5) == [0, 1, 2, 3, 4]
+        with pytest.raises(
+            WorkerDiedError, match=r"worker 1 of 2 ended with exit code 3 .*element 5.*1 times"
+        ) as caught:
+            next(iterator)
+        assert caught.value.exit_code == 3
+        with pytest.raises(Exception, match="cannot continue"):
+            next(iterator)
+
+
+def test_a_death_before_the_first_element_is_an_error_too():
+    with pytest.raises(WorkerDiedError, match=r"worker 0 of 1 .* on element 0"):
+        list(Dataset.range(3).map(lambda x: os._exit(1)).distribute(1, max_restarts=0))
+
+
+def test_a_state_saved_after_a_death_is_exact(tmp_path):
+    iterator = iter(Dataset.range(SIZE).map(Faulty({4: "kill"}, str(tmp_path))).distribute(3))
+    before = outcomes(iterator, 10)
+    state = iterator.state_dict()
+    resumed = iter(Dataset.range(SIZE).map(Faulty({}, str(tmp_path))).distribute(2))
+    resumed.load_state_dict(state)
+    assert before + outcomes(resumed) == list(range(SIZE))
+
+
+def test_the_launcher_may_die():
+    iterator = iter(Dataset.range(2000).map(lambda x: (x, os.getppid())).distribute(2))
+    number, launcher = next(iterator)
+    os.kill(int(launcher), signal.SIGKILL)
+    assert [int(number), *(int(x) for x, _ in iterator)] == list(range(2000))
+
+
+def test_cases_are_drawn_from_all_faults_and_pipelines():
+    cases = [draw_case(random.Random(seed).getrandbits(32)) for seed in range(200)]
+    assert {kind for case in cases for _, kind in case.faults} == {"kill", "stop", "exit", "raise"}
+    assert len({case.pipeline for case in cases}) == 6

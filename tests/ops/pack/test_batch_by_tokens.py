@@ -1,0 +1,178 @@
+"""batch_by_tokens: batches of sequences by their number of tokens."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
+from dataset.testing import check_laziness, check_operator, outcomes
+from support.resuming import check_every_place, examples
+
+LENGTHS = st.lists(st.integers(0, 8), max_size=30)
+
+
+def numbered(lengths):
+    """Return sequences of these lengths, each of its number, and the number."""
+    elements = [{"n": np.int64(n), "t": np.full(length, n)} for n, length in enumerate(lengths)]
+    spec = {"n": TensorSpec((), np.int64), "t": TensorSpec((None,), np.int64)}
+    return Dataset.from_generator(lambda: iter(elements), output_signature=spec)
+
+
+@examples(60)
+@given(LENGTHS, st.integers(1, 20), st.sampled_from([None, 4, (2, 5, 8)]), st.integers(1, 3), st.booleans())
+def test_each_sequence_is_in_one_batch_that_is_not_too_large(lengths, window, pad_to, processes, shuffle):
+    settings = {"window": window, "pad_to": pad_to, "across_processes": processes, "shuffle": shuffle, "pad": -1}
+    batches = list(numbered(lengths).batch_by_tokens(16, **settings))
+    seen = []
+    for batch in batches:
+        assert batch["t"].size <= 16
+        width = batch["t"].shape[1]
+        assert pad_to is None or (width % 4 == 0 if pad_to == 4 else width in pad_to)
+        for n, row in zip(batch["n"].tolist(), batch["t"].tolist(), strict=True):
+            assert row == [n] * lengths[n] + [-1] * (width - lengths[n])
+            seen.append(n)
+    assert sorted(seen) == list(range(len(lengths)))
+    assert [n // window for n in seen] == sorted(n // window for n in seen)
+
+
+@examples(40)
+@given(LENGTHS, st.integers(1, 20), st.sampled_from(["ragged", "packed"]), st.integers(1, 3))
+def test_layouts_without_padding(lengths, window, layout, processes):
+    batches = list(
+        numbered(lengths).batch_by_tokens(8, window=window, layout=layout, across_processes=processes, seed=1)
+    )
+    seen = []
+    for batch in batches:
+        if layout == "ragged":
+            assert isinstance(batch["t"], RaggedTensor)
+            values, splits = batch["t"].flat_values, batch["t"].row_splits
+        else:
+            values, splits = batch["t"], batch["cu_seqlens"]
+            assert batch["positions"].tolist() == [i for size in np.diff(splits) for i in range(size)]
+        assert len(values) <= 8
+        assert values.tolist() == [n for n in batch["n"].tolist() for _ in range(lengths[n])]
+        assert np.diff(splits).tolist() == [lengths[n] for n in batch["n"].tolist()]
+        seen += batch["n"].tolist()
+    expected = range(len(lengths)) if layout == "ragged" else np.flatnonzero(lengths)
+    assert sorted(seen) == list(expected)
+
+
+@pytest.mark.parametrize("layout", ["padded", "ragged", "packed"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_keeps_the_contract_of_an_op(layout, shuffle):
+    lengths = [3, 1, 5, 1, 7, 2, 2, 8, 4, 1, 1, 6]
+    seed = 3 if shuffle else None
+    check_operator(
+        lambda: numbered(lengths).batch_by_tokens(9, window=5, layout=layout, shuffle=shuffle, seed=seed).repeat(2)
+    )
+
+
+def test_specs():
+    dataset = Dataset.from_generator(lambda: iter(()), output_signature=TensorSpec((None, 2), np.int8))
+    assert dataset.batch_by_tokens(9).element_spec == TensorSpec((None, None, 2), np.int8)
+    assert dataset.batch_by_tokens(9, layout="ragged").element_spec == RaggedTensorSpec((None, None, 2), np.int8, 1)
+    counts = TensorSpec((None,), np.int32)
+    packed = dataset.batch_by_tokens(9, layout="packed").element_spec
+    assert packed == (TensorSpec((None, 2), np.int8), counts, counts)
+
+
+def test_a_length_function_decides():
+    pairs = Dataset.range(8).map(lambda n: (np.full(n, n), np.full(8 - n, n)))
+    for source, target in pairs.batch_by_tokens(16, length=lambda a, b: max(len(a), len(b))):
+        assert source.shape[0] * max(source.shape[1], target.shape[1]) <= 16
+    found = outcomes(iter(Dataset.range(3).map(np.zeros).batch_by_tokens(4, length=lambda a: 4 // len(a))))
+    assert isinstance(found[0], ZeroDivisionError)
+    assert "element 0" in found[0].__notes__[0]
+    assert sum(len(batch) for batch in found[1:]) == 2
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 5])
+def test_processes_get_equally_many_batches_of_similar_size(world_size):
+    lengths = np.random.default_rng(3).integers(1, 200, 3000)
+    made = Dataset.range(3000).map(lambda n: np.full(lengths[n], n))
+    batches = made.batch_by_tokens(4096, window=1000, seed=1, across_processes=world_size)
+    shares = [list(batches.shard_by_process(rank, world_size)) for rank in range(world_size)]
+    assert len({len(share) for share in shares}) == 1
+    seen = [int(row.max()) for share in shares for batch in share for row in batch]
+    assert sorted(seen) == list(range(3000))
+    sizes = np.array([[batch.size for batch in share] for share in shares])
+    spreads = (sizes.max(axis=0) - sizes.min(axis=0)) / sizes.max(axis=0)
+    assert spreads.mean() < 0.05
+    totals = sizes.sum(axis=1)
+    assert totals.max() / totals.min() < 1.02
+
+
+def test_batches_come_in_a_new_order_in_each_epoch():
+    dataset = numbered([1] * 64).batch_by_tokens(1, window=32, seed=1)
+    epochs = [[int(batch["n"][0]) for batch in dataset] for _ in range(2)]
+    assert epochs[0] != epochs[1]
+    assert epochs[0][:32] != [n - 32 for n in epochs[0][32:]]
+    unshuffled = numbered([2, 5, 1, 3]).batch_by_tokens(5, shuffle=False)
+    assert [batch["n"].tolist() for batch in unshuffled] == [[1], [0, 2], [3]]
+
+
+def test_a_sequence_that_does_not_fit_is_an_error():
+    found = outcomes(iter(numbered([3, 9, 2]).batch_by_tokens(8)))
+    assert "element 1 has 9 tokens, and a batch can have from 0 to 8" in str(found[0])
+    found = outcomes(iter(numbered([3, 9, 2]).batch_by_tokens(80, pad_to=[4, 8])))
+    assert [type(outcome) for outcome in found] == [ValueError, dict]
+    found = outcomes(iter(Dataset.range(3).map(lambda n: np.zeros(n, "i4" if n else "i8")).batch_by_tokens(9)))
+    assert [type(outcome) for outcome in found] == [SpecError]
+
+
+def test_a_batch_that_cannot_be_made_is_one_error():
+    def build():
+        dataset = Dataset.range(9).map(lambda n: np.zeros(3, "i4" if n == 2 else "i8"))
+        return dataset.batch_by_tokens(6, window=8, shuffle=False)
+
+    found = check_every_place(build, range(9))
+    assert [type(outcome) for outcome in found] == [np.ndarray, SpecError, *[np.ndarray] * 3]
+    assert [type(outcome) for outcome in outcomes(iter(build().batch(2)))].count(SpecError) == 1
+
+
+def test_arguments_are_checked():
+    dataset = numbered([1])
+    for arguments, message in [
+        ({"max_tokens": 0}, "max_tokens must be at least 1"),
+        ({"window": 0}, "window must be at least 1"),
+        ({"layout": "flat"}, "layout must be one of 'padded', 'ragged', 'packed'"),
+        ({"pad_to": 0}, "pad_to must be at least 1"),
+        ({"pad_to": [4, 4]}, "ascending lengths"),
+        ({"pad_to": 4, "layout": "ragged"}, "has no effect with layout"),
+        ({"across_processes": 0}, "across_processes must be at least 1"),
+        ({"seed": 1, "shuffle": False}, "no effect with shuffle=False"),
+        ({"pad": {"token": 1}}, "pad has the key 'token'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            dataset.batch_by_tokens(**{"max_tokens": 4, **arguments})
+    with pytest.raises(TypeError, match="length must be a function"):
+        dataset.batch_by_tokens(4, length="t")
+    with pytest.raises(ValueError, match="no array of tokens"):
+        Dataset.range(3).batch_by_tokens(4)
+
+
+def test_takes_a_window_and_no_more():
+    def transform(numbers):
+        return numbers.map(lambda n: np.zeros(4)).batch_by_tokens(8, window=10, shuffle=False)
+
+    check_laziness(transform, lambda k: 10 * -(-k // 5))
+
+
+@examples(8)
+@given(st.data())
+def test_resumes_at_every_batch(data):
+    lengths = data.draw(st.lists(st.integers(0, 7), min_size=1, max_size=14))
+    settings = {
+        "window": data.draw(st.integers(1, 9)),
+        "layout": data.draw(st.sampled_from(["padded", "ragged", "packed"])),
+        "across_processes": data.draw(st.integers(1, 3)),
+        "length": data.draw(st.sampled_from([None, len])),
+    }
+    calls = data.draw(st.sampled_from([{}, {"num_parallel_calls": 2}]))
+
+    def build():
+        numbers = Dataset.range(len(lengths)).map(lambda n: np.full(lengths[n], n), **calls)
+        return numbers.batch_by_tokens(7, seed=1, **settings).repeat(2)
+
+    check_every_place(build, range(0, 60, data.draw(st.integers(1, 3))))

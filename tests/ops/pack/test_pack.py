@@ -1,0 +1,318 @@
+"""pack: rows of several sequences, compared with a slow packing in plain Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import Dataset, SpecError, StateError, TensorSpec
+from dataset.ops.pack.best_fit import best_fit_decreasing
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.resuming import check_every_place, damaged, examples, paths_in, resealed
+
+LENGTHS = st.lists(st.integers(0, 12), max_size=30)
+TOO_LONG = ("split", "truncate", "drop")
+
+
+def sequences(lengths):
+    """Return sequences of these lengths, whose tokens tell where they come from, with a label and a name each."""
+    starts = np.cumsum([0, *lengths])
+    elements = [
+        {
+            "tokens": np.arange(start, start + length) + 1,
+            "types": np.full((length, 2), number, np.int8),
+            "label": np.float32(number),
+            "name": b"%d" % number,
+        }
+        for number, (start, length) in enumerate(zip(starts, lengths, strict=False))
+    ]
+    spec = {
+        "tokens": TensorSpec((None,), np.int64),
+        "types": TensorSpec((None, 2), np.int8),
+        "label": TensorSpec((), np.float32),
+        "name": TensorSpec((), bytes),
+    }
+    return Dataset.from_generator(lambda: iter(elements), output_signature=spec)
+
+
+def packed(lengths, capacity, *, window=1000, too_long="split", max_sequences=None):
+    """Return the rows of a slow packing: lists of (sequence, first token, number of tokens)."""
+    rows = []
+    for start in range(0, len(lengths), window):
+        pieces = []
+        for number, length in enumerate(lengths[start : start + window], start):
+            if too_long == "split":
+                pieces += [(number, at, min(capacity, length - at)) for at in range(0, length, capacity)]
+            elif length and (length <= capacity or too_long == "truncate"):
+                pieces.append((number, 0, min(length, capacity)))
+        bins = []
+        for piece in sorted(pieces, key=lambda piece: -piece[2]):
+            rooms = [(capacity - sum(size for *_, size in held), place) for place, held in enumerate(bins)]
+            fits = [
+                (room, place)
+                for room, place in rooms
+                if room >= piece[2] and (max_sequences is None or len(bins[place]) < max_sequences)
+            ]
+            if fits:
+                bins[min(fits)[1]].append(piece)
+            else:
+                bins.append([piece])
+        rows += sorted(map(sorted, bins))
+    return rows
+
+
+@examples(80)
+@given(LENGTHS, st.integers(1, 9), st.integers(1, 12), st.sampled_from(TOO_LONG), st.sampled_from([None, 1, 2, 3]))
+def test_packs_as_a_slow_packing_does(lengths, capacity, window, too_long, max_sequences):
+    dataset = sequences(lengths)
+    starts = np.cumsum([0, *lengths])
+    expected = []
+    for row in packed(lengths, capacity, window=window, too_long=too_long, max_sequences=max_sequences):
+        sizes = [size for *_, size in row]
+        gap = capacity - sum(sizes)
+        tokens = [starts[number] + at + place + 1 for number, at, size in row for place in range(size)]
+        expected.append(
+            {
+                "tokens": np.array(tokens + [-1] * gap),
+                "types": np.repeat(
+                    np.array([[number] * 2 for number, *_ in row] + [[0, 0]], np.int8), [*sizes, gap], axis=0
+                ),
+                "label": np.array([number for number, *_ in row], np.float32),
+                "name": np.array([b"%d" % number for number, *_ in row], object),
+                "segment_ids": np.repeat(np.array([*range(1, len(row) + 1), 0], np.int32), [*sizes, gap]),
+                "positions": np.array([i for size in sizes for i in range(size)] + [0] * gap, np.int32),
+            }
+        )
+    settings = {"window": window, "too_long": too_long, "max_sequences": max_sequences, "pad": {"tokens": -1}}
+    assert_elements_equal(list(dataset.pack(capacity, **settings)), expected)
+    with_offsets = list(dataset.pack(capacity, boundaries="cu_seqlens", **settings))
+    with_lengths = list(dataset.pack(capacity, boundaries="lengths", **settings))
+    for row, offsets, counted in zip(expected, with_offsets, with_lengths, strict=True):
+        sizes = np.bincount(row["segment_ids"], minlength=1)[1:]
+        assert counted["lengths"].tolist() == sizes.tolist()
+        ends = np.cumsum([0, *sizes]).tolist()
+        assert offsets["cu_seqlens"].tolist() == ends + [capacity] * (ends[-1] < capacity)
+        assert offsets["cu_seqlens"].dtype == counted["lengths"].dtype == np.int32
+        assert_elements_equal([offsets["positions"], counted["tokens"]], [row["positions"], row["tokens"]])
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(50, 64), st.sampled_from([None, 1, 2, 5]))
+def test_no_row_of_the_plan_is_too_full(lengths, capacity, sequences_max):
+    rows = best_fit_decreasing(np.array(lengths), capacity, sequences_max)
+    assert np.bincount(rows, lengths).max() <= capacity
+    assert sequences_max is None or np.bincount(rows).max() <= sequences_max
+    assert sorted(set(rows.tolist())) == list(range(rows.max() + 1))
+    _, first = np.unique(rows, return_index=True)
+    assert (np.diff(first) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("draw", "share"),
+    [
+        (lambda rng: np.clip(rng.lognormal(np.log(530) - 0.5, 1.0, 100_000), 1, 2048), 0.003),
+        (lambda rng: rng.integers(1, 2049, 100_000), 0.018),
+    ],
+)
+def test_pads_little(draw, share):
+    lengths = draw(np.random.default_rng(1)).astype(np.int64)
+    windows = [lengths[start : start + 1000] for start in range(0, len(lengths), 1000)]
+    rows = sum(int(best_fit_decreasing(window, 2048, None).max()) + 1 for window in windows)
+    assert 1 - lengths.sum() / (rows * 2048) <= share
+
+
+@pytest.mark.parametrize("boundaries", ["segment_ids", "cu_seqlens", "lengths"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_keeps_the_contract_of_an_op(boundaries, shuffle):
+    lengths = [3, 0, 5, 1, 7, 2, 2, 9, 4, 1, 1, 6]
+    check_operator(
+        lambda: (
+            sequences(lengths)
+            .pack(6, window=5, boundaries=boundaries, shuffle=shuffle, seed=3 if shuffle else None)
+            .repeat(2)
+        )
+    )
+
+
+def test_adds_to_tuples_and_makes_one_of_an_array():
+    spec = TensorSpec((None,), np.int64)
+    arrays = Dataset.from_generator(lambda: [np.arange(2), np.arange(3)], output_signature=spec)
+    rows = arrays.pack(4)
+    assert rows.element_spec == (TensorSpec((4,), np.int64), *[TensorSpec((4,), np.int32)] * 2)
+    assert [tokens.tolist() for tokens, *_ in rows] == [[0, 1, 0, 0], [0, 1, 2, 0]]
+    pairs = Dataset.zip(arrays, arrays).pack(4, boundaries="lengths")
+    assert [part.tolist() for part in next(iter(pairs))] == [[0, 1, 0, 0], [0, 1, 0, 0], [2]]
+    batch = next(iter(arrays.pack(4).batch(2)))
+    assert [part.shape for part in batch] == [(2, 4)] * 3
+
+
+def test_shuffles_the_rows_of_a_window_anew_in_each_epoch():
+    dataset = Dataset.range(24).map(lambda n: np.full(3, n)).pack(4, window=8, shuffle=True, seed=1)
+    epochs = [[int(tokens[0]) for tokens, *_ in dataset] for _ in range(3)]
+    for epoch in epochs:
+        assert [sorted(epoch[start : start + 8]) for start in (0, 8, 16)] == [
+            list(range(start, start + 8)) for start in (0, 8, 16)
+        ]
+        assert [n - 8 for n in epoch[8:16]] != epoch[:8]  # each window has its own order
+    assert epochs[0] != epochs[1] != epochs[2]
+    twice = [int(tokens[0]) for tokens, *_ in dataset.repeat(2)]
+    assert twice[:24] != twice[24:]
+
+
+def test_raises_a_failure_before_the_rows_of_its_window_and_goes_on():
+    def check(n):
+        if n == 5:
+            raise ValueError("bad 5")
+        return np.full(2, n)
+
+    for dataset in (Dataset.range(8).map(check), Dataset.range(8).map(check, num_parallel_calls=2)):
+        found = outcomes(iter(dataset.pack(4, window=4)))
+        tokens = [str(row) if isinstance(row, Exception) else row[0].tolist() for row in found]
+        assert tokens == [[0, 0, 1, 1], [2, 2, 3, 3], "bad 5", [4, 4, 6, 6], [7, 7, 0, 0]]
+        assert "map" in found[2].__notes__[0]
+
+
+def test_a_sequence_that_is_too_long_is_an_error_in_its_place():
+    dataset = sequences([2, 5, 1, 9]).pack(4, too_long="error")
+    *errors, row = outcomes(iter(dataset))
+    assert [type(error) for error in errors] == [ValueError] * 2
+    assert "element 1 has 5 tokens, and a row only 4" in str(errors[0])
+    assert "element 3 has 9 tokens" in str(errors[1])
+    assert row["label"].tolist() == [0, 2]
+
+
+def test_token_features_must_agree():
+    def element(n):
+        return {"a": np.zeros(n), "b": np.zeros(n + (n == 2))}
+
+    found = outcomes(iter(Dataset.range(1, 4).map(element).pack(4)))
+    assert isinstance(found[0], SpecError)
+    assert "in element 1 component 'a' has shape (2,), component 'b' has shape (3,)" in str(found[0])
+    assert [row["a"].shape for row in found[1:]] == [(4,)]
+
+    found = outcomes(
+        iter(Dataset.range(1, 4).map(lambda n: np.zeros(n, np.int32 if n == 2 else np.int64)).pack(4, window=2))
+    )
+    assert [type(outcome) for outcome in found] == [SpecError, tuple]
+    assert "one dtype" in str(found[0])
+
+
+def test_arguments_are_checked():
+    dataset = sequences([1])
+    for arguments, message in [
+        ({"length": 0}, "length must be at least 1"),
+        ({"window": 0}, "window must be at least 1"),
+        ({"too_long": "cut"}, "too_long must be one of 'split', 'truncate', 'error', 'drop'"),
+        ({"boundaries": "mask"}, "boundaries must be one of 'segment_ids', 'cu_seqlens', 'lengths'"),
+        ({"max_sequences": 0}, "max_sequences must be at least 1"),
+        ({"seed": 1}, "no effect without shuffle"),
+        ({"key": "label"}, "key='label' is not a token feature"),
+        ({"key": "absent"}, "key='absent' is not a token feature"),
+        ({"pad": {"token": 1}}, "pad has the key 'token'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            dataset.pack(**{"length": 4, **arguments})
+    with pytest.raises(TypeError, match=r"pad has 0\.5"):
+        dataset.pack(4, pad={"tokens": 0.5})
+    with pytest.raises(ValueError, match=r"no array of tokens.*np\.asarray"):
+        Dataset.range(3).pack(4)
+    with pytest.raises(ValueError, match="already have the key 'positions'"):
+        Dataset.from_tensor_slices({"positions": np.zeros((2, 3))}).pack(4)
+
+
+def test_takes_a_window_and_no_more():
+    check_laziness(lambda numbers: numbers.map(lambda n: np.full(4, n)).pack(4, window=10), lambda k: 10 * -(-k // 10))
+
+
+def test_a_state_holds_no_elements():
+    rows = Dataset.range(10_000).map(lambda n: np.full(100, n)).pack(128, window=5000)
+    iterator = iter(rows)
+    for _ in range(10):
+        next(iterator)
+    assert len(str(iterator.state_dict())) < 3000
+
+
+@examples(6)
+@given(st.data())
+def test_resumes_at_every_row(data):
+    lengths = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=14))
+    bad = data.draw(st.sets(st.integers(0, len(lengths) - 1), max_size=3))
+    window, shuffle = data.draw(st.integers(1, 8)), data.draw(st.booleans())
+    below = data.draw(st.sampled_from(["stream", "shuffle", "threads", "any order"]))
+
+    def element(n):
+        if int(n) in bad:
+            raise ValueError(f"bad {n}")
+        return np.full(lengths[n], n)
+
+    def build():
+        numbers = Dataset.range(len(lengths))
+        if below == "shuffle":
+            numbers = numbers.filter(lambda _: True).shuffle(4, seed=5)
+        calls = {"num_parallel_calls": 2} if below == "threads" else {}
+        if below == "any order":
+            calls = {"num_parallel_calls": 1, "deterministic": False}
+        packed = numbers.map(element, **calls).pack(5, window=window, shuffle=shuffle, seed=1 if shuffle else None)
+        return packed.repeat(2)
+
+    check_every_place(build, range(0, 60, data.draw(st.integers(1, 3))))
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 5])
+@pytest.mark.parametrize("is_batched", [False, True])
+def test_processes_get_whole_windows(world_size, is_batched):
+    """Each process packs its own windows, and no process reads the elements of another."""
+    lengths = [3, 1, 5, 1, 7, 2, 2, 9, 4, 1, 1, 6, 2, 2, 2, 8, 1]
+    whole = [row[0].tolist() for row in Dataset.range(17).map(lambda n: np.full(lengths[n], n)).pack(6, window=3)]
+    found = []
+    seen = []
+    for rank in range(world_size):
+
+        def element(n):
+            seen.append(int(n))
+            return np.full(lengths[n], n)
+
+        share = Dataset.range(17).map(element).pack(6, window=3).shard_by_process(rank, world_size, remainder="keep")
+        rows = (
+            [tokens.tolist() for batch, *_ in share.batch(2) for tokens in batch]
+            if is_batched
+            else [tokens.tolist() for tokens, *_ in share]
+        )
+        found.append(rows)
+    assert sorted(itertools.chain.from_iterable(found)) == sorted(whole)
+    assert sorted(seen) == list(range(17))
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
+def test_processes_get_equally_many_rows(remainder):
+    rows = Dataset.range(17).map(lambda n: np.full(n % 6 + 1, n)).pack(6, window=3)
+    shares = [[row[0].tolist() for row in rows.shard_by_process(rank, 3, remainder=remainder)] for rank in range(3)]
+    assert len(set(map(len, shares))) == 1
+    whole = [row[0].tolist() for row in rows]
+    assert [row for group in zip(*shares, strict=True) for row in group][: len(whole) - 2] == whole[: len(whole) - 2]
+
+
+def test_endless_rows_are_dealt_by_windows():
+    seen = []
+
+    def element(n):
+        seen.append(int(n))
+        return np.full(4, n)
+
+    share = Dataset.range(12).map(element).repeat().pack(4, window=3).shard_by_process(1, 2)
+    assert [int(tokens[0]) for tokens, *_ in share.take(9)] == [3, 4, 5, 9, 10, 11, 3, 4, 5]
+    assert set(seen) <= {3, 4, 5, 9, 10, 11}
+
+
+def test_a_damaged_state_is_refused():
+    iterator = iter(Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3))
+    next(iterator)
+    state = iterator.state_dict()
+    paths = [path for path in paths_in(state) if path and path[-1] in {"given", "window", "origin"}]
+    assert paths
+    for path in paths:
+        with pytest.raises(StateError):
+            iter(
+                Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3)
+            ).load_state_dict(resealed(damaged(state, path, -1)))

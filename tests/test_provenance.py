@@ -1,0 +1,668 @@
+"""Tests of provenance: the reported records are those that each element was made from.
+
+The elements contain their own names: a record of a file is the text ``path:number``, and an element that is made from
+several records is an array of such texts, in any pipeline.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import random
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dataset
+from dataset import (
+    CsvDataset,
+    Dataset,
+    FixedLengthRecordDataset,
+    Options,
+    Provenance,
+    SourceRecord,
+    SqlDataset,
+    TextLineDataset,
+    TFRecordDataset,
+    checkpoint,
+    io,
+)
+from dataset.dataset import tracing_iterator
+from support.resume_chains import build, draw_chain
+from support.resume_files import write_files
+from support.resuming import examples, from_json, to_json
+
+COUNT = 12  # records in each file
+
+
+@pytest.fixture(scope="session")
+def paths(tmp_path_factory) -> list[str]:
+    folder = tmp_path_factory.mktemp("records")
+    found = [str(folder / f"{part}.tfrecord") for part in range(3)]
+    for path in found:
+        with io.TFRecordWriter(path) as writer:
+            for number in range(COUNT):
+                writer.write(f"{path}:{number}".encode())
+    return found
+
+
+def traced(data: Dataset[Any]) -> Any:
+    options = Options()
+    options.provenance = True
+    return iter(data.with_options(options))
+
+
+def names_in(element: Any) -> list[str]:
+    return [name.decode() for name in np.atleast_1d(np.asarray(element, object)).ravel()]
+
+
+def names_of(provenance: Provenance) -> list[str]:
+    return [f"{record.file}:{record.number}" for record in provenance]
+
+
+def check(iterator: Any, *, complete: bool = True, limit: int = 10**6) -> int:
+    """Check the provenance of all elements, and return how many there were."""
+    elements = 0
+    for element in itertools.islice(iterator, limit):
+        found = iterator.provenance()
+        if complete or found.is_complete:
+            assert names_of(found) == names_in(element)
+        elements += 1
+    return elements
+
+
+# Random pipelines
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def failing(x: Any) -> Any:
+    if names_in(x)[0].endswith(("3", "7")):
+        raise ValueError("bad")
+    return x
+
+
+def is_even(x: Any) -> bool:
+    return int(names_in(x)[0][-1]) % 2 == 0
+
+
+Step = Callable[[random.Random, Any], Any]
+
+ANY: list[Step] = [
+    lambda r, d: d.shuffle(r.choice([1, 2, 5, 40]), seed=r.randrange(9)),
+    lambda r, d: d.map(same, num_parallel_calls=r.choice([None, 1, 3])),
+    lambda r, d: d.filter(is_even),
+    lambda r, d: d.map(failing, num_parallel_calls=r.choice([None, 2])).ignore_errors(),
+    lambda r, d: d.map(same).map(same).filter(is_even),
+    lambda r, d: d.take(r.randrange(40)),
+    lambda r, d: d.skip(r.randrange(5)),
+    lambda r, d: d.take_while(lambda x: not names_in(x)[0].endswith("11")),
+    lambda r, d: d.repeat(2),
+    lambda r, d: d.prefetch(r.choice([1, 4])),
+    lambda r, d: d.shard(2, r.randrange(2)),
+    lambda r, d: d.enumerate().map(lambda i, x: x),
+    lambda r, d: d.scan(0, lambda state, x: (state + 1, x)),
+    lambda r, d: d.random_map(lambda generator, x: x, seed=1),
+    lambda r, d: d.map(lambda x: {"a": x, "b": 1}).select("a"),
+]
+CACHES: list[Step] = [
+    lambda r, d: d.cache().repeat(2),
+    lambda r, d: d.shuffle(5, seed=2).cache().shuffle(7, seed=1).repeat(2),
+]
+TWICE: list[Step] = [  # which of two passes over one cache is kept may be left to chance
+    lambda r, d: d.concatenate(d.take(3)),
+    lambda r, d: Dataset.sample_from_datasets([d, d.skip(2)], seed=r.randrange(9)),
+    lambda r, d: Dataset.choose_from_datasets([d, d.skip(1)], Dataset.range(2).repeat(9), stop_on_empty_dataset=False),
+]
+SINGLE: list[Step] = [
+    lambda r, d: d.batch(r.choice([1, 2, 5]), drop_remainder=r.random() < 0.5),
+    lambda r, d: d.map(same).batch(3, num_parallel_calls=2),
+    lambda r, d: d.padded_batch(3),
+    lambda r, d: d.window(3, shift=r.choice([1, 3, 4]), drop_remainder=True).flat_map(lambda w: w.batch(3)),
+    lambda r, d: d.group_by_window(lambda x: int(x[-1:]) % 3, lambda key, window: window.batch(4), 4),
+    lambda r, d: d.bucket_by_sequence_length(lambda x: int(x[-1:]), [3, 6], [2, 3, 4]),
+]
+MANY: list[Step] = [
+    lambda r, d: d.unbatch(),
+    lambda r, d: d.unbatch().batch(4),
+    lambda r, d: d.rebatch(r.choice([1, 3, 4])),
+]
+
+
+def draw(rng: random.Random, paths: list[str]) -> Dataset[Any]:
+    """Return a random pipeline over the files."""
+    files = Dataset.from_tensor_slices(paths)
+    calls = rng.choice([None, 2])
+    found: Any = rng.choice(
+        [
+            lambda: TFRecordDataset(paths),
+            lambda: TFRecordDataset(paths, index=True),
+            lambda: TFRecordDataset(paths, num_parallel_reads=2),
+            lambda: files.shuffle(3, seed=1).interleave(TFRecordDataset, cycle_length=2, num_parallel_calls=calls),
+        ]
+    )()
+    single, may_read_twice = True, True
+    for _ in range(rng.randint(1, 5)):
+        grouping = SINGLE if single else MANY
+        table = rng.choice([ANY, CACHES, grouping, grouping, TWICE if may_read_twice else ANY])
+        step = rng.choice(table)
+        found = step(rng, found)
+        may_read_twice = may_read_twice and table is not CACHES
+        single = step is MANY[0] if table is grouping else single
+    return found
+
+
+@examples(25)
+@given(seed=st.integers(0, 10**6))
+def test_the_records_are_those_in_the_elements_before_and_after_a_resume(paths, seed):
+    count = check(traced(draw(random.Random(seed), paths)))
+    place = random.Random(-seed).randint(0, count)
+    stopped = traced(draw(random.Random(seed), paths))
+    check(stopped, limit=place)
+    resumed = traced(draw(random.Random(seed), paths))
+    resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
+    assert check(resumed) == count - place
+
+
+@examples(20)
+@given(seed=st.integers(0, 10**6))
+def test_records_lists_those_of_the_steps_after_any_state(paths, seed):
+    elements = list(draw(random.Random(seed), paths))
+    place = random.Random(-seed).randint(0, len(elements))
+    stopped = iter(draw(random.Random(seed), paths))
+    for _ in range(place):
+        next(stopped)
+    found = checkpoint.records(stopped.state_dict(), draw(random.Random(seed), paths), 10**6)
+    assert list(found) == list(range(place, len(elements)))
+    for step, records in found.items():
+        if records.is_complete:
+            assert names_of(records) == names_in(elements[step])
+
+
+@examples(12)
+@given(seed=st.integers(0, 10**6))
+def test_recording_changes_no_element_and_no_state(chain_files, seed, tmp_path_factory):
+    rng = random.Random(seed)
+    chain = draw_chain(rng)
+    if not chain.is_repeatable:
+        return
+
+    def made() -> Any:
+        return build(str(chain), chain_files, tmp_path_factory.mktemp("scratch"))
+
+    plain = described(iter(made()))
+    assert described(tracing_iterator(made())) == plain
+    place = rng.randint(0, len(plain))
+    for save, load in ((iter, tracing_iterator), (tracing_iterator, iter)):
+        stopped, resumed = save(made()), load(made())
+        described(stopped, place)
+        resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
+        assert described(resumed) == plain[place:]
+
+
+@pytest.fixture(scope="session")
+def chain_files(tmp_path_factory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return folder
+
+
+def described(iterator: Any, limit: int = 10**6) -> list[str]:
+    """Return the next outcomes as texts."""
+    found: list[str] = []
+    while len(found) < limit:
+        try:
+            found.append(text_of(next(iterator)))
+        except StopIteration:
+            break
+        except Exception as error:  # an outcome
+            found.append(f"{type(error).__name__}: {error}")
+    return found
+
+
+def text_of(value: Any) -> str:
+    if isinstance(value, Dataset):
+        return f"dataset {described(iter(value))}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(text_of, value))})"
+    if isinstance(value, dict):
+        return str({key: text_of(part) for key, part in value.items()})
+    return f"{value!r}"
+
+
+# What each source reports
+
+
+def only(data: Dataset[Any], index: int = 0) -> SourceRecord:
+    """Return the record of the element at an index."""
+    iterator = traced(data)
+    for _ in range(index + 1):
+        next(iterator)
+    (record,) = iterator.provenance()
+    return record
+
+
+def numbers(data: Dataset[Any]) -> list[tuple[str | None, int | None]]:
+    iterator = traced(data)
+    return [(record.file, record.number) for _ in iterator for record in iterator.provenance()]
+
+
+def test_text_files_report_path_and_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\n\ntwo\nthree")
+    assert numbers(TextLineDataset(str(path)).batch(2)) == [(str(path), number) for number in range(4)]
+    assert only(TextLineDataset(str(path)), 3) == SourceRecord("TextLineDataset", str(path), 3, 0)
+
+
+def test_fixed_length_records_report_path_and_number(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"HEADaabbcc")
+    assert numbers(FixedLengthRecordDataset(str(path), 2, 4)) == [(str(path), number) for number in range(3)]
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_csv_files_report_the_line_on_which_a_row_ends_also_after_a_resume(tmp_path, place):
+    path = tmp_path / "a.csv"
+    path.write_text('n,text\n0,a\n1,"two\nlines"\n2,c\n3,d\n')
+    data = CsvDataset(str(path), [np.int64, bytes], header=True)
+    expected = [(str(path), line) for line in (1, 3, 4, 5)]
+    assert numbers(data.batch(3)) == expected
+    first = traced(data)
+    for _ in range(min(place, 4)):
+        next(first)
+    resumed = traced(data)
+    resumed.load_state_dict(first.state_dict())
+    rest = [(record.file, record.number) for _ in resumed for record in resumed.provenance()]
+    assert rest == expected[place:]
+
+
+def test_parquet_files_report_path_and_row_also_of_shards(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"x": range(10)}), path, row_group_size=3)
+    assert numbers(Dataset.from_parquet(str(path)).batch(4)) == [(str(path), row) for row in range(10)]
+    shard = Dataset.from_parquet(str(path), shard=(2, 1))
+    rows = [int(element["x"]) for element in shard]
+    assert numbers(shard) == [(str(path), row) for row in rows]
+    assert rows == [3, 4, 5, 9]
+    assert numbers(shard.skip(2)) == [(str(path), 5), (str(path), 9)]
+
+
+def test_damaged_records_that_are_skipped_keep_their_numbers(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    with io.TFRecordWriter(str(path)) as writer:
+        for record in (b"zero", b"one", b"two"):
+            writer.write(record)
+    content = bytearray(path.read_bytes())
+    content[12 + 20] ^= 1  # a byte of the second record
+    path.write_bytes(content)
+    assert numbers(TFRecordDataset(str(path), on_error="skip")) == [(str(path), 0), (str(path), 2)]
+
+
+def test_arrays_generators_and_ranges_report_numbers(tmp_path):
+    letters = Dataset.from_tensor_slices([b"a", b"b", b"c", b"d"], name="letters")
+    assert only(letters, 2) == SourceRecord("letters", None, 2, 0)
+    assert numbers(letters.skip(1).shard(2, 1).shuffle(4, seed=1)) == [(None, 2)]
+    assert [n for _, n in numbers(letters.skip(1).take(2))] == [1, 2]
+    assert only(Dataset.from_tensors(5)).number == 0
+    assert only(Dataset.range(10, 20, 3), 1) == SourceRecord("range", None, 13, 0)
+    assert only(Dataset.counter(5, 2), 3).number == 11
+    assert only(Dataset.random(seed=1), 3) == SourceRecord("random", None, 3, 0)
+    assert only(Dataset.from_generator(lambda: iter("abc")), 2) == SourceRecord("from_generator", None, 2, 0)
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("CREATE TABLE t (x INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(5)])
+    connection.close()
+    assert only(SqlDataset("sqlite", str(tmp_path / "a.db"), "SELECT x FROM t", (np.int64,)), 4).number == 4
+
+
+def test_epochs_are_counted_through_all_repetitions(paths):
+    letters = Dataset.from_tensor_slices([b"a", b"b"])
+
+    def epochs(data: Dataset[Any]) -> list[int | None]:
+        iterator = traced(data)
+        return [record.epoch for _ in iterator for record in iterator.provenance()]
+
+    assert epochs(letters.repeat(3)) == [0, 0, 1, 1, 2, 2]
+    assert epochs(letters.map(same).repeat(2).repeat(2)) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert epochs(letters.cache().repeat(3).batch(4)) == [0, 0, 1, 1, 2, 2]
+    assert epochs(letters.filter(lambda x: True).cache().map(same).repeat(3)) == [0, 0, 1, 1, 2, 2]
+    assert sorted(epochs(letters.repeat(2).shuffle(4, seed=1))) == [0, 0, 1, 1]
+    assert epochs(letters.repeat(2).concatenate(letters).repeat(2)) == [0, 0, 1, 1, 0, 0, 2, 2, 3, 3, 1, 1]
+    assert epochs(Dataset.from_tensor_slices(paths[:1]).interleave(TFRecordDataset).repeat(2).skip(COUNT - 1)) == [
+        *[0],
+        *[1] * COUNT,
+    ]
+    assert epochs(letters.take(0).concatenate(letters.take(1)).repeat(2)) == [0, 1]
+
+
+def test_a_resumed_iterator_counts_epochs_on():
+    data = Dataset.from_tensor_slices([b"a", b"b"]).map(same).repeat(3)
+    first, resumed = traced(data), traced(data)
+    for _ in range(3):
+        next(first)
+    resumed.load_state_dict(first.state_dict())
+    assert [resumed.provenance()[0].epoch for _ in resumed] == [1, 2, 2]
+
+
+def test_mixes_report_the_index_of_the_input():
+    a, b = Dataset.from_tensor_slices([b"a"] * 3, name="a"), Dataset.from_tensor_slices([b"b"] * 3, name="b")
+    for mixed in (
+        Dataset.sample_from_datasets([a, b], seed=1),
+        Dataset.choose_from_datasets([a, b], Dataset.range(2).repeat(3)),
+        a.concatenate(b),
+    ):
+        iterator = traced(mixed)
+        assert {iterator.provenance()[0].inputs for _ in iterator} == {(0,), (1,)}
+        for element in (iterator := traced(mixed)):
+            (record,) = iterator.provenance()
+            assert (record.source.encode(), record.inputs) == (element, ((0,) if element == b"a" else (1,)))
+    outer = Dataset.sample_from_datasets([a, Dataset.sample_from_datasets([a, b], seed=1)], seed=2)
+    iterator = traced(outer)
+    assert {iterator.provenance()[0].inputs for _ in iterator} == {(0,), (1, 0), (1, 1)}
+
+
+def test_a_dataset_that_a_function_returned_reports_the_records_of_the_argument(paths):
+    data = TFRecordDataset(paths[:1]).skip(2).flat_map(lambda x: Dataset.from_tensor_slices([b"a", b"b"], name="rows"))
+    record = only(data, 1)
+    assert record == SourceRecord("rows", None, 1, 0, (), (SourceRecord("TFRecordDataset", paths[0], 2, 0),))
+    assert str(record) == f"rows:1, of {paths[0]}:2"
+
+
+def test_elements_of_unknown_origin_are_reported_as_such():
+    iterator = traced(Dataset.range(4).map(same).batch(2).flat_map(Dataset.from_tensor_slices))
+    next(iterator)
+    assert [record.number for record in iterator.provenance()[0].within] == [0, 1]
+    unknown = SourceRecord(None)
+    assert str(unknown) == "unknown"
+    assert not Provenance([unknown]).is_complete
+
+
+def test_elements_that_a_state_without_provenance_holds_are_unknown(paths):
+    data = TFRecordDataset(paths).map(same).shuffle(10, seed=1)
+    stopped = iter(data)
+    for _ in range(3):
+        next(stopped)
+    found = checkpoint.records(stopped.state_dict(), data, 10**6)
+    assert sum(not records.is_complete for records in found.values()) == 9  # the buffer, with one empty slot
+    assert check_all(found, list(stopped))
+    whole = checkpoint.records(stopped.state_dict(), data, range(3 * COUNT), from_start=True)
+    assert all(records.is_complete for records in whole.values())
+    assert {step: records for step, records in found.items() if records.is_complete}.items() <= whole.items()
+
+
+def test_listing_records_changes_no_later_order(paths):
+    def orders(data: Dataset[Any]) -> list[list[bytes]]:
+        return [list(data) for _ in range(3)]
+
+    data = TFRecordDataset(paths).shuffle(50, seed=1)
+    iterator = iter(data)
+    next(iterator)
+    state = iterator.state_dict()
+    for from_start in (False, True):
+        checkpoint.records(state, data, 2, from_start=from_start)
+    fresh = TFRecordDataset(paths).shuffle(50, seed=1)
+    next(iter(fresh))
+    assert orders(data) == orders(fresh)
+
+
+def test_records_of_the_third_iteration_are_those_of_its_order(paths):
+    data = TFRecordDataset(paths).map(same).shuffle(20, seed=1)
+    list(data), list(data)
+    third = iter(data)
+    elements = [next(third) for _ in range(9)]
+    found = checkpoint.records(third.state_dict(), data, range(9), from_start=True)
+    assert check_all(found, elements)
+    assert all(records.is_complete for records in found.values())
+
+
+def check_all(found: dict[int, Provenance], elements: list[Any]) -> bool:
+    return all(
+        names_of(records) == names_in(element)
+        for records, element in zip(found.values(), elements, strict=True)
+        if records.is_complete
+    )
+
+
+def test_elements_in_a_buffer_of_records_are_found_in_their_files(paths):
+    data = Dataset.from_tensor_slices(paths).interleave(TFRecordDataset).shuffle(10, seed=1).batch(2)
+    stopped = iter(data)
+    for _ in range(3):
+        next(stopped)
+    found = checkpoint.records(stopped.state_dict(), data, 10**6)
+    assert all(records.is_complete for records in found.values())
+    assert check_all(found, list(stopped))
+
+
+def test_a_cache_that_was_filled_without_provenance_reports_its_own_rows(paths):
+    data = TFRecordDataset(paths[:1]).cache()
+    list(data)
+    assert only(data, 5) == SourceRecord("cache", None, 5, 0)
+    state = iter(data).state_dict()
+    assert names_of(checkpoint.records(state, data)[0]) == [f"{paths[0]}:0"]
+
+
+def test_a_cache_in_files_reports_its_own_rows_in_every_pass(paths, tmp_path):
+    iterator = traced(TFRecordDataset(paths[:1]).take(2).cache(str(tmp_path / "cache")).repeat(2))
+    found = [iterator.provenance()[0] for _ in iterator]
+    assert found == [SourceRecord("cache", None, number, epoch) for epoch in range(2) for number in range(2)]
+
+
+def test_worker_processes_keep_the_records(paths):
+    assert check(traced(TFRecordDataset(paths).map(same, num_parallel_calls=2, executor="process").batch(5))) == 8
+
+
+def test_converted_elements_keep_the_records(paths):
+    pytest.importorskip("jax")
+    options = Options()
+    options.provenance = True
+    data = TFRecordDataset(paths[:1]).map(len).batch(3).with_options(options)
+    iterator = iter(data.to_jax(prefetch=2))
+    next(iterator)
+    next(iterator)
+    assert names_of(iterator.provenance()) == [f"{paths[0]}:{number}" for number in (3, 4, 5)]
+
+
+# The interface
+
+
+def test_provenance_must_be_recorded():
+    iterator = iter(Dataset.range(3))
+    next(iterator)
+    with pytest.raises(ValueError, match=r"options\.provenance = True"):
+        iterator.provenance()
+    with pytest.raises(ValueError, match=r"call next\(\) first"):
+        traced(Dataset.range(3)).provenance()
+
+
+def test_provenance_is_a_sequence_that_json_can_write(paths):
+    iterator = traced(TFRecordDataset(paths).batch(3))
+    next(iterator)
+    found = iterator.provenance()
+    assert len(found) == 3
+    assert found[1:].to_list() == found.to_list()[1:]
+    assert found[:] == found
+    assert found.to_list()[1] == {
+        "source": "TFRecordDataset",
+        "file": paths[0],
+        "number": 1,
+        "epoch": 0,
+        "inputs": [],
+        "within": [],
+    }
+    assert str(found).splitlines() == [f"{paths[0]}:{number}" for number in range(3)]
+    assert hash(found) == hash(found[:])
+
+
+def test_records_of_chosen_steps(paths):
+    data = TFRecordDataset(paths).batch(4)
+    stopped = iter(data)
+    next(stopped)
+    state = stopped.state_dict()
+    assert list(checkpoint.records(state, data)) == [1]
+    found = checkpoint.records(checkpoint.to_json(state), data, [7, 3, 20])
+    assert list(found) == [3, 7]
+    assert names_of(found[3]) == [f"{paths[1]}:{number}" for number in range(4)]
+    with pytest.raises(ValueError, match="step 0 is before the state, which was saved after 1 steps"):
+        checkpoint.records(state, data, [0])
+
+
+def test_a_failing_step_has_no_records(paths):
+    data = TFRecordDataset(paths[:1]).map(failing)
+    found = checkpoint.records(iter(data).state_dict(), data, 5)
+    assert [len(records) for records in found.values()] == [1, 1, 1, 0, 1]
+
+
+def test_nothing_is_paid_if_nothing_is_recorded(paths):
+    def calls(data: Dataset[Any]) -> list[str]:
+        iterator, made = iter(data), list[str]()
+        next(iterator)
+        sys.setprofile(lambda frame, event, _: made.append(frame.f_code.co_filename) if event == "call" else None)
+        try:
+            next(iterator)
+        finally:
+            sys.setprofile(None)
+        return made
+
+    data = TFRecordDataset(paths).map(same).shuffle(10, seed=1).batch(3)
+    made = calls(data)
+    assert made
+    assert not any("lineage" in name or "source_records" in name for name in made)
+    options = Options()
+    options.provenance = True
+    assert any("lineage" in name for name in calls(data.with_options(options)))
+
+
+# Skip lists
+
+
+def written(path: Path, *lines: str) -> str:
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_named_records_are_left_out(paths, tmp_path, index):
+    listed = {(paths[0], 0), (paths[0], COUNT - 1), (paths[2], 5)}
+    lines = [f'{{"file": "{path}", "number": {number}}}' for path, number in listed]
+    data = TFRecordDataset(paths, index=index).skip_records(written(tmp_path / "skip.jsonl", *lines, ""))
+    expected = [f"{path}:{number}" for path in paths for number in range(COUNT) if (path, number) not in listed]
+    assert [x.decode() for x in data] == expected
+    assert [x.decode() for x in data.batch(5).unbatch().repeat(2)] == 2 * expected
+    assert sorted(x.decode() for x in data.shuffle(50, seed=1)) == sorted(expected)
+    assert check(traced(data.batch(4))) == 9
+
+
+def test_a_provenance_list_is_a_skip_list(paths, tmp_path):
+    data = TFRecordDataset(paths).shuffle(9, seed=4).batch(4)
+    bad = checkpoint.records(iter(data).state_dict(), data, [2])[2]
+    path = written(tmp_path / "skip.jsonl", *map(json.dumps, bad.to_list()))
+    without = TFRecordDataset(paths).skip_records(path)
+    assert set(names_of(bad)) & {x.decode() for x in without} == set()
+    assert len(list(without)) == 3 * COUNT - 4
+
+
+def test_records_without_a_file_are_named_by_source_and_by_the_element_that_they_come_from(tmp_path):
+    rows = Dataset.from_tensor_slices([b"a", b"b"], name="outer").flat_map(
+        lambda x: Dataset.from_tensor_slices([x + b"0", x + b"1"], name="inner")
+    )
+    whole = written(tmp_path / "1", '{"source": "inner", "number": 1}')
+    assert list(rows.skip_records(whole)) == [b"a0", b"b0"]
+    line = '{"source": "inner", "number": 1, "within": [{"source": "outer", "number": 0}]}'
+    assert list(rows.skip_records(written(tmp_path / "2", line))) == [b"a0", b"b0", b"b1"]
+    assert list(rows.skip_records(written(tmp_path / "3", '{"source": "outer", "number": 1}'))) == [b"a0", b"a1"]
+    mixed = Dataset.from_tensor_slices([b"a"], name="x").concatenate(Dataset.from_tensor_slices([b"b"], name="x"))
+    line = '{"source": "x", "number": 0, "inputs": [1]}'
+    assert list(mixed.skip_records(written(tmp_path / "4", line))) == [b"a"]
+
+
+def test_records_can_be_added_to_the_list_before_a_resume(paths, tmp_path):
+    path = written(tmp_path / "skip.jsonl", "")
+    stopped = iter(TFRecordDataset(paths).skip_records(path).map(same).batch(4))
+    next(stopped)
+    written(tmp_path / "skip.jsonl", f'{{"file": "{paths[0]}", "number": 5}}')
+    resumed = iter(TFRecordDataset(paths).skip_records(path).map(same).batch(4))
+    resumed.load_state_dict(stopped.state_dict())
+    assert names_in(next(resumed)) == [f"{paths[0]}:{number}" for number in (4, 6, 7, 8)]
+
+
+def test_a_skip_list_resumes_exactly_at_every_place(paths, tmp_path):
+    lines = [f'{{"file": "{paths[0]}", "number": {number}}}' for number in range(2, 9)]
+    path = written(tmp_path / "skip.jsonl", *lines)
+
+    def made() -> Dataset[Any]:
+        return TFRecordDataset(paths).skip_records(path).shuffle(5, seed=1).batch(3)
+
+    elements = [names_in(x) for x in made()]
+    for place in range(len(elements) + 1):
+        stopped, resumed = iter(made()), iter(made())
+        for _ in range(place):
+            next(stopped)
+        resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
+        assert [names_in(x) for x in resumed] == elements[place:]
+
+
+@pytest.mark.parametrize("filename", [True, False])
+def test_records_cannot_be_left_out_after_a_cache_that_does_not_know_them(paths, tmp_path, filename):
+    data = TFRecordDataset(paths).cache(str(tmp_path / "cache") if filename else "")
+    if not filename:
+        list(data)
+    data = data.skip_records(written(tmp_path / "skip.jsonl", f'{{"file": "{paths[0]}", "number": 5}}'))
+    with pytest.raises(dataset.SpecError, match=r"element 0 comes from cache\(\).*use skip_records\(\) before cache"):
+        next(iter(data))
+
+
+def test_names_that_match_nothing_are_logged_after_a_whole_pass(paths, tmp_path, caplog):
+    lines = ['{"file": "/nowhere/a.tfrecord", "number": 1}', f'{{"file": "{paths[0]}", "number": 3}}']
+    data = TFRecordDataset(paths).skip_records(written(tmp_path / "skip.jsonl", *lines))
+    with caplog.at_level(logging.WARNING, "dataset"):
+        next(iter(data))
+        assert not caplog.records
+        list(data.repeat(2))
+    (record,) = caplog.records
+    assert "1 of the 2 listed records are not among the elements here, such as /nowhere/a.tfrecord:1" in record.message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "line 1 of"),
+        ("[1]", "expected an object"),
+        ('{"file": "a"}', '"number" must be an integer, got None'),
+        ('{"file": "a", "number": 1.5}', '"number" must be an integer, got 1.5'),
+        ('{"number": 1}', '"file" must be a path, or absent if "source" names a reader'),
+        ('{"source": "a", "number": 1, "inputs": 2}', '"inputs" must be a list'),
+        ('{"source": "a", "number": 1, "within": [{}]}', '"number" must be an integer'),
+    ],
+)
+def test_a_line_that_names_no_record_is_an_error(tmp_path, line, words):
+    with pytest.raises(ValueError, match=r"line 1 of .*skip\.jsonl does not name a record") as caught:
+        Dataset.range(3).skip_records(written(tmp_path / "skip.jsonl", line))
+    assert words in str(caught.value)
+
+
+def test_an_empty_list_costs_nothing(tmp_path):
+    data = Dataset.range(3).skip_records(written(tmp_path / "skip.jsonl", ""))
+    assert [int(x) for x in data] == [0, 1, 2]
+    assert data.cardinality() == 3
+
+
+def test_a_missing_list_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Dataset.range(3).skip_records(tmp_path / "nothing.jsonl")
+
+
+def test_the_names_are_public():
+    assert dataset.Provenance is Provenance
+    assert dataset.SourceRecord is SourceRecord
