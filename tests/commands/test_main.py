@@ -227,7 +227,8 @@ def test_the_parser_accepts_the_commands_of_the_page():
     assert lines
     for words in map(shlex.split, lines):
         assert words[1:4] == ["python", "-m", "dataset"]
-        assert parser().parse_args(words[4:]).files
+        given = parser().parse_args(words[4:])
+        assert given.urls if words[4] == "live" else given.files
 
 
 def test_the_page_names_every_key_of_the_documents(run, digits, sequences, tmp_path):
