@@ -13,7 +13,11 @@ from dataset import Dataset
 MICRO = Path(__file__).parents[1] / "benchmarks" / "micro"
 ELEMENTS = 200
 
-LEFT_OUT = {"from_tf"}  # importing TensorFlow takes longer than all others together
+LEFT_OUT = {
+    "from_tf",  # importing TensorFlow takes longer than all others together
+    "from_ray",  # and so does starting a cluster
+    "distribute",  # benchmarks/studies/distribute.py measures it
+}
 
 
 def module(name):

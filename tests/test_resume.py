@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import dataset
 from dataset import Dataset, StateError, readers
 from dataset.io.arrow.table_rows_source import TableRows
+from dataset.ops.distribute.distribute import Distribute
 from dataset.ops.group.bucket_by_sequence_length import _PaddedBucket
 from dataset.ops.sources.external_source import ExternalSource
 from dataset.ops.sources.indexed_source import IndexedSource
@@ -195,6 +196,7 @@ NEVER_SEEN = {
     ExternalSource: "of from_tf, which is resumed elsewhere",
     IndexedSource: "of from_torch, which is resumed elsewhere",
     TableRows: "of from_huggingface, which is resumed elsewhere",
+    Distribute: "is resumed with its workers in tests/ops/distribute",
     SelectPositions: "is created when a shuffle resumes from a state, as in many cases, not in a first run",
     _PaddedBucket: "only says how bucket_by_sequence_length, which has cases, makes its batches",
 }

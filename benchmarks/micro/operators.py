@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import collections
 import importlib.util
+import tarfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +76,14 @@ def prepare(folder: Path, elements: int) -> None:
     numbers.save(folder / "saved")
     (folder / "lines.txt").write_text("".join(f"line {i}\n" for i in range(elements)))
     (folder / "rows.csv").write_text("a,b,c\n" + "".join(f"{i},{i / 7},text\n" for i in range(elements)))
+    (folder / "rows.jsonl").write_text("".join(f'{{"a": {i}, "b": {i / 7}}}\n' for i in range(elements)))
+    (folder / "skipped.jsonl").write_text("")
     (folder / "fixed.bin").write_bytes(bytes(16 * elements))
+    with tarfile.open(folder / "samples.tar", "w") as shard:
+        for index in range(elements):
+            member = tarfile.TarInfo(f"{index:06d}.txt")
+            member.size = 4
+            shard.addfile(member, BytesIO(b"text"))
     for index in range(elements // 10):
         (folder / f"part-{index:05d}").write_bytes(b"")
     if importlib.util.find_spec("pyarrow"):
@@ -83,12 +92,24 @@ def prepare(folder: Path, elements: int) -> None:
 
         columns = {"a": np.arange(elements), "b": np.arange(elements) / 7}
         parquet.write_table(pa.table(columns), folder / "rows.parquet")
+        with (
+            pa.OSFile(str(folder / "rows.arrow"), "wb") as file,
+            pa.ipc.new_file(file, pa.table(columns).schema) as writer,
+        ):
+            writer.write_table(pa.table(columns))
     if importlib.util.find_spec("simplejpeg") and importlib.util.find_spec("cv2"):
         picture = io.encode_jpeg(np.zeros((32, 32, 3), np.uint8))
         for name in "cat", "dog":
             (folder / "images" / name).mkdir(parents=True)
             for index in range(elements // 200 + 1):
                 (folder / "images" / name / f"{index}.jpg").write_bytes(picture)
+
+
+def token_rows(n):
+    """Return rows of 1 to 16 numbers."""
+    lengths = np.arange(n) % 16 + 1
+    splits = np.concatenate([[0], np.cumsum(lengths)])
+    return Dataset.from_tensor_slices(dataset.RaggedTensor(np.zeros(splits[-1], np.int64), splits))
 
 
 def plus_one(x):
@@ -248,6 +269,22 @@ ENTRIES = [
         "TFRecordDataset", lambda _, folder: dataset.TFRecordDataset(str(folder / "numbers.tfrecord")), elements=None
     ),
     Entry("TextLineDataset", lambda _, folder: dataset.TextLineDataset(str(folder / "lines.txt")), elements=None),
+    Entry("JsonLinesDataset", lambda _, folder: dataset.JsonLinesDataset(str(folder / "rows.jsonl")), elements=None),
+    Entry("from_json_lines", lambda _, folder: Dataset.from_json_lines(str(folder / "rows.jsonl")), elements=None),
+    Entry("TarDataset", lambda _, folder: dataset.TarDataset(str(folder / "samples.tar")), elements=None),
+    Entry(
+        "from_arrow_ipc",
+        lambda _, folder: Dataset.from_arrow_ipc(str(folder / "rows.arrow")),
+        elements=None,
+        needs=("pyarrow",),
+    ),
+    Entry(
+        "skip_records",
+        lambda _, folder: dataset.TFRecordDataset(str(folder / "numbers.tfrecord")).skip_records(
+            folder / "skipped.jsonl"
+        ),
+        elements=None,
+    ),
     Entry(
         "CsvDataset",
         lambda _, folder: dataset.CsvDataset(str(folder / "rows.csv"), [np.int64, np.float64, b""], header=True),
@@ -375,6 +412,9 @@ ENTRIES = [
         lambda n, _: rows(n).bucket_by_sequence_length(len, [3, 6], [BATCH, BATCH, BATCH]),
         batches=False,
     ),
+    Entry("pack", lambda n, _: token_rows(n).pack(64), batches=False),
+    Entry("concat_split", lambda n, _: token_rows(n).concat_split(64), batches=False),
+    Entry("batch_by_tokens", lambda n, _: token_rows(n).batch_by_tokens(1024), batches=False),
     Entry("window", lambda n, _: numbers(n).window(BATCH), batches=False),
     Entry("window", lambda n, _: numbers(n).window(10).flat_map(lambda window: window), "and flat_map", elements=2000),
     # How it runs

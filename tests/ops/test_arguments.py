@@ -127,7 +127,11 @@ def of(source, *arguments, **keywords):
         (of("from_tensor_slices", 3), ValueError, r"from_tensor_slices\(\).*from_tensors"),
         (of("from_tensor_slices", {"image": [1, 2], "label": 3}), ValueError, "label"),
         (of("from_tensor_slices", {"b": [1], "a": [1, 2]}), ValueError, "same number of rows.*'a' has 2.*'b' has 1"),
-        (of("from_tensor_slices", {"b": [[1, 2], [3]]}), ValueError, r"component 'b' .*RaggedTensor\.from_rows\(\)"),
+        (
+            of("from_tensor_slices", {"b": [[1, 2], [3]]}),
+            ValueError,
+            r"component 'b' .*RaggedTensor\.from_rows\(rows\)",
+        ),
         (
             of("from_tensor_slices", {"s": SparseTensor([[1]], [5], [3]), "x": [1, 2, 3]}),
             ValueError,

@@ -255,7 +255,7 @@ class FilesOperator(BufferedOperator):
             self._expect_waits(path)
         file = self._open_file(path)
         self._trace = None if self._within is None else FileTrace(self._within, self.node, path)
-        self._lineage = source_lineage(self._context, self.node.name or self.node.op, redacted(path))
+        self._lineage = source_lineage(self._context, self.node, redacted(path))
         return file
 
     def _expect_waits(self, path: str) -> None:

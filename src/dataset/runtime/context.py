@@ -326,10 +326,20 @@ class LineageContext:
 
 
 def source_lineage(
-    context: ExecutionContext, name: str, file: str | None = None, *, is_store: bool = False
+    context: ExecutionContext, node: Node, file: str | None = None, *, op: str | None = None, is_store: bool = False
 ) -> LineageWriter | None:
-    """Return the writer of the lineage of a source, or None if none is recorded; arguments as those of ``writer``."""
-    return LineageContext(context).writer(name, file, is_store=is_store) if context.is_traced else None
+    """Return the writer of the lineage of a source, or None if none is recorded.
+
+    Args:
+        context: opens the source.
+        node: the source; its own name, or else its op, names it in provenance.
+        file: as an argument of ``writer``.
+        op: the name of the op if it is not that of the node.
+        is_store: as an argument of ``writer``.
+    """
+    if not context.is_traced:
+        return None
+    return LineageContext(context).writer(node.name or op or node.op, file, is_store=is_store)
 
 
 class Call:

@@ -83,7 +83,7 @@ class SavedShard(Node, reads_files=True):
 
     def lower(self, context: ExecutionContext) -> Operator:
         path = self.saved.metadata.shard_path(self.saved.path, self.number)
-        return SavedShardOperator(self, source_lineage(context, self.name or self.op, path))
+        return SavedShardOperator(self, source_lineage(context, self, path))
 
     def to_plain(self) -> Any:
         return {"saved": self.saved.identity, "number": self.number}

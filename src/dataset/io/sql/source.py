@@ -75,9 +75,7 @@ class SqlQuery(Node, reads_files=True):
         return probed_spec(self) if self.output_types is None else self.output_types
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return SqlOperator(
-            self, SqlRows(self.label(), self.output_types), source_lineage(context, self.name or self.op)
-        )
+        return SqlOperator(self, SqlRows(self.label(), self.output_types), source_lineage(context, self))
 
 
 def _checked_source(driver: Any, source: Any) -> Any:

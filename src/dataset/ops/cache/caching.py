@@ -148,7 +148,7 @@ class CacheOperator(Operator):
 
     def _placed(self, chunk: Chunk, start: int) -> Chunk:
         """Return elements with a lineage that is their places in the store, from ``start`` on."""
-        writer = source_lineage(self.context, self.node.name or self.node.op, is_store=True)
+        writer = source_lineage(self.context, self.node, is_store=True)
         return chunk.with_lineage(None if writer is None else writer.run(start, chunk.length))
 
     def _moved(self, chunk: Chunk, direction: int) -> Chunk:

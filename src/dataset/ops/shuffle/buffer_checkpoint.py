@@ -468,7 +468,7 @@ def _reread(trace: FileTrace, wanted: Numbers, context: ExecutionContext) -> lis
     """Read the elements of one file with these numbers, which ascend."""
     node = trace.node
     assert isinstance(node, ReadsFiles)
-    lineage = source_lineage(context, node.name or node.op, redacted(trace.path)) if node.counts_elements else None
+    lineage = source_lineage(context, node, redacted(trace.path)) if node.counts_elements else None
     if int(wanted[0]) < trace.marks[0].element:
         raise StateError("the saved references refer to elements before the first mark")
     structure = structure_of(node.element_spec)

@@ -47,9 +47,7 @@ class Counter(Node, generated=True):
 
     def lower(self, context: ExecutionContext) -> Operator:
         integers = self.dtype.kind in "iu"  # other numbers do not identify themselves
-        return CounterOperator(
-            self.start, self.step, source_lineage(context, self.name or self.op) if integers else None
-        )
+        return CounterOperator(self.start, self.step, source_lineage(context, self) if integers else None)
 
 
 def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:

@@ -63,7 +63,7 @@ class Generator(Node, pure=False):
 
     def lower(self, context: ExecutionContext) -> Operator:
         rows = SignatureRows(f"{self.label()} yielded", self.signature)
-        return GeneratorOperator(self, rows, source_lineage(context, self.name or self.method))
+        return GeneratorOperator(self, rows, source_lineage(context, self, op=self.method))
 
 
 class GeneratorOperator(Operator):

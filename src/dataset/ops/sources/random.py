@@ -49,7 +49,7 @@ class Random(Node, generated=True):
         again = not self.rerandomize_each_iteration
         draws = context.draws(self.random)
         stream = RandomPass(draws, context.iteration.epochs, self.random, again=again)
-        return RandomOperator(stream, source_lineage(context, self.name or self.op))
+        return RandomOperator(stream, source_lineage(context, self))
 
 
 class RandomOperator(Operator):

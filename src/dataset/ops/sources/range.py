@@ -73,7 +73,7 @@ class Range(Node, gatherable=True, seekable=True, exact=True, generated=True):
         return f"range({', '.join(map(str, bounds + steps))})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return RangeOperator(self.numbers, self.output_type, source_lineage(context, self.name or self.op))
+        return RangeOperator(self.numbers, self.output_type, source_lineage(context, self))
 
 
 class RangeOperator(IndexedOperator):

@@ -117,7 +117,7 @@ class RowSource(Node, seekable=True, indexable=True):
 
     def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
         """Return a function that returns the lineage of the rows with some numbers; None if it is not recorded."""
-        writer = source_lineage(context, self.name or self.op)
+        writer = source_lineage(context, self)
         return None if writer is None else writer.of
 
     def lower(self, context: ExecutionContext) -> Operator:

@@ -93,7 +93,7 @@ class TensorSlices(RowSource, ShareNode, exact=True, views=True):
         return structure.unflatten([column[position] for column in columns])
 
     def lower(self, context: ExecutionContext) -> Operator:
-        lineage = source_lineage(context, self.name or self.op)
+        lineage = source_lineage(context, self)
         rows = self.places
         return ElementsOperator(
             Chunk(self.structure, self.cardinality(), self.rows_as_columns()),
@@ -136,7 +136,9 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         name = structure.component_name(index)
         advice = "; for rows of several lengths, pass RaggedTensor.from_rows(rows)" if isinstance(value, list) else ""
-        raise type(error)(f"from_tensor_slices(): {name} cannot be converted to an array: {error}{advice}") from error
+        raise type(error)(
+            f"from_tensor_slices(): {name} cannot be converted to an array: {str(error).rstrip('.')}{advice}"
+        ) from error
     if isinstance(component, np.ndarray | RaggedTensor) or (
         isinstance(component, SparseTensor) and len(component.shape) > 1
     ):

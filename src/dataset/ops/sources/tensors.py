@@ -55,7 +55,7 @@ class Tensors(Node, seekable=True, exact=True):
 
     def lower(self, context: ExecutionContext) -> Operator:
         structure = structure_of(self.element)
-        lineage = source_lineage(context, self.name or self.op)
+        lineage = source_lineage(context, self)
         element = Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
         return ElementsOperator(element, lineage=None if lineage is None else lineage.of)
 

@@ -623,9 +623,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         >>> letters = Dataset.from_tensor_slices([b"a", b"b", b"c", b"d"], name="letters").shuffle(4, seed=1).batch(2)
         >>> iterator = iter(letters.with_options(options))
         >>> next(iterator)
-        array([b'c', b'd'], dtype=object)
+        array([b'b', b'd'], dtype=object)
         >>> print(iterator.provenance())
-        letters:2
+        letters:1
         letters:3
         """
         self._check_usable()
