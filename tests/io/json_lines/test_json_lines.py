@@ -298,6 +298,8 @@ def assert_represents(found, expected, leaf):
             assert_represents(one, other, leaf)
     elif expected is None:
         assert math.isnan(found)
+    elif isinstance(found, float):
+        assert found == float(expected)  # an integer among other numbers is the nearest float64
     else:
         assert found == (expected.encode() if isinstance(expected, str) else expected)
 
