@@ -269,9 +269,9 @@ class Options(_Settings):
         dataset_name: a name for the whole pipeline, which ``repr`` and ``explain()`` show.
         provenance: whether iterators record which records each element is made from, for ``iterator.provenance()``.
             None means that they do not.
-        garbage_collection: collect Python's garbage each time so many elements of the pipeline have been requested, and
-            not in between. In training over several processes, all of them then pause at the same steps instead of
-            delaying each other at different ones. What exists when the first element is requested is not searched again
+        garbage_collection: collect Python's garbage each time this number of elements has been requested, and not in
+            between. In training over several processes, all of them then pause at the same steps instead of delaying
+            each other at different ones. What exists when the first element is requested is not searched again
             (``gc.freeze``). At the end of the iteration, automatic collection continues as before. ``stats()`` says how
             long the collections took. None, or 0, leaves the garbage to Python.
         autotune: see AutotuneOptions.

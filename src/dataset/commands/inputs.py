@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dataset.commands.command_errors import CommandError
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.errors import DataLossError
-from dataset.io.files.compression import DamagedStreamError, guess_compression, open_stream
+from dataset.io.files.compression import DamagedStreamError, guess_compression, open_decompressed, open_stream
 from dataset.io.files.list_files import matching_files
 from dataset.io.files.opening import open_input, path_string
 from dataset.io.tfrecord.damage.salvage import Salvage
@@ -89,7 +89,7 @@ class Input:
     @contextlib.contextmanager
     def salvage(self, offset: int) -> Iterator[Salvage]:
         """Return a context manager with the records that can be read after the damage at ``offset``."""
-        stream = open_stream(open_input(self.path), self.compression)
+        stream = open_decompressed(self.path, self.compression)
         try:
             yield Salvage(stream, offset)
         finally:
@@ -178,7 +178,7 @@ def _check_first_record(found: Input, head: bytes) -> None:
     A file that cannot be decompressed is damaged, but not of another kind.
     """
     if found.compression:
-        stream = open_stream(open_input(found.path), found.compression)
+        stream = open_decompressed(found.path, found.compression)
         try:
             head = read_exactly(stream, HEADER_BYTES)
         except DamagedStreamError:

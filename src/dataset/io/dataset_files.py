@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from dataset.errors import SpecError, StateError
+from dataset.io.files.compression import compression_name
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import filesystem_of, is_remote
@@ -26,7 +27,7 @@ from dataset.ops.sources.select_positions import Gatherer
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.options import AUTOTUNE
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_parallelism
+from dataset.plan.checks import require_int, require_parallelism
 from dataset.plan.nested import dataset_of, is_dataset
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import TensorSpec
@@ -111,6 +112,22 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
 
     def lower(self, context: ExecutionContext) -> Operator:
         return FilesOperator(context, self, self.opener(context))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFileSource(FileSource):
+    """Base class of the nodes whose files are read in blocks.
+
+    Attributes:
+        buffer_size: the number of bytes to read at once; None and 0 mean 256 KiB.
+    """
+
+    buffer_size: int | None = None
+
+    def __post_init__(self) -> None:
+        self._set("compression_type", compression_name(self.compression_type))
+        if self.buffer_size is not None:
+            require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
 
 
 class FilesOperator(BufferedOperator):

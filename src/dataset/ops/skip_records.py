@@ -26,14 +26,14 @@ _log = logging.getLogger("dataset")
 _SHOWN_MAX = 3
 
 
-class _Name(NamedTuple):
-    """Name of a record in a skip list. None stands for any value, except that a record without a file has no file."""
+class _RecordName(NamedTuple):
+    """Name of a record in a skip list. None matches any value, except that a record without a file has no file."""
 
     source: str | None
     file: str | None
     number: int
     inputs: tuple[int, ...] | None
-    within: tuple[_Name, ...] | None
+    within: tuple[_RecordName, ...] | None
 
     def fits(self, record: SourceRecord) -> bool:
         """Return whether this is the name of the record."""
@@ -53,13 +53,13 @@ class _Name(NamedTuple):
         return f"{self.source if self.file is None else self.file}:{self.number}"
 
 
-def skip_list(op: str, text: str, where: str) -> tuple[_Name, ...]:
+def skip_list(op: str, text: str, where: str) -> tuple[_RecordName, ...]:
     """Return the names in a skip list, each once.
 
     Raises:
         ValueError: a line is not the name of a record.
     """
-    names: dict[_Name, None] = {}
+    names: dict[_RecordName, None] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
@@ -72,7 +72,7 @@ def skip_list(op: str, text: str, where: str) -> tuple[_Name, ...]:
     return tuple(names)
 
 
-def _name(entry: Any) -> _Name:
+def _name(entry: Any) -> _RecordName:
     if not isinstance(entry, dict):
         raise TypeError(f"expected an object, got {entry!r:.100}")
     source, file, number = entry.get("source"), entry.get("file"), entry.get("number")
@@ -85,7 +85,7 @@ def _name(entry: Any) -> _Name:
         raise TypeError(f'"inputs" must be a list of integers, got {inputs!r:.100}')
     if within is not None and not isinstance(within, list):
         raise TypeError(f'"within" must be a list of records, got {within!r:.100}')
-    return _Name(
+    return _RecordName(
         source if file is None else None,
         file,
         number,
@@ -102,12 +102,12 @@ class SkipRecords(UnaryNode, separable=True):
     """
 
     op: ClassVar[str] = "skip_records"
-    names: tuple[_Name, ...] = field(repr=False)
+    names: tuple[_RecordName, ...] = field(repr=False)
 
     @lazy_property
-    def by_number(self) -> dict[int | None, list[_Name]]:
+    def by_number(self) -> dict[int | None, list[_RecordName]]:
         """The names by the number of the record."""
-        found: dict[int | None, list[_Name]] = {}
+        found: dict[int | None, list[_RecordName]] = {}
         for name in self.names:
             found.setdefault(name.number, []).append(name)
         return found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dataset import ClosedError
 from dataset.io.csv import reader
 from dataset.io.csv.reader import CsvFile
-from dataset.io.files import stream_file
+from dataset.io.files import compression
 from support.csv_files import layout, outcomes, same
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -208,7 +208,7 @@ def test_a_read_that_fails_is_tried_again_at_the_same_row(save, monkeypatch):
             return super().read(min(size, 7))
 
     reads = []
-    monkeypatch.setattr(stream_file, "open_input", Flaky)
+    monkeypatch.setattr(compression, "open_input", Flaky)
     found = outcomes(CsvFile(save(b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"), layout(np.int64), None, 1))
     assert [row for row in found if isinstance(row, tuple)] == [(i,) for i in range(1, 10)]
     assert sum("tired" in row for row in found if isinstance(row, str)) == 1

@@ -7,11 +7,12 @@ import io
 import itertools
 import os
 import random
+from unittest.mock import Mock
 
 import pytest
 
 from dataset.errors import ClosedError, DataLossError
-from dataset.io.files import compression, stream_file
+from dataset.io.files import compression
 from dataset.io.text.fixed_length_records import FixedLengthFile
 from dataset.io.text.lines import TextLineFile
 from dataset.io.tfrecord.reader import TFRecordFile
@@ -37,7 +38,7 @@ every_reader = pytest.mark.parametrize("reader", FORMATS)
 @pytest.fixture
 def opened(monkeypatch):
     counter = OpenedFiles()
-    monkeypatch.setattr(stream_file, "open_input", counter)
+    monkeypatch.setattr(compression, "open_input", counter)
     return counter
 
 
@@ -58,7 +59,7 @@ def test_a_read_that_fails_is_tried_again_at_its_place(reader, kind, failure, sa
                 raise failure
             return super().read(size if kind else min(size, 30_000))
 
-    monkeypatch.setattr(stream_file, "open_input", Flaky)
+    monkeypatch.setattr(compression, "open_input", Flaky)
     monkeypatch.setattr(compression, "INPUT_BYTES", 10_000)
     file = reader(save(COMPRESS[kind](FORMATS[reader](ELEMENTS))), kind, 30_000)
     found, columns, failures = [], [[]], 0
@@ -160,3 +161,15 @@ def test_arguments_that_are_wrong(reader, tmp_path):
         reader(3)
     with pytest.raises(ValueError, match=r"can't be negative, got \(-1, 0\)"):
         reader(tmp_path / "a").seek(-1, 0)
+
+
+def test_a_file_whose_stream_cannot_be_opened_is_closed(tmp_path, monkeypatch):
+    """Such as one with a compression whose extra is missing."""
+    (tmp_path / "a").write_bytes(b"one\n")
+    opened = OpenedFiles()
+    monkeypatch.setattr(compression, "open_input", opened)
+    monkeypatch.setattr(compression, "_zstd", Mock(side_effect=ImportError("absent")))
+    with pytest.raises(ImportError, match="absent"):
+        compression.open_decompressed(str(tmp_path / "a"), "ZSTD")
+    assert opened.files
+    assert opened.all_closed()

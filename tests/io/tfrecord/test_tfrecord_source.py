@@ -206,7 +206,7 @@ def test_an_error_while_reading_does_not_lose_what_is_behind_damage(monkeypatch)
                 raise TimeoutError("slow disk")
             return super().read(size)
 
-    monkeypatch.setattr("dataset.io.files.stream_file.open_input", lambda path: Unreliable(content))
+    monkeypatch.setattr("dataset.io.files.compression.open_input", lambda path: Unreliable(content))
     found, some, failures = [], [], 0
     with TFRecordFile("any", buffer_size=10_000, log=DamageLog("test")) as file:
         while some is not None:
@@ -338,7 +338,7 @@ def test_who_closes_the_iterator_need_not_wait_for_the_end_of_the_damage(monkeyp
             begun.set()
             return content
 
-    monkeypatch.setattr("dataset.io.files.stream_file.open_input", lambda path: Endless())
+    monkeypatch.setattr("dataset.io.files.compression.open_input", lambda path: Endless())
     iterator = iter(skipping("any", buffer_size=len(content)).prefetch(1))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, iterator)

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataset.errors import FileChangedError
+from dataset.io.files.opening import open_input
 
 if TYPE_CHECKING:
     from dataset.io.files.opening import InputFile
@@ -131,6 +132,25 @@ def open_stream(file: InputFile, compression: str) -> InputStream:
     if compression == ZSTD:
         return _zstd().ZstdStream(file)  # type: ignore[no-any-return]
     return _Inflated(file, compression) if compression else _Plain(file)
+
+
+def open_decompressed(path: str, compression: str) -> InputStream:
+    """Open a file and return the stream of its uncompressed bytes. If there can be no stream, the file is closed.
+
+    Args:
+        path: as returned by ``path_string``.
+        compression: a name from ``compression_name``.
+
+    Raises:
+        OSError, ValueError: as ``open_input``.
+        ImportError: as ``open_input``; or an extra is missing that the compression needs.
+    """
+    file = open_input(path)
+    try:
+        return open_stream(file, compression)
+    except BaseException:
+        file.close()
+        raise
 
 
 def _zstd() -> Any:

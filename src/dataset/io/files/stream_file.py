@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dataset.closing import Closing
 from dataset.errors import ClosedError
-from dataset.io.files.compression import InputStream, compression_name, open_stream
-from dataset.io.files.opening import open_input, path_string
+from dataset.io.files.compression import InputStream, compression_name, open_decompressed
+from dataset.io.files.opening import path_string
 from dataset.redaction import redacted
 
 if TYPE_CHECKING:
@@ -53,12 +53,7 @@ class StreamFile(Closing):
 
     def _open(self) -> InputStream:
         """Return a stream positioned at the beginning of the file."""
-        file = open_input(self.path)
-        try:
-            return open_stream(file, self.compression_type)
-        except BaseException:  # such as a missing extra
-            file.close()
-            raise
+        return open_decompressed(self.path, self.compression_type)
 
     def _release(self) -> None:
         stream, self._stream = self._stream, None

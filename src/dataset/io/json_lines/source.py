@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from dataset.errors import ParseError
 from dataset.io.arrow.requested_columns import require_columns, require_fill_null
 from dataset.io.dataset_file_patterns import known_paths, listed_files, read_each_file
-from dataset.io.dataset_files import FileSource, file_names, read_files
-from dataset.io.files.compression import compression_name
+from dataset.io.dataset_files import BlockFileSource, file_names, read_files
 from dataset.io.json_lines.columns import JsonColumns, inferred_tree, requested_tree
 from dataset.io.json_lines.reader import JsonLinesFile
 from dataset.plan.checks import require_int
@@ -22,17 +21,11 @@ ROWS_FOR_INFERENCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class JsonLines(FileSource):
+class JsonLines(BlockFileSource):
     """Node that reads the rows of the files that ``source`` names, one file after another."""
 
     op: ClassVar[str] = "JsonLinesDataset"
     columns: JsonColumns = field(kw_only=True)
-    buffer_size: int | None = None
-
-    def __post_init__(self) -> None:
-        self._set("compression_type", compression_name(self.compression_type))
-        if self.buffer_size is not None:
-            require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
 
     def _element_spec(self) -> Any:
         return self.columns.spec

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import DataLossError, SpecError
-from dataset.io.files.compression import DamagedStreamError, open_stream
-from dataset.io.files.opening import FileStamp, file_stamp, open_input
+from dataset.io.files.compression import DamagedStreamError, open_decompressed, open_stream
+from dataset.io.files.opening import FileStamp, file_stamp
 from dataset.io.tar.members import MemberReader, key_and_field
 from dataset.io.tar.reader import Sample, SampleError, SampleReader, sample_error
 from dataset.io.tfrecord.records_at import RecordsAt
@@ -53,7 +53,7 @@ class TarIndex:
         """
         stamp = file_stamp(path)
         offsets: list[int] = []
-        stream = open_stream(open_input(path), "")
+        stream = open_decompressed(path, "")
         members = MemberReader(stream, 0, PEEK_BYTES)
         last = None
         try:

@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 
 from dataset.io.arrow.requested_columns import require_columns
 from dataset.io.dataset_file_patterns import known_paths, read_each_file
-from dataset.io.dataset_files import FileSource, file_names, known_names, read_files
-from dataset.io.files.compression import compression_name
+from dataset.io.dataset_files import BlockFileSource, file_names, known_names, read_files
 from dataset.io.tar.index import TarIndex
 from dataset.io.tar.reader import KEY, TarFile
 from dataset.io.tfrecord.index_source import IndexedRecords, IndexedTFRecord, require_indexable
 from dataset.io.tfrecord.records_at import RUN_BYTES
 from dataset.ops.sources.row_source import Rows
-from dataset.plan.checks import require_bool, require_int
+from dataset.plan.checks import require_bool
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
@@ -38,7 +37,7 @@ def components(names: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Tar(FileSource):
+class Tar(BlockFileSource):
     """Node that reads the samples of the files that ``source`` names, one file after another.
 
     Attributes:
@@ -49,12 +48,6 @@ class Tar(FileSource):
     op: ClassVar[str] = OP
     names: tuple[str, ...] = field(kw_only=True)
     is_closed: bool = field(kw_only=True)
-    buffer_size: int | None = None
-
-    def __post_init__(self) -> None:
-        self._set("compression_type", compression_name(self.compression_type))
-        if self.buffer_size is not None:
-            require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
 
     def _element_spec(self) -> Any:
         return dict.fromkeys(self.names, TensorSpec((), bytes))

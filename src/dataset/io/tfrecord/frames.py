@@ -204,7 +204,7 @@ def _differing(stored: int, computed: int) -> str:
 
 
 def header_words(left: int) -> str:
-    """Return the message for a header of which only ``left`` bytes are in the file."""
+    """Return the message for a truncated header: only ``left`` bytes are in the file."""
     return f"a record's header is truncated: {HEADER_BYTES} bytes expected, {left} left in the file"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataset.extras import load_extra
-from dataset.ops.distribute.engine import Start, Stopping, WorkerLostError
+from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.transport.encoding import decode
@@ -22,7 +22,7 @@ START_SECONDS = 300.0
 """How long Ray may take to find a place for an actor, and to start it."""
 
 
-class RayEngine(Stopping):
+class RayEngine(StoppableEngine):
     """Starts actors that run shares.
 
     Args:

@@ -60,7 +60,7 @@ class ShareReport(NamedTuple):
     memory: int
 
 
-class Stopping:
+class StoppableEngine:
     """Base class of engines: the flag that ends them, and its lock.
 
     Args:

@@ -7,7 +7,7 @@ import subprocess
 import weakref
 from typing import Any
 
-from dataset.ops.distribute.engine import Start, Stopping, WorkerLostError
+from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.processes.exit_status import Ending, ending_words
 from dataset.runtime.processes.pool_key import PoolKey
@@ -22,7 +22,7 @@ _LOAD_PATIENCE = 60.0
 """How long a new process may take to import modules and to load the plan, in seconds."""
 
 
-class ProcessEngine(Stopping):
+class ProcessEngine(StoppableEngine):
     """Starts processes that run shares.
 
     Args:

@@ -148,7 +148,7 @@ class BatchByTokens(UnaryNode, separable=True):
         target = -(-len(batches) // self.processes) * self.processes
         if self.processes > 1:
             low, high = self.size_of(lengths, np.array([int(lengths.argmax())])), self.max_tokens
-            while low < high:  # the lowest limit for so many batches: they have about that size each
+            while low < high:  # the lowest limit that needs at most ``target`` batches
                 middle = (low + high) // 2
                 low, high = (low, middle) if len(self._within(lengths, middle)) <= target else (middle + 1, high)
             batches = self._within(lengths, high)

@@ -119,7 +119,7 @@ class Pack(UnaryNode, separable=True):
         return PackOperator(context, context(self.source), self)
 
 
-class _Layout(NamedTuple):
+class _RowLayout(NamedTuple):
     """The rows of a window as runs: the pieces of sequences, and the padding at the end of each row, in output order.
 
     Attributes:
@@ -211,7 +211,7 @@ class PackOperator(SequencesOperator):
         columns += self._boundaries(start, stop)
         return Chunk(self._structure, stop - start, [columns[index] for index in self._order])
 
-    def _layout_of(self, lengths: Lengths) -> _Layout:
+    def _layout_of(self, lengths: Lengths) -> _RowLayout:
         node, capacity = self.node, self.node.length
         owners = np.arange(len(lengths))
         begins = np.zeros(len(lengths), np.int64)
@@ -230,7 +230,7 @@ class PackOperator(SequencesOperator):
         numbers = np.arange(1, len(rows) + 1) - np.repeat(before, counts)
         gaps = capacity - np.add.reduceat(sizes[order], before)
         runs = _with_last(sizes[order], counts, gaps)
-        return _Layout(
+        return _RowLayout(
             owners[order],
             begins[order],
             runs,

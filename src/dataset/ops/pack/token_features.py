@@ -50,7 +50,7 @@ class TokenFeatures:
             key: what the user has passed.
 
         Raises:
-            ValueError: if a component cannot be cut, there is no token feature, or ``key`` is none.
+            ValueError: if a component cannot be cut, there is no token feature, or ``key`` does not name one.
         """
         for index, rank in enumerate(ranks):
             if rank < 0:
@@ -105,7 +105,7 @@ def check_features(node: UnaryNode, key: Any) -> None:
 def token_of(op: str, argument: str, value: Any, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
     """Return the token that an argument says for a token feature: one for all, or a dict with one for some keys.
 
-    Zero stands for the zero of any dtype, ``b""`` of text.
+    Zero means the zero of any dtype, which is ``b""`` for text.
 
     Raises:
         ValueError: if the dict has other keys.

@@ -23,7 +23,7 @@ class SelectPositions(UnaryNode):
 
     op: ClassVar[str] = "picked"
     positions: Array
-    passes: Passes | None = field(default=None, kw_only=True, repr=False)
+    passes: SourcePasses | None = field(default=None, kw_only=True, repr=False)
     """The passes over ``source`` that the elements are from, if ops that the plan does not contain repeat it."""
 
     @lazy_property
@@ -42,8 +42,8 @@ class SelectPositions(UnaryNode):
         return SelectPositionsOperator(source, self.positions, self.passes)
 
 
-class Passes(NamedTuple):
-    """Passes over a source that elements are from.
+class SourcePasses(NamedTuple):
+    """Passes over a source that elements come from.
 
     Attributes:
         numbers: the number of the pass, for each element.
@@ -58,20 +58,20 @@ class Passes(NamedTuple):
         return later(lineage, self.numbers[start : start + len(lineage)], self.each, nested=False)
 
 
-def _passes_below(node: Node, positions: Array, below: Array, passes: Passes | None) -> Passes | None:
+def _passes_below(node: Node, positions: Array, below: Array, passes: SourcePasses | None) -> SourcePasses | None:
     """Return the passes that input elements of ``node`` are from, given those of its elements at ``positions``."""
     if node.traits.passes != 1:
         number, count = positions // node.inputs[0].cardinality(), max(1, node.traits.passes)
-        passes = (
-            Passes(number, count) if passes is None else Passes(passes.numbers * count + number, passes.each * count)
-        )
+        if passes is not None:
+            number, count = passes.numbers * count + number, passes.each * count
+        passes = SourcePasses(number, count)
     if passes is not None and len(below) != len(positions):  # it makes batches
         each = -(-len(below) // len(positions))
-        passes = Passes(np.repeat(passes.numbers, each)[: len(below)], passes.each)
+        passes = SourcePasses(np.repeat(passes.numbers, each)[: len(below)], passes.each)
     return passes
 
 
-def elements_at(node: Node, positions: Array, passes: Passes | None = None) -> Node | None:
+def elements_at(node: Node, positions: Array, passes: SourcePasses | None = None) -> Node | None:
     """Return a plan of the elements at these existing positions, in this order; None if not supported.
 
     If each op of a plan makes one element from one element, replacing its sources by SelectPositions yields the plan's
@@ -90,13 +90,13 @@ def elements_at(node: Node, positions: Array, passes: Passes | None = None) -> N
     return found[0] if node.traits.only_reorders and len(found) == 1 else node.with_inputs(found)
 
 
-def source_of(node: Node, positions: Array) -> tuple[Node, Array, Passes | None] | None:
+def source_of(node: Node, positions: Array) -> tuple[Node, Array, SourcePasses | None] | None:
     """Return the source whose elements ops that only select and reorder pass on, and their positions in it.
 
     The third part is the passes over the source, if some of the ops repeat it. None if there is another op, or the
     position of an element is unknown.
     """
-    passes: Passes | None = None
+    passes: SourcePasses | None = None
     while node.inputs:
         below = node.input_positions(positions) if node.traits.only_reorders and len(node.inputs) == 1 else None
         if below is None:
@@ -111,7 +111,7 @@ class SelectPositionsOperator(UnaryOperator):
 
     source: IndexedOperator
 
-    def __init__(self, source: IndexedOperator, positions: Array, passes: Passes | None) -> None:
+    def __init__(self, source: IndexedOperator, positions: Array, passes: SourcePasses | None) -> None:
         super().__init__(source)
         self.positions = positions
         self.passes = passes

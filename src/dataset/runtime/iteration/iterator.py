@@ -214,7 +214,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             for element in self._ahead:  # another thread has pulled them
                 return element, self._ahead, None
-            steps, began = 0, 0.0
+            steps = 0
             if self._left <= 0:
                 self._look()
                 steps, began = self._left, time.perf_counter()  # this one is measured for all of them

@@ -42,8 +42,8 @@ class OperatorStatistics:
         workers: what each worker of ``distribute`` has done; empty for other operators.
         source_elements: the number of elements from each dataset, for ``sample_from_datasets`` and
             ``choose_from_datasets``; otherwise empty. Up to a thousand of them may be waiting to be taken.
-        busy: the share of the elapsed time in which it did its own work, from 0 to 1. With ``parallelism``, the mean
-            over so many workers.
+        busy: the share of the elapsed time in which it did its own work, from 0 to 1. If ``parallelism`` is above
+            1, the mean over these workers.
         capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
             background.
     """
