@@ -619,7 +619,7 @@ def test_records_cannot_be_left_out_after_a_cache_that_does_not_know_them(paths,
     if not filename:
         list(data)
     data = data.skip_records(written(tmp_path / "skip.jsonl", f'{{"file": "{paths[0]}", "number": 5}}'))
-    with pytest.raises(dataset.SpecError, match=r"element 0 comes from cache\(\).*use skip_records\(\) before cache"):
+    with pytest.raises(dataset.SpecError, match=r"it comes from cache\(\).*use skip_records\(\) before cache"):
         next(iter(data))
 
 

@@ -19,7 +19,8 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of, source_numbered
 from dataset.runtime.chunks.source_records import SourceRecord
 from dataset.runtime.context import ExecutionContext, LineageContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 _log = logging.getLogger("dataset")
 
@@ -135,54 +136,38 @@ class SkipRecords(UnaryNode, separable=True):
         return SkipRecordsOperator(context(self.source), self, context, keeps_lineage=keeps_lineage)
 
 
-class SkipRecordsOperator(UnaryOperator):
+class SkipRecordsOperator(ChunkTransformOperator):
     """Operator that drops elements by their lineage, and reports names that it has not met in a whole first pass."""
 
     def __init__(self, source: Operator, node: SkipRecords, context: ExecutionContext, *, keeps_lineage: bool) -> None:
-        super().__init__(source)
-        self.node = node
+        super().__init__(source, node)
+        self._names = node.names
+        self._by_number, self._by_place = node.by_number, node.by_place
         self._skipped = context.skipped
         self._keeps_lineage = keeps_lineage
         self._listed: dict[int, npt.NDArray[np.int64]] = {}  # numbers of records, by the number of the source
         self._unmet = set(node.names) if LineageContext(context).epoch == 0 else set()
-        self._position = 0  # of the next element of the input
 
-    def pull(self, n: int) -> Chunk | None:
-        while (chunk := self.source.pull(n)) is not None:
-            if not self.node.names:
-                return chunk
-            kept = self._without_listed(chunk)
-            self._position += chunk.length
-            if kept is not None:
-                return kept
-        self._report()
-        return None
-
-    def _without_listed(self, chunk: Chunk) -> Chunk | None:
-        if chunk.lineage is None:
-            raise SpecError(
-                f"{self.node}: the records that element {self._position} is made from are unknown; use skip_records() "
-                "directly after the reader"
-            )
-        self._require_records(chunk.lineage)
-        dropped = [index for index in self._candidates(chunk.lineage) if self._is_listed(chunk.lineage[index])]
-        if dropped:
-            self._skipped.add(len(dropped))
-            if len(dropped) == chunk.length:
-                return None
-            chunk = chunk.take(np.delete(np.arange(chunk.length), dropped))
-        if not self._keeps_lineage:
-            chunk = chunk.with_lineage(None)  # the input may hold it
+    def produce(self, n: int) -> Chunk | None:
+        chunk = super().produce(n)
+        if chunk is None:
+            self._report()
         return chunk
 
-    def _require_records(self, lineage: Lineage) -> None:
-        for number in np.unique(joined(lineage)[:, 0]).tolist():
-            source = source_numbered(number)
-            if source is not None and source.is_store:
-                raise SpecError(
-                    f"{self.node}: element {self._position} comes from {source.name}(), which does not tell the "
-                    f"records that its elements are made from; use skip_records() before {source.name}()"
-                )
+    def convert(self, inputs: Chunk) -> Chunk | None:
+        if not self._names:
+            return inputs
+        if inputs.lineage is None:
+            raise SpecError("the records that it is made from are unknown; use skip_records() after the reader")
+        _require_records(inputs.lineage)
+        dropped = [index for index in self._candidates(inputs.lineage) if self._is_listed(inputs.lineage[index])]
+        if dropped:
+            self._skipped.add(len(dropped))
+            if len(dropped) == inputs.length:
+                return None
+            inputs = inputs.take(np.delete(np.arange(inputs.length), dropped))
+        # The input may hold the chunk.
+        return inputs if self._keeps_lineage else inputs.with_lineage(None)
 
     def _candidates(self, lineage: Lineage) -> Iterable[int]:
         """Return the indices of the elements with a record whose source and number are listed."""
@@ -202,12 +187,12 @@ class SkipRecordsOperator(UnaryOperator):
         numbers = self._listed.get(source)
         if numbers is None:
             found = source_numbered(source)
-            listed = () if found is None else self.node.by_place.get((found.file or found.name, found.file is None), ())
+            listed = () if found is None else self._by_place.get((found.file or found.name, found.file is None), ())
             numbers = self._listed[source] = np.array(listed, np.int64)
         return numbers
 
     def _is_listed(self, lineage: Any) -> bool:
-        names = self.node.by_number
+        names = self._by_number
         records = _all_of(records_of(lineage))
         met = {name for record in records for name in names.get(record.number, ()) if name.fits(record)}
         self._unmet -= met
@@ -222,17 +207,23 @@ class SkipRecordsOperator(UnaryOperator):
                 "those that iterator.provenance() shows",
                 self.node,
                 len(unmet),
-                len(self.node.names),
+                len(self._names),
                 shown,
             )
 
-    def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "position": self._position}
-
     def load(self, state: State) -> None:
         super().load(state)
-        self._position = int(state["position"])
         self._unmet = set()  # earlier elements are not known
+
+
+def _require_records(lineage: Lineage) -> None:
+    for number in np.unique(joined(lineage)[:, 0]).tolist():
+        source = source_numbered(number)
+        if source is not None and source.is_store:
+            raise SpecError(
+                f"it comes from {source.name}(), which does not tell the records that its elements are made from; use "
+                f"skip_records() before {source.name}()"
+            )
 
 
 def _all_of(records: Iterable[SourceRecord]) -> Iterator[SourceRecord]:

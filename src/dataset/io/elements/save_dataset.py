@@ -21,7 +21,7 @@ from dataset.plan.node import Node
 from dataset.plan.origin import Origin, caller, function_name
 from dataset.runtime.contract import State
 from dataset.runtime.iteration.chunk_scan import ChunkScan
-from dataset.runtime.resources.interrupts import check, guarded
+from dataset.runtime.resources.interrupts import check, guarded, installed
 
 
 @guarded
@@ -50,21 +50,22 @@ def save(
     def opened(place: dict[str, Any] | None = None) -> ElementsWriter:
         return ElementsWriter(RunWriter(name, named, place), spec, shards, place)
 
-    resumed = None if checkpoints is None else checkpoints.resume(opened)
-    writer, state = (opened(), None) if resumed is None else resumed
-    try:
-        with open_pass(state) as elements:
-            write_all(elements, writer, checkpoints)
-            writer.publish({})
-        if checkpoints is not None:
-            checkpoints.remove()
-    except StateError as error:
-        error.add_note(
-            "in save(): delete the checkpoints, or use another directory for them, to write all elements again"
-        )
-        raise
-    finally:  # neither call affects a published run
-        writer.discard() if checkpoints is None else writer.run.leave()
+    with installed():
+        resumed = None if checkpoints is None else checkpoints.resume(opened)
+        writer, state = (opened(), None) if resumed is None else resumed
+        try:
+            with open_pass(state) as elements:
+                write_all(elements, writer, checkpoints)
+                writer.publish({})
+            if checkpoints is not None:
+                checkpoints.remove()
+        except StateError as error:
+            error.add_note(
+                "in save(): delete the checkpoints, or use another directory for them, to write all elements again"
+            )
+            raise
+        finally:  # neither call affects a published run
+            writer.discard() if checkpoints is None else writer.run.leave()
 
 
 def write_all(elements: ChunkScan, writer: ElementsWriter, checkpoints: Checkpoints | None) -> None:

@@ -38,12 +38,17 @@ class ChunkTransformOperator(BufferedUnaryOperator):
                 raise
             if inputs is None:
                 return None
+            output, fails = None, False
             try:
                 output = self.convert(inputs)
-            except Exception:  # noqa: BLE001  # raised in the place of the element that causes it
+            except Exception:  # noqa: BLE001  # raised again in the place of the element that causes it
+                fails = True
+            if fails:
                 self._convert_singly(inputs)
-                return self.outbox.give(n)
-            self.position += inputs.length
+                if self.outbox:
+                    return self.outbox.give(n)
+            else:
+                self.position += inputs.length
             if output is not None:
                 return output
 

@@ -30,6 +30,7 @@ not call handlers. ``was_stray`` detects such an exception by its traceback; the
 from __future__ import annotations
 
 import _thread
+import contextlib
 import dis
 import functools
 import signal
@@ -37,7 +38,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, ClassVar, ParamSpec, Self, TypeAlias, TypeVar
 
@@ -189,6 +190,19 @@ def uninstall() -> None:
     for signum, handler in _handlers.items():
         if signal.getsignal(signum) is _handle:
             signal.signal(signum, handler)
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Replace the handlers inside an entry point that needs it before an iterator is open."""
+    owner = object()
+    install()
+    Finalizer.alive.add(owner)
+    try:
+        yield
+    finally:
+        Finalizer.alive.discard(owner)
+        uninstall()
 
 
 class Finalizer(weakref.ref[Any]):
