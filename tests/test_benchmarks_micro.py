@@ -16,6 +16,7 @@ ELEMENTS = 200
 LEFT_OUT = {
     "from_tf",  # importing TensorFlow takes longer than all others together
     "from_ray",  # and so does starting a cluster
+    "from_queue",  # a queue holds each element once
     "distribute",  # benchmarks/studies/distribute.py measures it
 }
 

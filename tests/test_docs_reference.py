@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import dataset
-from dataset import Dataset, checkpoint, io, testing
+from dataset import Dataset, checkpoint, io, queues, testing
 
 ROOT = Path(__file__).parents[1]
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
@@ -22,10 +22,11 @@ SHOWN = [
     for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
     for name in DIRECTIVE.findall(page.read_text(encoding="utf-8"))
 ]
-DOORS = {door.__name__: door for door in (dataset, checkpoint, io, testing)}
+DOORS = {door.__name__: door for door in (dataset, checkpoint, io, queues, testing)}
 PUBLIC = {f"{path}.{name}" for path, door in DOORS.items() for name in door.__all__} - {
     "dataset.checkpoint",
     "dataset.io",
+    "dataset.queues",
 }
 METHODS = {f"dataset.Dataset.{name}" for name in vars(Dataset) if not name.startswith("_")}
 EVERYTHING = sorted(PUBLIC | METHODS)

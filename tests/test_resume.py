@@ -25,6 +25,7 @@ from dataset.io.arrow.table_rows_source import TableRows
 from dataset.ops.distribute.distribute import Distribute
 from dataset.ops.group.bucket_by_sequence_length import _PaddedBucket
 from dataset.ops.sources.external_source import ExternalSource
+from dataset.ops.sources.from_queue import FromQueue
 from dataset.ops.sources.indexed_source import IndexedSource
 from dataset.ops.sources.select_positions import SelectPositions
 from dataset.plan.node import Node
@@ -193,6 +194,7 @@ def test_what_is_resumed_elsewhere_is():
 
 
 NEVER_SEEN = {
+    FromQueue: "is resumed in tests/queues",
     ExternalSource: "of from_tf, which is resumed elsewhere",
     IndexedSource: "of from_torch, which is resumed elsewhere",
     TableRows: "of from_huggingface, which is resumed elsewhere",

@@ -17,11 +17,13 @@ The public API is in dataset.py. A plan (plan/) consists of ops (ops/, io/); it 
 from dataset.dataset import Dataset
 from dataset.errors import (
     BrokenConnectionError,
+    CancelledError,
     CardinalityError,
     ClosedError,
     DataLossError,
     DatasetError,
     FileChangedError,
+    OutOfRangeError,
     ParseError,
     SpecError,
     StateError,
@@ -45,7 +47,7 @@ from dataset.runtime.random.streams import set_random_seed
 from dataset.version import __version__ as __version__
 
 with lazy_imports():
-    from dataset import checkpoint, io
+    from dataset import checkpoint, io, queues
     from dataset.runtime.chunks.source_records import Provenance, SourceRecord
     from dataset.runtime.functions.vectorized import vectorized
     from dataset.runtime.iteration.iterator import DatasetIterator
@@ -56,6 +58,7 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "AutotuneOptions",
     "BrokenConnectionError",
+    "CancelledError",
     "CardinalityError",
     "ClosedError",
     "CsvDataset",
@@ -69,6 +72,7 @@ __all__ = [
     "JsonLinesDataset",
     "OptimizationOptions",
     "Options",
+    "OutOfRangeError",
     "ParseError",
     "Provenance",
     "RaggedTensor",
@@ -87,6 +91,7 @@ __all__ = [
     "WorkerDiedError",
     "checkpoint",
     "io",
+    "queues",
     "set_random_seed",
     "vectorized",
 ]

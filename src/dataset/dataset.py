@@ -7,7 +7,7 @@ NumPy's.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, overload
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
     from dataset.optimize.driver import Optimized
+    from dataset.queues.queue_feeder import QueueFeeder
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert
     from dataset.runtime.iteration.iterator import DatasetIterator
@@ -258,6 +259,43 @@ class Dataset(Generic[T_co]):
         """
         signature = deferred.signature_of(output_types, output_shapes, output_signature)
         return Dataset(deferred.Generator(generator, () if args is None else args, signature, name=name))
+
+    @staticmethod
+    def from_queue(queue: Any, element_spec: Any = None, *, name: str | None = None) -> Dataset[Any]:
+        """Return a dataset of the elements that other threads or processes put into a queue. Beyond tf.data.
+
+        An element is taken when it is requested, and never earlier, except by ``prefetch`` and parallel ops. Each is
+        taken once: iterators of the same queue share its elements. The dataset ends when the queue is closed (a queue
+        of ``dataset.queues``) or shut down (``queue.Queue`` and ``asyncio.Queue`` since Python 3.13), and with an
+        element ``StopIteration()`` in any kind of queue. An exception in the queue is raised in its place.
+        ``task_done()`` is called when an element is taken.
+
+        A queue cannot repeat an element. So a saved state holds, by value, the elements that were taken and not
+        delivered yet. Elements in the queue are not a part of the state, and neither are those that a closed iterator
+        had taken: what a restarted program resumes with depends on its producers.
+
+        Args:
+            queue: a queue of ``dataset.queues``, ``queue``, ``multiprocessing`` or ``asyncio``. For that of asyncio,
+                call this in a coroutine of its event loop, and iterate by ``async for``, or in another thread.
+            element_spec: the structure, dtypes and shapes of the elements; default: that of the queue, or unknown.
+            name: a label.
+
+        Raises:
+            RuntimeError: if no event loop runs, for an ``asyncio.Queue``.
+            TypeError: if ``queue`` is of another kind, or ``element_spec`` contains anything but specs.
+
+        >>> import threading
+        >>> from dataset.queues import FIFOQueue
+        >>> queue = FIFOQueue(capacity=2)
+        >>> def produce():
+        ...     for number in range(5):
+        ...         queue.enqueue(number)
+        ...     queue.close()
+        >>> threading.Thread(target=produce).start()
+        >>> list(Dataset.from_queue(queue).batch(2))
+        [array([0, 1]), array([2, 3]), array([4])]
+        """
+        return Dataset(deferred.FromQueue(queue, element_spec, name=name))
 
     @staticmethod
     def from_tf(tf_dataset: Any, name: str | None = None) -> Dataset[Any]:
@@ -2381,6 +2419,29 @@ class Dataset(Generic[T_co]):
 
     # Frameworks
 
+    def to_queue(self, queue: Any) -> QueueFeeder:
+        """Put the elements into a queue, in a background thread. Beyond tf.data.
+
+        At the end, the queue is closed: by ``close()``, by ``shutdown()``, or before Python 3.13 by an element
+        ``StopIteration()`` in a ``queue.Queue``. An exception is put into the queue and ends the data.
+
+        Args:
+            queue: a queue of ``dataset.queues``, or a ``queue.Queue``.
+
+        Returns:
+            A handle of the thread, with ``join(timeout)`` and ``close()``; also a context manager, which closes it.
+
+        Raises:
+            TypeError: if ``queue`` is of another kind.
+
+        >>> from dataset.queues import FIFOQueue
+        >>> queue = FIFOQueue(capacity=10)
+        >>> with Dataset.range(3).to_queue(queue):
+        ...     queue.dequeue_many(3)
+        array([0, 1, 2])
+        """
+        return deferred.QueueFeeder(self, queue)
+
     def to_ray(self, shares: int = AUTOTUNE) -> Any:
         """Return a ``ray.data.Dataset`` of the elements. Needs the extra ``distributed``.
 
@@ -2608,6 +2669,9 @@ class Dataset(Generic[T_co]):
 
     def __iter__(self) -> DatasetIterator[T_co]:
         return deferred.DatasetIterator(self._optimized.plan, self._optimized.options, deferred.Autotuner)
+
+    def __aiter__(self) -> AsyncIterator[T_co]:
+        return deferred.async_elements(iter(self))
 
     def __getitem__(self, index: int) -> T_co:
         """Return element ``index`` without producing those before it; a negative index counts from the end.

@@ -82,6 +82,7 @@ with lazy_imports():
     from dataset.ops.skip_records import SkipRecords, skip_list
     from dataset.ops.sources.counter import Counter
     from dataset.ops.sources.external_source import ExternalSource
+    from dataset.ops.sources.from_queue import FromQueue
     from dataset.ops.sources.generator import Generator
     from dataset.ops.sources.indexed_source import IndexedSource
     from dataset.ops.sources.random import Random
@@ -101,6 +102,8 @@ with lazy_imports():
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg
     from dataset.plan.fingerprints.fingerprint import content_fingerprint
+    from dataset.queues.queue_feeder import QueueFeeder
+    from dataset.runtime.iteration.async_elements import async_elements
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
     from dataset.runtime.iteration.iterator import DatasetIterator

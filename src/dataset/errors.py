@@ -9,7 +9,9 @@
     ├── CardinalityError (ValueError)  a dataset has fewer or more elements than assert_cardinality was told
     ├── StateError (ValueError)     a saved iterator state does not fit the pipeline that it is loaded into
     ├── WorkerDiedError (RuntimeError)  a worker process was killed or exited while it was working
-    └── ClosedError (RuntimeError)  an iterator was used after close(), or in a forked child
+    ├── ClosedError (RuntimeError)  an iterator was used after close(), or in a forked child
+    ├── OutOfRangeError (EOFError)  a queue is closed and has too few elements left
+    └── CancelledError (RuntimeError)  a queue is closed and takes no more elements
 
 Invalid arguments raise plain ``TypeError`` and ``ValueError``; a missing file raises ``FileNotFoundError``. An
 exception raised by a user's function keeps its type and gains a note with the operation, the source line and the
@@ -121,3 +123,11 @@ class WorkerDiedError(DatasetError, RuntimeError):
 
 class ClosedError(DatasetError, RuntimeError):
     """An iterator was used after it was closed, or in a process forked from the one that owns it."""
+
+
+class OutOfRangeError(DatasetError, EOFError):
+    """A queue is closed and has too few elements left, like the error of this name in TensorFlow."""
+
+
+class CancelledError(DatasetError, RuntimeError):
+    """A queue is closed and takes no more elements, like the error of this name in TensorFlow."""

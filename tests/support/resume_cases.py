@@ -515,6 +515,7 @@ NO_OPS = {
     "save": "is a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py",
     "as_numpy_iterator": "is an iterator",
     "progress": "is an iterator",
+    "to_queue": "goes to a queue",
     "to_ray": "goes to another library",
     "to_tf": "goes to another library",
     "to_keras": "goes to another library",
@@ -523,6 +524,7 @@ NO_OPS = {
 
 ELSEWHERE = {
     "distribute": "ops/distribute/test_distribute.py",
+    "from_queue": "queues/test_from_queue.py",
     "from_ray": "ops/distribute/test_distribute_ray.py",
     "from_tf": "adapters/test_from_tf.py",
     "from_torch": "adapters/test_from_torch.py",
@@ -530,4 +532,4 @@ ELSEWHERE = {
     "to_torch": "adapters/test_to_torch_state.py",
     "to_jax": "adapters/test_to_jax.py",
 }
-"""Members that are tested in other files, because they need processes or a library that is slow to import."""
+"""Members that are tested in other files, because they need processes, queues or a library that is slow to import."""

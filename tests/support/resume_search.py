@@ -136,7 +136,7 @@ def case(seed: int) -> Case:
             in_file=rng.random() < 0.1,
             is_saved_again=rng.random() < 0.15,
             is_moved=rng.random() < 0.15 and not chain.stores_elements,
-            shares=rng.random() < 0.2 and "failing" not in str(chain),
+            shares=rng.random() < 0.2 and not chain.may_fail,
             seed=rng.choice([0, 0, 0, 0, 0, rng.randrange(1, 10**6)]),
         )
         for _ in range(rng.choice([1, 1, 2, 2, 3, 3]))

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from types import GeneratorType
 from typing import Any, ClassVar
 
-from dataset.errors import ClosedError, SpecError
+from dataset.errors import ClosedError
 from dataset.plan.checks import require_callable
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
-from dataset.plan.structure import StructureMismatchError
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, read_only_component
 from dataset.runtime.chunks.lineage import LineageWriter
@@ -181,24 +180,18 @@ class GeneratorOperator(Operator):
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
-        try:
-            chunk = self._rows.chunk(rows)
-        except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
-            middle = len(rows) // 2
-            if middle:
-                for part in (rows[:middle], rows[middle:]):
-                    converted = self._convert(part)
-                    if converted is not None:
-                        self._ready.put(converted)
-            elif isinstance(error, StructureMismatchError):
-                self._fail(self._rows.mismatch(rows[0]))
-            else:
-                self._fail(error)
-            return None
-        if self._lineage is not None:
-            chunk.lineage = self._lineage.run(self.position, len(rows))
-        self.position += len(rows)
-        return chunk
+        outcomes = self._rows.outcomes(rows)
+        for outcome in outcomes:
+            if not isinstance(outcome, Chunk):
+                self._fail(outcome)
+                continue
+            if self._lineage is not None:
+                outcome.lineage = self._lineage.run(self.position, outcome.length)
+            self.position += outcome.length
+            if len(outcomes) == 1:
+                return outcome
+            self._ready.put(outcome)
+        return None
 
     def _fail(self, error: BaseException) -> None:
         self._ready.put(with_location(error, self.node, self.position))

@@ -10,8 +10,8 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
-from dataset.plan.structure import Structure, structure_of
-from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.runtime.chunks.chunk import Array, Chunk, Outcome
 from dataset.runtime.chunks.normalization import canonical_array, canonical_component, chunk_of_rows
 
 
@@ -21,9 +21,11 @@ class SignatureRows:
     Args:
         gave: the beginning of messages, such as ``"from_generator(count) yielded"``.
         signature: specs in the structure of an element; None if nothing was declared.
+        parameter: the user's name for the signature.
     """
 
-    def __init__(self, gave: str, signature: Any) -> None:
+    def __init__(self, gave: str, signature: Any, parameter: str = "output_signature") -> None:
+        self._parameter = parameter
         self._gave = gave
         self._structure: Structure | None = None
         self._specs: list[ComponentSpec] = []
@@ -57,6 +59,17 @@ class SignatureRows:
             rows = self._structure.rows(declared, len(rows))
         return chunk_of_rows(rows, self._structure)
 
+    def outcomes(self, rows: list[Any]) -> list[Outcome]:
+        """Return the chunk of at least one value; if some are invalid, chunks and exceptions in their places."""
+        try:
+            return [self.chunk(rows)]
+        except StructureMismatchError:
+            error: Exception = self.mismatch(rows[0])
+        except (SpecError, TypeError, ValueError) as invalid:
+            error = invalid
+        middle = len(rows) // 2
+        return [*self.outcomes(rows[:middle]), *self.outcomes(rows[middle:])] if middle else [error]
+
     def _declared(self, index: int, spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any]:
         """Convert a column to the declared spec; return the same object if no conversion is needed."""
         declared = _all_as_declared(spec, column)
@@ -75,12 +88,12 @@ class SignatureRows:
                 got = component_spec(component)
         if not spec.allows(got):
             name = self._structure.component_name(index) if self._structure else "the element"
-            raise SpecError(f"{self._gave} {got!r} for {name}, output_signature declares {spec!r}: {value!r:.200}")
+            raise SpecError(f"{self._gave} {got!r} for {name}, {self._parameter} declares {spec!r}: {value!r:.200}")
         return component
 
     def mismatch(self, row: Any) -> SpecError:
         """Return the error for a value of another structure."""
-        declared = "the output_signature has" if self._specs else "earlier values had"
+        declared = f"the {self._parameter} has" if self._specs else "earlier values had"
         return SpecError(
             f"{self._gave} {structure_of(row)!r}, but {declared} the structure "
             f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"

@@ -1,0 +1,242 @@
+"""Queue readers: take elements from queues of several kinds, and can be closed while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing.connection
+import queue as thread_queues
+import threading
+from abc import ABC, abstractmethod
+from concurrent.futures import CancelledError as FutureCancelledError
+from typing import Any
+
+from dataset.errors import CancelledError, ClosedError
+from dataset.runtime.resources.interrupts import interruptible
+
+_SHUT_DOWN: tuple[type[Exception], ...] = tuple(
+    getattr(module, name)
+    for module, name in ((thread_queues, "ShutDown"), (asyncio, "QueueShutDown"))
+    if hasattr(module, name)  # since Python 3.13
+)
+
+_CONTENDED_SECONDS = 0.05  # how long to wait for another process that reads the same queue
+
+
+class QueueReader(ABC):
+    """Takes elements from a queue for one iteration."""
+
+    def __init__(self, queue: Any) -> None:
+        self.queue = queue
+        self.is_closed = False
+
+    def take(self, n: int) -> list[Any]:
+        """Wait for an element; return it, and up to ``n - 1`` more if they need no waiting.
+
+        Raises:
+            ClosedError: if the reader was closed meanwhile.
+            EOFError: if the queue is closed or shut down, and empty.
+        """
+        try:
+            rows = self._waited(n)
+        except _SHUT_DOWN:
+            raise EOFError from None
+        except (CancelledError, FutureCancelledError):
+            rows = None
+        if not rows:
+            raise ClosedError("the iterator was closed while it waited for an element of the queue")
+        return rows
+
+    @abstractmethod
+    def _waited(self, n: int) -> list[Any] | None:
+        """Implement ``take``; None if the reader was closed."""
+
+    def close(self) -> None:
+        """End a waiting ``take`` of another thread, without taking an element."""
+        self.is_closed = True
+
+
+class ElementQueueReader(QueueReader):
+    """Reader of a queue of dataset.queues."""
+
+    def _waited(self, n: int) -> list[Any] | None:
+        with self.queue.calling_as(self):
+            rows: list[Any] = self.queue.take_available(n)
+        return rows
+
+    def close(self) -> None:
+        super().close()
+        self.queue.cancel(self)
+
+
+class ThreadQueueReader(QueueReader):
+    """Reader of a queue.Queue, LifoQueue or PriorityQueue, which waits on the queue's own condition."""
+
+    def _waited(self, n: int) -> list[Any] | None:
+        rows: list[Any] = []
+        while not self.is_closed:
+            try:
+                while len(rows) < n:
+                    rows.append(self.queue.get_nowait())
+                    self.queue.task_done()
+            except thread_queues.Empty:
+                pass
+            except _SHUT_DOWN:
+                if not rows:
+                    raise
+            if rows:
+                return rows
+            self._wait()
+        return None
+
+    @interruptible
+    def _wait(self) -> None:
+        with self.queue.not_empty:
+            while not (self.is_closed or self.queue._qsize() or getattr(self.queue, "is_shutdown", False)):  # noqa: SLF001
+                self.queue.not_empty.wait()
+
+    def close(self) -> None:
+        super().close()
+        with self.queue.not_empty:
+            self.queue.not_empty.notify_all()
+
+
+class _WakeUp:
+    """What a closed reader puts into a queue that offers no other way to end a wait. Readers ignore it."""
+
+
+class SimpleQueueReader(QueueReader):
+    """Reader of a queue.SimpleQueue."""
+
+    _waits = False
+
+    def _waited(self, n: int) -> list[Any] | None:
+        rows: list[Any] = []
+        while not (rows or self.is_closed):
+            self._waits = True
+            try:
+                rows = [] if self.is_closed else [self._first()]
+            finally:
+                self._waits = False
+            try:
+                while rows and len(rows) < n:
+                    rows.append(self.queue.get_nowait())
+            except thread_queues.Empty:
+                pass
+            rows = [row for row in rows if not isinstance(row, _WakeUp)]
+        return rows
+
+    @interruptible
+    def _first(self) -> Any:
+        return self.queue.get()
+
+    def close(self) -> None:
+        super().close()
+        if self._waits:
+            self.queue.put(_WakeUp())
+
+
+class ProcessQueueReader(QueueReader):
+    """Reader of a queue of multiprocessing, which waits for the queue's pipe."""
+
+    def __init__(self, queue: Any) -> None:
+        super().__init__(queue)
+        self._closing, self._closed = multiprocessing.connection.Pipe(duplex=False)
+        self._lock = threading.Lock()
+        self._waits = False
+
+    def _waited(self, n: int) -> list[Any] | None:
+        with self._lock:
+            self._waits = not self.is_closed
+        try:
+            while not self.is_closed:
+                if self.queue._reader in self._readable():  # noqa: SLF001  # there is no public way to wait for two things
+                    try:
+                        return self._received(n)
+                    except thread_queues.Empty:  # another process was faster
+                        continue
+            return None
+        finally:
+            with self._lock:
+                self._waits = False
+                if self.is_closed:
+                    self._closing.close()
+
+    def _received(self, n: int) -> list[Any]:
+        if not hasattr(self.queue, "get_nowait"):  # a SimpleQueue
+            return [self.queue.get()]
+        rows = [self.queue.get(timeout=_CONTENDED_SECONDS)]
+        try:
+            while len(rows) < n:
+                rows.append(self.queue.get_nowait())
+        except thread_queues.Empty:
+            pass
+        return rows
+
+    @interruptible
+    def _readable(self) -> list[Any]:
+        return multiprocessing.connection.wait([self.queue._reader, self._closing])  # noqa: SLF001
+
+    def close(self) -> None:
+        with self._lock:
+            super().close()
+            self._closed.close()  # makes the other end readable
+            if not self._waits:
+                self._closing.close()
+
+
+class AsyncQueueReader(QueueReader):
+    """Reader of an asyncio.Queue, in another thread than that of its event loop."""
+
+    def __init__(self, queue: Any, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(queue)
+        self._loop = loop
+        self._future: Any = None
+
+    def _waited(self, n: int) -> list[Any] | None:
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            raise RuntimeError(
+                "from_queue(): the iterator would block the event loop that fills its asyncio.Queue; use `async for` "
+                "over the dataset, or iterate in another thread"
+            )
+        if self.is_closed:
+            return None
+        self._future = asyncio.run_coroutine_threadsafe(self._get(n), self._loop)
+        if self.is_closed:
+            self._future.cancel()
+        rows: list[Any] = self._result()
+        return rows
+
+    async def _get(self, n: int) -> list[Any]:
+        rows = [await self.queue.get()]
+        self.queue.task_done()
+        while len(rows) < n and not self.queue.empty():
+            rows.append(self.queue.get_nowait())
+            self.queue.task_done()
+        return rows
+
+    @interruptible
+    def _result(self) -> Any:
+        return self._future.result()
+
+    def close(self) -> None:
+        super().close()
+        if self._future is not None:
+            self._future.cancel()
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """Return the running event loop.
+
+    Raises:
+        RuntimeError: if there is none.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "from_queue(): for an asyncio.Queue, create the dataset in a coroutine of the event loop of the queue"
+        ) from None

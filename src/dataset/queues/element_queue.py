@@ -1,0 +1,438 @@
+"""Element queue: the base class of all queues; it moves elements between waiting producers and consumers.
+
+Callers are served first come, first served, as by the queues of TensorFlow. A call that needs many elements, or room
+for many, takes what there is and waits for the rest, and no later call overtakes it. So a call may move more elements
+than the capacity.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import numpy as np
+
+from dataset.errors import CancelledError, OutOfRangeError, SpecError
+from dataset.plan.checks import require_int
+from dataset.plan.spec import flatten_spec, map_spec
+from dataset.plan.structure import Structure, StructureMismatchError, map_structure, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, stack_column
+from dataset.runtime.chunks.chunk import Column
+from dataset.runtime.chunks.normalization import canonical_component
+from dataset.runtime.chunks.ownership import copied_component
+from dataset.runtime.chunks.slicing import rows_of
+from dataset.runtime.functions.signature_rows import SignatureRows
+from dataset.runtime.resources.interrupts import Condition, guarded
+
+
+class Caller(Protocol):
+    """Something whose calls can be cancelled from another thread: a reader or a server."""
+
+    is_closed: bool
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+@contextlib.contextmanager
+def calling_as(caller: Caller) -> Iterator[None]:
+    """Make the calls in this block cancellable by ``ElementQueue.cancel(caller)``."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+class Call:
+    """A call that waits: for room for its ``rows``, or for elements, which it collects in ``rows``.
+
+    Args:
+        lock: the lock of the queue.
+        rows: the elements to enqueue.
+        count: how many elements to dequeue.
+        minimum: how many suffice if no more can come.
+    """
+
+    def __init__(self, lock: threading.RLock, rows: Iterable[Any] = (), *, count: int = 0, minimum: int = 0) -> None:
+        self.rows = deque(rows)
+        self.count = count
+        self.minimum = minimum
+        self.caller = _caller.get()
+        self.is_done = self.is_cancelled = False
+        self._changed = Condition(lock)
+
+    def finish(self) -> None:
+        """Let ``wait`` return. The lock is held."""
+        self.is_done = True
+        self._changed.notify()
+
+    def wait(self, deadline: float | None) -> None:
+        """Wait until the call is finished. The lock is held before and afterwards.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
+        while not self.is_done:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError
+            self._changed.wait(left)
+
+
+class Failure:
+    """An exception in the place of an element."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class ElementQueue(ABC):
+    """A bounded queue of dataset elements, for any number of producing and consuming threads.
+
+    A subclass defines which element comes next.
+
+    Args:
+        capacity: how many elements the queue holds at most, at least 1.
+        element_spec: the structure, dtypes and shapes of the elements. By default, the first element determines the
+            structure of all.
+        name: a name for error messages; default: that of the class.
+    """
+
+    def __init__(self, capacity: int, element_spec: Any = None, *, name: str | None = None) -> None:
+        self.capacity = require_int(type(self).__name__, "capacity", capacity, minimum=1)
+        self.element_spec = element_spec
+        self._specs: Sequence[Any] = () if element_spec is None else flatten_spec(element_spec)[1]
+        self.name = type(self).__name__ if name is None else str(name)
+        self._lock = threading.RLock()
+        self._enqueues: deque[Call] = deque()
+        self._dequeues: deque[Call] = deque()
+        self._is_closed = False
+        self._converter = SignatureRows(f"{self.name} received", element_spec, "element_spec")
+
+    # Producers
+
+    @guarded
+    def enqueue(self, element: Any, timeout: float | None = None) -> None:
+        """Append an element; wait while the queue is full.
+
+        Args:
+            element: a structure of components. An exception takes an element's place: ``dequeue`` raises it.
+            timeout: how many seconds to wait; default: without a limit.
+
+        Raises:
+            CancelledError: if the queue is closed, or ``close(cancel_pending_enqueues=True)`` was called meanwhile.
+            SpecError: if the element does not match ``element_spec``, or has another structure than earlier ones.
+            TimeoutError: if the queue stayed full.
+        """
+        is_failure = isinstance(element, BaseException)
+        self._enqueue([Failure(element)] if is_failure else self._converted([element]), timeout)
+
+    @guarded
+    def enqueue_many(self, elements: Any, timeout: float | None = None) -> None:
+        """Append several elements, given as a batch: each component has a leading axis of the same length.
+
+        The elements enter in order, as room becomes available; elements of other calls do not come between them. If the
+        call fails, those that have entered stay.
+
+        Args:
+            elements: components with a leading axis, in the structure of an element.
+            timeout: as for ``enqueue``, for all elements together.
+
+        Raises:
+            CancelledError, TimeoutError: as for ``enqueue``.
+            SpecError: as for ``enqueue``, or if the lengths differ.
+        """
+        rows = self._rows_of(elements)
+        if rows:
+            self._enqueue(self._converted(rows), timeout)
+
+    def _enqueue(self, rows: list[Any], timeout: float | None) -> None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            if self._is_closed:
+                raise CancelledError(f"{self.name}: it is closed, and takes no more elements")
+            call = Call(self._lock, rows)
+            try:
+                self._waiting(self._enqueues, call, deadline)
+            except TimeoutError:
+                raise TimeoutError(
+                    f"{self.name}: full for {timeout} s, with {len(call.rows)} of {len(rows)} elements left to enqueue"
+                ) from None
+            if call.rows:
+                raise CancelledError(
+                    f"{self.name}: closed with cancel_pending_enqueues=True, with {len(call.rows)} of {len(rows)} "
+                    "elements left to enqueue"
+                )
+
+    # Consumers
+
+    @guarded
+    def dequeue(self, timeout: float | None = None) -> Any:
+        """Remove and return the next element; wait while there is none.
+
+        Args:
+            timeout: how many seconds to wait; default: without a limit.
+
+        Raises:
+            OutOfRangeError: if the queue is closed, and no element is left.
+            TimeoutError: if no element came in time.
+        """
+        return self._dequeue(1, timeout)[0]
+
+    @guarded
+    def dequeue_many(self, n: int, timeout: float | None = None) -> Any:
+        """Remove ``n`` elements, waiting for them, and return them as a batch: components with a leading axis.
+
+        Elements are removed as they come, so ``n`` may be above the capacity. If the call fails, they are put back.
+
+        Args:
+            n: how many elements; 0 needs an ``element_spec``.
+            timeout: how many seconds to wait for all of them; default: without a limit.
+
+        Raises:
+            OutOfRangeError: if the queue is closed, with fewer elements. They stay in the queue.
+            SpecError: if the elements cannot be stacked. They are lost.
+            TimeoutError: if not all elements came in time.
+        """
+        return self._batched(n, timeout, n)
+
+    @guarded
+    def dequeue_up_to(self, n: int, timeout: float | None = None) -> Any:
+        """Do as ``dequeue_many``, but if the queue is closed with fewer than ``n`` elements, return these.
+
+        Raises:
+            OutOfRangeError: if the queue is closed, and no element is left.
+            SpecError, TimeoutError: as for ``dequeue_many``.
+        """
+        return self._batched(n, timeout, 1)
+
+    def _batched(self, n: int, timeout: float | None, minimum: int) -> Any:
+        n = require_int(self.name, "n", n, minimum=0)
+        if not n and self.element_spec is None:
+            raise ValueError(f"{self.name}: a batch of 0 elements needs a queue with an element_spec")
+        if not n:
+            return map_spec(lambda spec: empty_component(spec.batched(0)), self.element_spec)
+        rows = self._dequeue(n, timeout, minimum)
+        structure = structure_of(rows[0])
+        return structure.unflatten(list(itertools.starmap(self._stacked, enumerate(structure.columns(rows)))))
+
+    def _stacked(self, index: int, column: Column) -> Any:  # noqa: ARG002  # for PaddingFIFOQueue
+        try:
+            return stack_column(column)
+        except ColumnMismatchError as error:
+            raise SpecError(
+                f"{self.name}: elements of one batch must have the same {error.what}, got {error.before} and "
+                f"{error.got}; dequeue them one by one, or use a PaddingFIFOQueue"
+            ) from None
+
+    def _dequeue(self, count: int, timeout: float | None, minimum: int | None = None) -> list[Any]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            call = Call(self._lock, count=count, minimum=count if minimum is None else minimum)
+            try:
+                self._waiting(self._dequeues, call, deadline)
+            except TimeoutError:
+                message = f"{self.name}: {len(call.rows)} of {count} elements came in {timeout} s"
+                raise TimeoutError(message) from None
+        if not call.rows:
+            raise OutOfRangeError(f"{self.name}: closed, with fewer than {call.minimum} elements left")
+        return self._without_failures(list(call.rows))
+
+    def _without_failures(self, rows: list[Any]) -> list[Any]:
+        """Return the elements. If there is an exception among them, put the elements back and raise it."""
+        for index, row in enumerate(rows):
+            if isinstance(row, Failure):
+                with self._lock:
+                    self._restore(rows[:index] + rows[index + 1 :])
+                    self._serve()
+                try:
+                    raise row.error
+                finally:
+                    del row, rows  # the exception refers to this frame
+        return rows
+
+    def take_available(self, n: int) -> list[Any]:
+        """Wait for an element; then remove and return it and up to ``n - 1`` more that need no waiting.
+
+        Raises:
+            CancelledError: if ``cancel`` was called.
+            OutOfRangeError: if the queue is closed, and no element is left.
+        """
+        with self._lock:
+            rows = self._dequeue(1, None)
+            while len(rows) < n and not self._dequeues and self._available():
+                row = self._take()
+                if isinstance(row, Failure):  # raised in its place, by the next call
+                    self._restore([row])
+                    break
+                rows.append(row)
+            self._serve()
+        return rows
+
+    calling_as = staticmethod(calling_as)
+
+    def cancel(self, caller: Caller) -> None:
+        """End the waiting calls of a caller, whose ``is_closed`` must be set. They raise CancelledError."""
+        with self._lock:
+            for calls in (self._enqueues, self._dequeues):
+                for call in [call for call in calls if call.caller is caller]:
+                    calls.remove(call)
+                    call.is_cancelled = True
+                    if calls is self._dequeues:
+                        self._restore(call.rows)
+                    call.finish()
+            self._serve()
+
+    def _waiting(self, calls: deque[Call], call: Call, deadline: float | None) -> None:
+        """Wait until a call is finished. If that fails, take it back."""
+        if call.caller is not None and call.caller.is_closed:
+            raise CancelledError(f"{self.name}: the caller was closed")
+        calls.append(call)
+        try:
+            self._serve()
+            call.wait(deadline)
+        finally:
+            if not call.is_done:
+                calls.remove(call)
+                if calls is self._dequeues:
+                    self._restore(call.rows)
+                self._serve()
+        if call.is_cancelled:
+            raise CancelledError(f"{self.name}: the caller was closed")
+
+    # Both
+
+    def _serve(self) -> None:
+        """Move elements for the calls that wait, in the order of the calls, as far as possible."""
+        while self._serve_enqueues() or self._serve_dequeues():
+            pass
+
+    def _serve_enqueues(self) -> bool:
+        if not self._enqueues or len(self) >= self.capacity:
+            return False
+        call = self._enqueues[0]
+        while call.rows and len(self) < self.capacity:
+            self._put(call.rows.popleft())
+        if not call.rows:
+            self._enqueues.popleft().finish()
+        return True
+
+    def _serve_dequeues(self) -> bool:
+        if not self._dequeues:
+            return False
+        call, available = self._dequeues[0], self._available()
+        for _ in range(min(available, call.count - len(call.rows))):
+            call.rows.append(self._take())
+        is_last = self._is_at_end and not len(self)
+        if is_last and len(call.rows) < call.minimum:  # the next call may need fewer
+            self._restore(call.rows)
+            call.rows.clear()
+        if is_last or len(call.rows) == call.count:
+            self._dequeues.popleft().finish()
+            return True
+        return available > 0
+
+    @property
+    def _is_at_end(self) -> bool:
+        """Whether no element can enter any more."""
+        return self._is_closed and not self._enqueues
+
+    def size(self) -> int:
+        """Return how many elements are in the queue."""
+        with self._lock:
+            return len(self)
+
+    def close(self, cancel_pending_enqueues: bool = False) -> None:
+        """Close the queue: from now on, ``enqueue`` raises CancelledError. Elements in the queue can be dequeued.
+
+        A second call has an effect only if it cancels. Unlike TensorFlow's, the method does not wait for pending calls.
+
+        Args:
+            cancel_pending_enqueues: whether calls that wait for room fail, too. By default they succeed as soon as
+                there is room.
+        """
+        with self._lock:
+            self._is_closed = True
+            if cancel_pending_enqueues:
+                while self._enqueues:
+                    self._enqueues.popleft().finish()
+            self._serve()
+
+    def is_closed(self) -> bool:
+        """Return whether ``close`` was called."""
+        return self._is_closed
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many elements are in the queue."""
+
+    @abstractmethod
+    def _put(self, row: Any) -> None:
+        """Add an element."""
+
+    @abstractmethod
+    def _take(self) -> Any:
+        """Remove and return the next element."""
+
+    @abstractmethod
+    def _restore(self, rows: Iterable[Any]) -> None:
+        """Put elements back that were taken, in this order, so that they come next."""
+
+    def _available(self) -> int:
+        """Return how many elements may be taken now."""
+        return len(self)
+
+    # Conversion
+
+    def _converted(self, rows: list[Any]) -> list[Any]:
+        """Return elements as the queue holds them: canonical, and with memory of their own."""
+        with self._lock:
+            try:
+                chunk = self._converter.chunk(rows)
+            except StructureMismatchError:
+                structure = structure_of(rows[0])
+                row = next((row for row in rows if structure_of(row) != structure), rows[0])
+                raise self._converter.mismatch(row) from None
+        return [map_structure(copied_component, row) for row in chunk.rows()]
+
+    def _rows_of(self, elements: Any) -> list[Any]:
+        structure = structure_of(elements)
+        columns = [self._column(structure, index, value) for index, value in enumerate(structure.flatten(elements))]
+        lengths = {structure.component_name(index): len(column) for index, column in enumerate(columns)}
+        if not columns:
+            raise SpecError(f"{self.name}: the batch for enqueue_many() has no components: {elements!r:.100}")
+        if len(set(lengths.values())) != 1:
+            raise SpecError(f"{self.name}: the components of enqueue_many() have different lengths: {lengths}")
+        return structure.rows(columns, len(columns[0]))
+
+    def _column(self, structure: Structure, index: int, value: Any) -> Any:
+        if isinstance(value, list) and value and isinstance(value[0], tuple | dict):
+            raise SpecError(
+                f"{self.name}: enqueue_many() takes components with a leading axis, as batch() returns them, got a "
+                f"list of elements: {value!r:.100}; call enqueue() for each"
+            )
+        component = canonical_component(value)
+        if isinstance(component, RaggedTensor | SparseTensor):
+            return rows_of(component)
+        if not (isinstance(component, np.ndarray) and component.ndim):
+            raise SpecError(
+                f"{self.name}: {structure.component_name(index)} of enqueue_many() must have a leading axis, got "
+                f"{value!r:.100}"
+            )
+        return component
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._is_closed else ""
+        return f"<{self.name}: {len(self)} of {self.capacity} elements{state}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self.name} belongs to this process; serve it to others with dataset.queues.serve()")

@@ -1,0 +1,329 @@
+"""Tests of from_queue, to_queue and async iteration."""
+
+import asyncio
+import multiprocessing
+import queue as stdlib
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from dataset import ClosedError, Dataset, SpecError, TensorSpec
+from dataset.queues import CancelledError, FIFOQueue, OutOfRangeError
+from support.overlap import nothing_left
+
+WAIT = 60
+SPAWN = multiprocessing.get_context("spawn")
+THREAD_QUEUES = {
+    "fifo": lambda: FIFOQueue(100),
+    "queue": stdlib.Queue,
+    "lifo": stdlib.LifoQueue,
+    "simple": stdlib.SimpleQueue,
+    "process": SPAWN.Queue,
+    "process, simple": SPAWN.SimpleQueue,
+}
+
+
+def put(queue, *values):
+    for value in values:
+        queue.enqueue(value) if hasattr(queue, "enqueue") else queue.put(value)
+
+
+@pytest.mark.parametrize("kind", THREAD_QUEUES)
+def test_elements_come_until_the_end(kind):
+    queue = THREAD_QUEUES[kind]()
+    put(queue, *range(5)) if kind != "lifo" else put(queue, StopIteration(), *reversed(range(5)))
+    if kind == "fifo":
+        queue.close()
+    elif kind != "lifo":
+        put(queue, StopIteration())
+    iterator = iter(Dataset.from_queue(queue).batch(2))
+    assert [batch.tolist() for batch in iterator] == [[0, 1], [2, 3], [4]]
+    with pytest.raises(StopIteration):
+        next(iterator)
+
+
+@pytest.mark.parametrize("ahead", [None, 1])
+@pytest.mark.parametrize("kind", THREAD_QUEUES)
+def test_closing_ends_a_wait(kind, ahead):
+    queue = THREAD_QUEUES[kind]()
+    put(queue, 7)  # a queue of multiprocessing starts its own thread
+    with nothing_left():
+        dataset = Dataset.from_queue(queue, TensorSpec((), np.int64))
+        iterator = iter(dataset if ahead is None else dataset.prefetch(ahead))
+        assert next(iterator) == 7
+        outcomes, waits = [], threading.Event()
+
+        def wait():
+            waits.set()
+            try:
+                next(iterator)
+            except (ClosedError, StopIteration) as error:
+                outcomes.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        waits.wait()
+        iterator.close()
+        thread.join(WAIT)
+        assert len(outcomes) == 1
+        put(queue, 8)  # it was not taken by the closed iterator
+        assert next(iter(dataset)) == 8
+
+
+@pytest.mark.parametrize("kind", ["fifo", "queue", "simple"])
+def test_nothing_is_taken_before_it_is_requested(kind):
+    queue = THREAD_QUEUES[kind]()
+    put(queue, *range(10))
+    iterator = iter(Dataset.from_queue(queue))
+    assert [next(iterator), next(iterator)] == [0, 1]
+    assert (queue.size() if kind == "fifo" else queue.qsize()) == 8
+    iterator.close()
+
+
+def test_an_exception_takes_an_elements_place():
+    queue = stdlib.Queue()
+    put(queue, 1, ValueError("bad"), 2, StopIteration())
+    iterator = iter(Dataset.from_queue(queue))
+    assert next(iterator) == 1
+    with pytest.raises(ValueError, match="bad") as caught:
+        next(iterator)
+    assert re.fullmatch(r"in from_queue\(Queue\) from test_from_queue.py:\d+, element 1", caught.value.__notes__[0])
+    assert list(iterator) == [2]
+
+
+def test_elements_are_checked_in_their_places():
+    queue = FIFOQueue(9)
+    put(queue, (1, 2))
+    queue.close()
+    iterator = iter(Dataset.from_queue(queue, TensorSpec((), np.int64)))
+    with pytest.raises(SpecError, match=r"from_queue\(FIFOQueue\) received .*element_spec"):
+        next(iterator)
+    assert list(iterator) == []
+
+
+def test_the_spec_is_that_of_the_queue_and_nothing_is_taken_to_find_it():
+    spec = TensorSpec((3,), np.float32)
+    assert Dataset.from_queue(FIFOQueue(1, spec)).element_spec == spec
+    queue = stdlib.Queue()
+    put(queue, 1)
+    with pytest.raises(SpecError, match="pass element_spec"):
+        _ = Dataset.from_queue(queue).element_spec
+    assert queue.qsize() == 1
+
+
+def test_other_queues_are_refused():
+    with pytest.raises(TypeError, match=r"from_queue\(\): queue must be one of"):
+        Dataset.from_queue([1, 2])
+    with pytest.raises(RuntimeError, match="event loop"):
+        Dataset.from_queue(asyncio.Queue())
+    with pytest.raises(TypeError, match="spec"):
+        Dataset.from_queue(FIFOQueue(1), "int64")
+
+
+def test_tasks_are_done_when_they_are_taken():
+    queue = stdlib.Queue()
+    put(queue, 1, 2, StopIteration())
+    assert list(Dataset.from_queue(queue)) == [1, 2]
+    queue.join()
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        lambda d: d,
+        lambda d: d.map(lambda x: x + 1),
+        lambda d: d.map(lambda x: x + 1, num_parallel_calls=2),
+        lambda d: d.prefetch(3),
+        lambda d: d.shuffle(4, seed=1),
+        lambda d: d.shuffle(4, seed=1).batch(2).prefetch(1),
+        lambda d: d.window(3).flat_map(lambda w: w),
+        lambda d: d.filter(lambda x: x % 3 != 1),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_state_holds_what_was_taken_and_not_delivered(through, place):
+    def outcomes(values):
+        return [np.asarray(value).tolist() for value in values]
+
+    def filled():
+        queue = FIFOQueue(50)
+        put(queue, *range(20))
+        queue.close()
+        return queue
+
+    expected = outcomes(through(Dataset.from_queue(filled())))
+    queue = filled()
+    iterator = iter(through(Dataset.from_queue(queue)))
+    found = [next(iterator) for _ in range(place)]
+    state = iterator.state_dict()
+    iterator.close()
+    resumed = iter(through(Dataset.from_queue(queue)))
+    resumed.load_state_dict(state)
+    assert outcomes(found) + outcomes(resumed) == expected
+
+
+def test_iterators_share_the_elements():
+    queue = FIFOQueue(9)
+    put(queue, *range(6))
+    queue.close()
+    dataset = Dataset.from_queue(queue)
+    first, second = iter(dataset), iter(dataset)
+    assert [next(first), next(second), next(first)] == [0, 1, 2]
+    assert list(second) == [3, 4, 5]
+    assert list(dataset) == []
+
+
+def _produce(queue, first):
+    for number in range(first, first + 5):
+        queue.put(number)
+
+
+def test_several_processes_fill_one_queue():
+    queue = SPAWN.Queue()
+    producers = [SPAWN.Process(target=_produce, args=(queue, first)) for first in (0, 10)]
+    for producer in producers:
+        producer.start()
+    found = sorted(int(value) for value in Dataset.from_queue(queue).take(10))
+    assert found == [*range(5), *range(10, 15)]
+    for producer in producers:
+        producer.join(WAIT)
+
+
+@pytest.mark.skipif(not hasattr(stdlib, "ShutDown"), reason="queue.Queue.shutdown is new in Python 3.13")
+def test_a_shut_down_queue_ends():
+    queue = stdlib.Queue()
+    put(queue, 1, 2)
+    queue.shutdown()
+    assert list(Dataset.from_queue(queue)) == [1, 2]
+
+
+# to_queue
+
+
+@pytest.mark.parametrize("kind", ["fifo", "queue"])
+def test_a_dataset_runs_into_a_queue_and_ends_it(kind):
+    with nothing_left():
+        queue = FIFOQueue(2) if kind == "fifo" else stdlib.Queue(2)
+        with Dataset.range(7).to_queue(queue) as feeder:
+            assert list(Dataset.from_queue(queue)) == list(range(7))
+            assert feeder.join(WAIT)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "queue"])
+def test_closing_ends_a_thread_that_waits_for_room(kind):
+    with nothing_left():
+        queue = FIFOQueue(2) if kind == "fifo" else stdlib.Queue(2)
+        feeder = Dataset.range(7).repeat().to_queue(queue)
+        assert (queue.dequeue() if kind == "fifo" else queue.get()) == 0
+        assert not feeder.join(0)
+        feeder.close()
+        feeder.close()
+
+
+def test_a_consumer_may_close_the_queue():
+    with nothing_left():
+        queue = FIFOQueue(2)
+        feeder = Dataset.range(7).repeat().to_queue(queue)
+        queue.dequeue()
+        queue.close(cancel_pending_enqueues=True)
+        assert feeder.join(WAIT)
+
+
+def test_an_exception_is_the_last_that_comes():
+    def check(x):
+        if x == 2:
+            raise ValueError("bad")
+        return x
+
+    queue = FIFOQueue(9)
+    with Dataset.range(5).map(check).to_queue(queue) as feeder:
+        assert feeder.join(WAIT)
+        assert [queue.dequeue(), queue.dequeue()] == [0, 1]
+        with pytest.raises(ValueError, match="bad"):
+            queue.dequeue()
+        with pytest.raises(OutOfRangeError):
+            queue.dequeue()
+
+
+def test_to_queue_refuses_other_queues():
+    with pytest.raises(TypeError, match=r"to_queue\(\): queue must be"):
+        Dataset.range(3).to_queue(stdlib.SimpleQueue())
+
+
+# Async
+
+
+def test_async_for_yields_the_elements():
+    async def main():
+        return [int(x) async for x in Dataset.range(5).map(lambda x: x * x)]
+
+    with nothing_left():
+        assert asyncio.run(main()) == [0, 1, 4, 9, 16]
+
+
+def test_the_event_loop_fills_the_queue_that_it_reads():
+    async def main():
+        queue = asyncio.Queue(2)
+
+        async def produce():
+            for number in range(6):
+                await queue.put(number)
+            await queue.put(StopIteration())
+
+        producer = asyncio.create_task(produce())
+        found = [batch.tolist() async for batch in Dataset.from_queue(queue).batch(4)]
+        await producer
+        return found
+
+    with nothing_left():
+        assert asyncio.run(main()) == [[0, 1, 2, 3], [4, 5]]
+
+
+def test_a_cancelled_task_closes_its_iterator():
+    async def main():
+        queue = asyncio.Queue()
+        started = asyncio.Event()
+
+        async def consume():
+            started.set()
+            async for _ in Dataset.from_queue(queue):
+                pass
+
+        consumer = asyncio.create_task(consume())
+        await started.wait()
+        consumer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await consumer
+        await queue.put(1)
+        await asyncio.sleep(0)
+        return queue.qsize()
+
+    with nothing_left():
+        assert asyncio.run(main()) == 1
+
+
+def test_iterating_in_the_loop_of_the_queue_is_an_error():
+    async def main():
+        with pytest.raises(RuntimeError, match="use `async for`"):
+            next(iter(Dataset.from_queue(asyncio.Queue())))
+
+    asyncio.run(main())
+
+
+def test_an_exception_is_raised_in_the_task():
+    async def main():
+        async for _ in Dataset.range(3).map(lambda x: {}[x]):
+            pass
+
+    with nothing_left(), pytest.raises(KeyError):
+        asyncio.run(main())
+
+
+def test_a_closed_queue_takes_no_more():
+    queue = FIFOQueue(3)
+    queue.close()
+    with pytest.raises(CancelledError):
+        put(queue, 1)
+    assert list(Dataset.from_queue(queue)) == []

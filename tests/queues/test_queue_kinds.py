@@ -1,0 +1,453 @@
+"""Tests of the queues: the semantics of TensorFlow's, conversion, and random schedules of threads."""
+
+import random
+import threading
+
+import numpy as np
+import pytest
+
+from dataset import RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
+from dataset.queues import (
+    CancelledError,
+    FIFOQueue,
+    OutOfRangeError,
+    PaddingFIFOQueue,
+    PriorityQueue,
+    RandomShuffleQueue,
+)
+from dataset.queues.element_queue import Call
+
+WAIT = 60  # seconds until a thread that should end counts as hanging
+NUMBER = TensorSpec((), np.int64)
+
+
+class Caller(threading.Thread):
+    """A thread with one call that may wait; ``outcome`` is its result or the type of its exception."""
+
+    def __init__(self, function, *args, **kwargs):
+        super().__init__(daemon=True)
+        self._call = function, args, kwargs
+        self.outcome = None
+        self.start()
+
+    def run(self):
+        function, args, kwargs = self._call
+        try:
+            self.outcome = function(*args, **kwargs)
+        except Exception as error:  # compared by the test
+            self.outcome = type(error)
+
+    def ended(self):
+        self.join(WAIT)
+        assert not self.is_alive()
+        return self.outcome
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """A function that returns when one more call waits in the queue."""
+    entered, wait = threading.Semaphore(0), Call.wait
+
+    def announced(call, deadline):
+        if not call.is_done:
+            entered.release()
+        wait(call, deadline)
+
+    def waits(queue):
+        assert entered.acquire(timeout=WAIT)
+        with queue._lock:  # which the call releases when it waits
+            pass
+
+    monkeypatch.setattr(Call, "wait", announced)
+    return waits
+
+
+def numbers(found):
+    return np.asarray(found).tolist()
+
+
+# Order, waiting and the end
+
+
+def test_elements_come_in_order_and_as_batches():
+    queue = FIFOQueue(10)
+    queue.enqueue(1)
+    queue.enqueue_many([2, 3, 4])
+    assert queue.size() == len(queue) == 4
+    assert queue.dequeue() == 1
+    assert numbers(queue.dequeue_many(2)) == [2, 3]
+    assert numbers(queue.dequeue_up_to(1)) == [4]
+
+
+def test_a_full_queue_lets_producers_wait_in_order(waits):
+    queue = FIFOQueue(2)
+    queue.enqueue_many([0, 1])
+    first = Caller(queue.enqueue, 2)
+    waits(queue)
+    second = Caller(queue.enqueue, 3)
+    waits(queue)
+    assert queue.size() == 2
+    assert [queue.dequeue() for _ in range(4)] == [0, 1, 2, 3]
+    assert first.ended() is second.ended() is None
+
+
+def test_consumers_are_served_in_order(waits):
+    queue = FIFOQueue(5)
+    first = Caller(queue.dequeue_many, 3)
+    waits(queue)
+    second = Caller(queue.dequeue)
+    waits(queue)
+    queue.enqueue_many([1, 2])
+    assert queue.size() == 0, "the first call has taken them"
+    queue.enqueue_many([3, 4])
+    assert numbers(first.ended()) == [1, 2, 3]
+    assert second.ended() == 4
+
+
+def test_calls_may_need_more_than_the_capacity():
+    queue = FIFOQueue(2)
+    producer = Caller(queue.enqueue_many, list(range(7)))
+    assert numbers(queue.dequeue_many(7)) == list(range(7))
+    assert producer.ended() is None
+
+
+def test_a_closed_queue_gives_what_it_has():
+    queue = FIFOQueue(5)
+    queue.enqueue_many([1, 2, 3])
+    queue.close()
+    queue.close()
+    assert queue.is_closed()
+    with pytest.raises(CancelledError, match="FIFOQueue: it is closed"):
+        queue.enqueue(4)
+    with pytest.raises(OutOfRangeError, match="closed, with fewer than 4 elements left"):
+        queue.dequeue_many(4)
+    assert queue.size() == 3, "they stay"
+    assert numbers(queue.dequeue_up_to(9)) == [1, 2, 3]
+    for call in (queue.dequeue, lambda: queue.dequeue_up_to(1), lambda: queue.dequeue_many(1)):
+        with pytest.raises(OutOfRangeError):
+            call()
+
+
+def test_closing_lets_waiting_producers_finish(waits):
+    queue = FIFOQueue(2)
+    queue.enqueue_many([0, 1])
+    producer = Caller(queue.enqueue_many, [2, 3])
+    waits(queue)
+    queue.close()
+    assert numbers(queue.dequeue_many(3)) == [0, 1, 2]
+    assert producer.ended() is None
+    assert numbers(queue.dequeue_up_to(5)) == [3]
+
+
+def test_closing_may_cancel_waiting_producers(waits):
+    queue = FIFOQueue(3)
+    queue.enqueue_many([0, 1])
+    producer = Caller(queue.enqueue_many, [2, 3])
+    waits(queue)
+    queue.close(cancel_pending_enqueues=True)
+    assert producer.ended() is CancelledError
+    assert numbers(queue.dequeue_up_to(5)) == [0, 1, 2], "what had entered stays"
+
+
+def test_closing_ends_waiting_consumers_and_serves_the_next(waits):
+    queue = FIFOQueue(9)
+    queue.enqueue_many([1, 2])
+    many = Caller(queue.dequeue_many, 4)
+    waits(queue)
+    fewer = Caller(queue.dequeue_many, 2)
+    waits(queue)
+    last = Caller(queue.dequeue)
+    waits(queue)
+    queue.close()
+    assert many.ended() is OutOfRangeError
+    assert numbers(fewer.ended()) == [1, 2]
+    assert last.ended() is OutOfRangeError
+
+
+def test_a_timeout_leaves_everything_as_it_was():
+    queue = FIFOQueue(3)
+    with pytest.raises(TimeoutError, match="0 of 1 elements came in 0 s"):
+        queue.dequeue(timeout=0)
+    queue.enqueue_many([1, 2])
+    with pytest.raises(TimeoutError, match="2 of 3 elements came"):
+        queue.dequeue_many(3, timeout=0.01)
+    assert queue.size() == 2
+    with pytest.raises(TimeoutError, match="with 1 of 2 elements left to enqueue"):
+        queue.enqueue_many([3, 4], timeout=0)
+    assert numbers(queue.dequeue_many(3)) == [1, 2, 3]
+
+
+def test_an_exception_takes_the_place_of_an_element():
+    queue = FIFOQueue(9)
+    queue.enqueue(1)
+    queue.enqueue(ValueError("bad"))
+    queue.enqueue(2)
+    assert queue.dequeue() == 1
+    with pytest.raises(ValueError, match="bad"):
+        queue.dequeue_many(2, timeout=1)
+    assert queue.dequeue() == 2
+
+
+# Conversion
+
+
+def test_elements_are_converted_and_copied():
+    queue = FIFOQueue(9)
+    image = np.zeros(2)
+    queue.enqueue({"image": image, "name": "a", "number": 1})
+    image[:] = 5
+    found = queue.dequeue()
+    assert found["image"].tolist() == [0, 0]
+    assert found["name"] == b"a"
+    assert type(found["number"]) is np.int64
+    found["image"][:] = 1  # it belongs to the caller
+
+
+def test_batches_have_the_structure_of_elements():
+    queue = FIFOQueue(9)
+    queue.enqueue_many({"a": np.arange(6).reshape(3, 2), "b": ["x", "y", "z"]})
+    found = queue.dequeue_many(2)
+    assert found["a"].tolist() == [[0, 1], [2, 3]]
+    assert found["b"].tolist() == [b"x", b"y"]
+    assert queue.dequeue()["a"].tolist() == [4, 5]
+
+
+def test_ragged_batches_are_divided():
+    queue = FIFOQueue(9)
+    queue.enqueue_many(RaggedTensor.from_rows([[0], [1, 2]]))
+    assert [queue.dequeue().tolist(), queue.dequeue().tolist()] == [[0], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        ([(1, "a"), (2, "b")], "got a list of elements"),
+        (([1, 2], [1]), "different lengths"),
+        (3, "must have a leading axis"),
+        ((), "no components"),
+    ],
+)
+def test_a_batch_that_is_none_is_refused(elements, message):
+    with pytest.raises(SpecError, match=message):
+        FIFOQueue(9).enqueue_many(elements)
+
+
+def test_elements_are_checked_against_the_spec():
+    queue = FIFOQueue(9, (NUMBER, TensorSpec((2,), np.float32)))
+    queue.enqueue((1, [2, 3]))
+    number, pair = queue.dequeue()
+    assert number == 1
+    assert pair.dtype == np.float32
+    with pytest.raises(SpecError, match=r"FIFOQueue received .*element_spec declares"):
+        queue.enqueue((1, [2, 3, 4]))
+    with pytest.raises(SpecError, match="the element_spec has the structure"):
+        queue.enqueue(1)
+    assert queue.size() == 0
+
+
+def test_without_a_spec_the_first_element_determines_the_structure():
+    queue = FIFOQueue(9, name="examples")
+    queue.enqueue((1, 2))
+    with pytest.raises(SpecError, match="examples received"):
+        queue.enqueue({"a": 1})
+
+
+def test_elements_that_do_not_stack_are_named():
+    queue = FIFOQueue(9)
+    queue.enqueue([1])
+    queue.enqueue([1, 2])
+    with pytest.raises(SpecError, match=r"same shape, got \(1,\) and \(2,\).*PaddingFIFOQueue"):
+        queue.dequeue_many(2)
+
+
+def test_an_empty_batch_needs_a_spec():
+    assert FIFOQueue(9, TensorSpec((3,), np.float32)).dequeue_many(0).shape == (0, 3)
+    with pytest.raises(ValueError, match="needs a queue with an element_spec"):
+        FIFOQueue(9).dequeue_many(0)
+
+
+@pytest.mark.parametrize("capacity", [0, -1])
+def test_the_capacity_is_positive(capacity):
+    with pytest.raises(ValueError, match="capacity must be at least 1"):
+        FIFOQueue(capacity)
+
+
+# Other kinds
+
+
+def test_padding_is_for_batches():
+    queue = PaddingFIFOQueue(9, (TensorSpec((None,), np.int64), TensorSpec((None,), bytes), NUMBER))
+    queue.enqueue(([1], ["a", "b"], 7))
+    queue.enqueue(([2, 3], ["c"], 8))
+    queue.enqueue(([4], ["d"], 9))
+    values, names, last = queue.dequeue_many(2)
+    assert values.tolist() == [[1, 0], [2, 3]]
+    assert names.tolist() == [[b"a", b"b"], [b"c", b""]]
+    assert last.tolist() == [7, 8]
+    assert queue.dequeue()[0].tolist() == [4]
+
+
+def test_padding_needs_arrays_of_known_rank():
+    with pytest.raises(ValueError, match="must be known"):
+        PaddingFIFOQueue(9, TensorSpec(None, np.int64))
+    with pytest.raises(TypeError, match="only arrays can be padded"):
+        PaddingFIFOQueue(9, RaggedTensorSpec((None, None), np.int64))
+
+
+def test_a_random_queue_keeps_a_minimum_while_it_is_open(waits):
+    queue = RandomShuffleQueue(10, 3, seed=1)
+    queue.enqueue_many(range(6))
+    taken = numbers(queue.dequeue_many(3))
+    waiting = Caller(queue.dequeue)
+    waits(queue)
+    assert queue.size() == 3
+    queue.close()
+    taken.append(int(waiting.ended()))
+    with pytest.raises(OutOfRangeError):
+        queue.dequeue_many(5)
+    taken += numbers(queue.dequeue_up_to(5))
+    assert sorted(taken) == list(range(6))
+
+
+def test_a_random_order_is_uniform_and_repeats_with_its_seed():
+    def order(seed):
+        queue = RandomShuffleQueue(9, 0, seed=seed)
+        queue.enqueue_many(range(3))
+        return tuple(numbers(queue.dequeue_many(3)))
+
+    assert order(7) == order(7)
+    counts = [0] * 6
+    orders = sorted({order(seed) for seed in range(100)})
+    assert len(orders) == 6
+    for seed in range(600):
+        counts[orders.index(order(seed))] += 1
+    assert min(counts) > 60  # of 100 expected; five standard deviations are 46
+
+
+@pytest.mark.parametrize("minimum", [-1, 2, 3])
+def test_the_minimum_is_below_the_capacity(minimum):
+    with pytest.raises(ValueError, match="min_after_dequeue"):
+        RandomShuffleQueue(2, minimum)
+
+
+def test_the_lowest_priority_number_comes_first():
+    queue = PriorityQueue(9)
+    for element in [(3, "c"), (1, "a"), (1, "b"), (-5, "z")]:
+        queue.enqueue(element)
+    queue.enqueue_many(([2, 0], ["x", "y"]))
+    priorities, names = queue.dequeue_many(6)
+    assert priorities.tolist() == [-5, 0, 1, 1, 2, 3]
+    assert names.tolist() == [b"z", b"y", b"a", b"b", b"x", b"c"]
+
+
+def test_elements_that_are_put_back_keep_their_order():
+    queue = PriorityQueue(9)
+    for element in [(1, "a"), (1, "b"), (1, "c")]:
+        queue.enqueue(element)
+    with pytest.raises(TimeoutError):
+        queue.dequeue_many(4, timeout=0)
+    assert queue.dequeue_many(3)[1].tolist() == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("element", [1, ("a", 1), (1,), (1.5, 2)])
+def test_a_priority_is_required(element):
+    with pytest.raises(SpecError, match="priority"):
+        PriorityQueue(9).enqueue(element)
+
+
+# Random schedules
+
+KINDS = {
+    "fifo": lambda rng: FIFOQueue(rng.randint(1, 5)),
+    "padding": lambda rng: PaddingFIFOQueue(rng.randint(1, 5), NUMBER),
+    "random": lambda rng: RandomShuffleQueue(capacity := rng.randint(1, 6), rng.randrange(capacity)),
+    "priority": lambda rng: PriorityQueue(rng.randint(1, 5)),
+}
+
+
+def elements_of(found, kind):
+    values = found[1] if kind == "priority" else found
+    return np.atleast_1d(values).tolist()
+
+
+def consume(queue, kind, rng, taken, failures):
+    while True:
+        try:
+            how = rng.randrange(4)
+            if how == 0:
+                found = queue.dequeue()
+            elif how == 1:
+                found = queue.dequeue_up_to(rng.randint(1, 4))
+            elif how == 2:
+                found = queue.dequeue_many(rng.randint(1, 3))
+            else:
+                found = queue.dequeue(timeout=rng.choice([0, 0.001]))
+            taken.extend(elements_of(found, kind))
+        except OutOfRangeError:
+            if not queue.size():
+                return
+        except TimeoutError:
+            pass
+        except ArithmeticError:
+            failures.append(1)
+
+
+def produce(queue, kind, rng, values, sent, failures):
+    try:
+        while values:
+            some = values[: rng.randint(1, 3)]
+            del values[: len(some)]
+            if rng.random() < 0.1:
+                queue.enqueue(ArithmeticError())
+                failures.append(1)
+            batch = (some, some) if kind == "priority" else some
+            try:
+                if len(some) == 1:
+                    queue.enqueue((some[0], some[0]) if kind == "priority" else some[0])
+                else:
+                    queue.enqueue_many(batch)
+            except CancelledError:
+                sent.append((some, "part"))
+                raise
+            sent.append((some, "all"))
+    except CancelledError:
+        pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", range(4))
+def test_no_schedule_loses_or_repeats_an_element(kind, block):
+    for case in range(50):
+        seed = random.randrange(2**32)
+        rng = random.Random(seed)
+        queue = KINDS[kind](rng)
+        sent, sent_failures = [], []
+        values = [list(range(1000 * one, 1000 * one + rng.randrange(20))) for one in range(rng.randint(1, 3))]
+        seeds = [rng.random() for _ in range(6)]
+        producers = [
+            Caller(produce, queue, kind, random.Random(seeds[one]), values[one], sent, sent_failures)
+            for one in range(len(values))
+        ]
+        taken = [[] for _ in range(rng.randint(1, 3))]
+        failures = []
+        consumers = [
+            Caller(consume, queue, kind, random.Random(seeds[3 + one]), taken[one], failures)
+            for one in range(len(taken))
+        ]
+        cancels = rng.random() < 0.3
+        if not cancels:
+            for one in producers:
+                one.ended()
+        queue.close(cancel_pending_enqueues=cancels)
+        outcomes = [one.ended() for one in [*producers, *consumers]]
+        assert outcomes == [None] * len(outcomes), (kind, block, case, seed)
+        found = [value for part in taken for value in part]
+        assert len(found) == len(set(found)), seed
+        assert len(failures) <= len(sent_failures) + cancels * len(values), seed
+        surely = {value for some, how in sent if how == "all" for value in some}
+        perhaps = {value for some, how in sent if how == "part" for value in some}
+        assert surely <= set(found) <= surely | perhaps, seed
+        if kind == "fifo" and len(consumers) == 1 and not failures:
+            for one in range(len(values)):
+                mine = [value for value in found if value // 1000 == one]
+                assert mine == sorted(mine), seed
