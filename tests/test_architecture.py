@@ -14,7 +14,7 @@ ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 ARROW = (
     "version lazy_imports redaction errors name_guard closing shared_calls extras native live options plan runtime ops"
-    " io queues optimize autotune deferred dataset readers adapters checkpoint commands __main__ testing"
+    " io optimize autotune deferred dataset readers queues adapters checkpoint commands __main__ testing"
 )
 """Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""
 

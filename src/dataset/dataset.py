@@ -40,10 +40,10 @@ from dataset.runtime.resources.memory import default_budget
 if TYPE_CHECKING:  # imports against the layering: loaded by the methods that return them
     from dataset.adapters.jax import JaxDataset
     from dataset.adapters.progress import Progress
+    from dataset.adapters.queue_feeder import QueueFeeder
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
     from dataset.optimize.driver import Optimized
-    from dataset.queues.queue_feeder import QueueFeeder
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert
     from dataset.runtime.iteration.iterator import DatasetIterator

@@ -13,6 +13,7 @@ with lazy_imports():
     from dataset.adapters.pandas import columns_of as pandas_columns
     from dataset.adapters.polars import table_of as polars_table
     from dataset.adapters.progress import Progress
+    from dataset.adapters.queue_feeder import QueueFeeder
     from dataset.adapters.ranks import process_rank
     from dataset.adapters.ray import to_ray
     from dataset.adapters.tensorflow import TfDataset, tf_dataset
@@ -102,7 +103,6 @@ with lazy_imports():
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg
     from dataset.plan.fingerprints.fingerprint import content_fingerprint
-    from dataset.queues.queue_feeder import QueueFeeder
     from dataset.runtime.iteration.async_elements import async_elements
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch

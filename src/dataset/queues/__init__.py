@@ -17,6 +17,17 @@ from dataset.errors import CancelledError as CancelledError
 from dataset.errors import OutOfRangeError as OutOfRangeError
 from dataset.queues.element_queue import ElementQueue
 from dataset.queues.fifo_queue import FIFOQueue, PaddingFIFOQueue
+from dataset.queues.file_readers import FixedLengthRecordReader, TextLineReader, TFRecordReader, WholeFileReader
+from dataset.queues.input_functions import (
+    batch,
+    batch_join,
+    input_producer,
+    range_input_producer,
+    shuffle_batch,
+    shuffle_batch_join,
+    slice_input_producer,
+    string_input_producer,
+)
 from dataset.queues.priority_queue import PriorityQueue
 from dataset.queues.random_shuffle_queue import RandomShuffleQueue
 from dataset.queues.serving import connect, serve
@@ -26,12 +37,24 @@ __all__ = [
     "Coordinator",
     "ElementQueue",
     "FIFOQueue",
+    "FixedLengthRecordReader",
     "PaddingFIFOQueue",
     "PriorityQueue",
     "QueueRunner",
     "RandomShuffleQueue",
+    "TFRecordReader",
+    "TextLineReader",
+    "WholeFileReader",
     "add_queue_runner",
+    "batch",
+    "batch_join",
     "connect",
+    "input_producer",
+    "range_input_producer",
     "serve",
+    "shuffle_batch",
+    "shuffle_batch_join",
+    "slice_input_producer",
     "start_queue_runners",
+    "string_input_producer",
 ]

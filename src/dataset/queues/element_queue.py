@@ -151,7 +151,7 @@ class ElementQueue(ABC):
             CancelledError, TimeoutError: as for ``enqueue``.
             SpecError: as for ``enqueue``, or if the lengths differ.
         """
-        rows = self._rows_of(elements)
+        rows = self.rows_of_batch(elements)
         if rows:
             self._enqueue(self._converted(rows), timeout)
 
@@ -404,7 +404,8 @@ class ElementQueue(ABC):
                 raise self._converter.mismatch(row) from None
         return [map_structure(copied_component, row) for row in chunk.rows()]
 
-    def _rows_of(self, elements: Any) -> list[Any]:
+    def rows_of_batch(self, elements: Any) -> list[Any]:
+        """Return the elements of a batch: components with a leading axis."""
         structure = structure_of(elements)
         columns = [self._column(structure, index, value) for index, value in enumerate(structure.flatten(elements))]
         lengths = {structure.component_name(index): len(column) for index, column in enumerate(columns)}

@@ -259,7 +259,11 @@ _runners: list[QueueRunner] = []
 
 
 def add_queue_runner(runner: QueueRunner) -> None:
-    """Add a runner to those that ``start_queue_runners`` starts. The functions that return a queue call it."""
+    """Add a runner to those that ``start_queue_runners`` starts. The functions that return a queue call it.
+
+    Args:
+        runner: the runner.
+    """
     _runners.append(runner)
 
 

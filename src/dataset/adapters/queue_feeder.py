@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from dataset.errors import CancelledError, ClosedError
-from dataset.queues.element_queue import ElementQueue
 
 
 class QueueFeeder:
@@ -27,7 +26,7 @@ class QueueFeeder:
     """
 
     def __init__(self, dataset: Iterable[Any], queue: Any) -> None:
-        if not isinstance(queue, ElementQueue | thread_queues.Queue):
+        if not (hasattr(queue, "enqueue") or isinstance(queue, thread_queues.Queue)):
             raise TypeError(
                 "to_queue(): queue must be one of dataset.queues, or a queue.Queue, got "
                 f"{queue!r:.100} of type {type(queue).__name__}"
@@ -47,7 +46,7 @@ class QueueFeeder:
         """Stop, and wait for the thread. Elements in the queue stay there; the queue is closed."""
         self._is_closed = True
         self._iterator.close()
-        if isinstance(self._queue, ElementQueue):
+        if hasattr(self._queue, "enqueue"):
             self._queue.close(cancel_pending_enqueues=True)
         else:
             with self._queue.not_full:
@@ -75,7 +74,7 @@ class QueueFeeder:
                 self._end()
 
     def _put(self, element: Any) -> None:
-        if isinstance(self._queue, ElementQueue):
+        if hasattr(self._queue, "enqueue"):
             self._queue.enqueue(element)
             return
         while not self._is_closed:
@@ -88,7 +87,7 @@ class QueueFeeder:
         raise CancelledError
 
     def _end(self) -> None:
-        if isinstance(self._queue, ElementQueue):
+        if hasattr(self._queue, "enqueue"):
             self._queue.close()
         elif hasattr(self._queue, "shutdown"):  # since Python 3.13
             self._queue.shutdown()
