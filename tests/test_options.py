@@ -1,7 +1,9 @@
 """Tests of the options: tf.data's fields, validated when they are set."""
 
 import copy
+import functools
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,11 +91,42 @@ def test_an_unknown_name_is_refused_with_a_suggestion():
         assert not hasattr(options, name)
 
 
-def test_what_only_tf_data_has_is_refused_with_the_reason():
-    with pytest.raises(AttributeError, match=r"experimental_distribute is an option of tf.data .* use shard\(\)"):
-        _ = Options().experimental_distribute.auto_shard_policy
-    with pytest.raises(AttributeError, match=r"autotune_algorithm is an option of tf.data"):
-        Options().autotune.autotune_algorithm = 1
+def test_an_option_whose_effect_would_be_missed_is_refused_with_the_reason():
+    with pytest.raises(AttributeError, match=r"experimental_service is an option of tf.data .* not supported"):
+        _ = Options().experimental_service.pinned
+
+
+def set_twice(options, path, name):
+    for _ in range(2):
+        setattr(functools.reduce(getattr, path, options), name, 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "experimental_distribute",
+        "experimental_distribute.auto_shard_policy",
+        "experimental_external_state_policy",
+        "experimental_slack",
+        "experimental_symbolic_checkpoint",
+        "experimental_warm_start",
+        "framework_type",
+        "autotune.autotune_algorithm",
+        "autotune.initial_parallelism",
+        "autotune.min_parallelism",
+    ],
+)
+def test_what_only_determines_how_tensorflow_runs_is_accepted_with_one_warning(name, monkeypatch):
+    monkeypatch.setattr("dataset.options._warned", set())
+    *path, last = name.split(".")
+    options = Options()
+    warned = path[0] if path[:1] == ["experimental_distribute"] else last
+    with pytest.warns(UserWarning, match=rf"Options\.{warned} has no effect here: ") as caught:
+        set_twice(options, path, last)
+    assert [Path(warning.filename).name for warning in caught] == ["test_options.py"]
+    assert options == Options()
+    assert not getattr(options, name.split(".")[0], None) or path == ["autotune"]
+    assert [int(x) for x in Dataset.range(3).with_options(options)] == [0, 1, 2]
 
 
 def test_the_older_names_are_the_same_fields():

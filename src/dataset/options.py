@@ -1,13 +1,15 @@
 """Options: the settings of a pipeline, and the constant AUTOTUNE.
 
-The names are those of ``tf.data.Options``. An option of tf.data that has no effect here is rejected with a reason
-instead of being silently ignored.
+The names are those of ``tf.data.Options``. An option that only determines how TensorFlow runs a pipeline, and cannot
+change its elements, is accepted with a warning that says that it has no effect. An option whose effect a user would
+miss is rejected with a reason.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
+import warnings
 from typing import Any, ClassVar, Self
 
 AUTOTUNE = -1
@@ -26,6 +28,8 @@ class _Settings:
     """tf.data's older names of fields."""
     _refused: ClassVar[dict[str, str]] = {}
     """tf.data's fields that are not supported here, and what to do instead."""
+    _without_effect: ClassVar[dict[str, str]] = {}
+    """tf.data's fields that are accepted and ignored, and what is here in their place."""
     _frozen: bool
 
     def __init__(self) -> None:
@@ -37,12 +41,17 @@ class _Settings:
         """Return the field with this alias, or raise an error that suggests one."""
         if name in self._aliases:
             return getattr(self, self._aliases[name])
+        if name in self._without_effect:
+            return _IgnoredOption(f"{type(self).__name__}.{name}", self._without_effect[name])
         if name.startswith("__"):  # looked up by copy and pickle
             raise AttributeError(name)
         raise AttributeError(self._unknown(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         name = self._aliases.get(name, name)
+        if name in self._without_effect:
+            _warn_once(f"{type(self).__name__}.{name}", self._without_effect[name])
+            return
         if name not in self._types:
             raise AttributeError(self._unknown(name))
         if self._frozen:
@@ -118,6 +127,30 @@ class _Settings:
         return f"{type(self).__name__}({shown})"
 
 
+_warned: set[str] = set()
+
+
+def _warn_once(option: str, instead: str) -> None:
+    if option not in _warned:
+        _warned.add(option)
+        warnings.warn(f"{option} has no effect here: {instead}", stacklevel=3)
+
+
+class _IgnoredOption:
+    """What reading an option without effect returns: false, and its own fields can be set, without effect."""
+
+    _about: tuple[str, str]
+
+    def __init__(self, option: str, instead: str) -> None:
+        object.__setattr__(self, "_about", (option, instead))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _warn_once(*self._about)
+
+    def __bool__(self) -> bool:
+        return False
+
+
 def _nests(kind: type[Any]) -> bool:
     return issubclass(kind, _Settings)
 
@@ -142,10 +175,10 @@ class AutotuneOptions(_Settings):
     """
 
     _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int, "ram_budget": int}
-    _refused: ClassVar[dict[str, str]] = {
-        "autotune_algorithm": "there is only one tuning algorithm; leave it out",
-        "initial_parallelism": "leave it out, or give num_parallel_calls a number",
-        "min_parallelism": "leave it out, or give num_parallel_calls a number",
+    _without_effect: ClassVar[dict[str, str]] = {
+        "autotune_algorithm": "there is one tuning algorithm",
+        "initial_parallelism": "the autotuner chooses it; num_parallel_calls may be a number",
+        "min_parallelism": "the autotuner chooses it; num_parallel_calls may be a number",
     }
     enabled: bool | None
     cpu_budget: int | None
@@ -303,13 +336,15 @@ class Options(_Settings):
         "experimental_threading": "threading",
     }
     _refused: ClassVar[dict[str, str]] = {
-        "experimental_distribute": "elements are not distributed over workers automatically; use shard()",
+        "experimental_service": "a data service is not supported; distribute() runs a pipeline in other processes",
+    }
+    _without_effect: ClassVar[dict[str, str]] = {
+        "experimental_distribute": "datasets are not divided automatically; shard() and shard_by_process() divide them",
         "experimental_external_state_policy": "functions are plain Python and may keep any state",
-        "experimental_service": "a data service is not supported",
-        "experimental_slack": "use prefetch() at the end of the pipeline",
+        "experimental_slack": "prefetch() at the end of the pipeline does this work",
         "experimental_symbolic_checkpoint": "iterators have state_dict() and load_state_dict()",
-        "experimental_warm_start": "an iterator starts its work at the first next()",
-        "framework_type": "it labels TensorFlow's statistics; use dataset_name",
+        "experimental_warm_start": "iterator.start() begins the work before the first element is requested",
+        "framework_type": "it labels the statistics of TensorFlow; dataset_name is a label here",
     }
     deterministic: bool | None
     dataset_name: str | None
