@@ -2,13 +2,17 @@
 
 import ast
 import functools
+import itertools
+import sys
 from pathlib import Path
 
 import dataset
-from dataset import Dataset
+from dataset import Dataset, TFRecordDataset
+from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.node import Node
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.context import ExecutionContext, open_plan
 from dataset.runtime.contract import Operator
+from support.tfrecord_files import frames
 
 ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -209,3 +213,47 @@ def test_the_contract_stays_small():
         members = {*dir(kind), *kind.__annotations__}
         public = [name for name in members if not name.startswith("_")]
         assert len(public) <= MEMBERS_MAX[kind.__name__], sorted(public)
+
+
+FRAMES_MAX, CALLS_MAX = 9, 80
+"""Python frames from the last operator to the file, and calls per batch, besides those of the user's function.
+
+``next`` and an inline prefetch add three of each.
+"""
+
+
+def test_few_frames_and_calls_are_between_a_batch_and_the_file(tmp_path):
+    (tmp_path / "a").write_bytes(frames([b"%8d" % i for i in range(5000)]))
+    plan = TFRecordDataset(tmp_path / "a").map(decoded).shuffle(500, seed=1).batch(32).plan
+    coordinator, operator = open_plan(plan)
+    for _ in range(10):
+        operator.pull(1)
+    calls, depths = [], []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code is not decoded.__code__:
+            calls.append(frame.f_code.co_qualname)
+            if frame.f_code is TFRecordFile.columns.__code__:
+                depths.append(sum(1 for _ in itertools.takewhile(lambda at: at is not here, outer(frame))) - 1)
+
+    here, before = sys._getframe(), sys.getprofile()
+    sys.setprofile(note)
+    try:
+        for _ in range(100):
+            operator.pull(1)
+    finally:
+        sys.setprofile(before)
+        coordinator.shut_down(operator.close, wait=True)
+    assert depths
+    assert max(depths) <= FRAMES_MAX
+    assert len(calls) <= 100 * CALLS_MAX
+
+
+def decoded(record):
+    return record[:4]
+
+
+def outer(frame):
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -2151,8 +2151,9 @@ class Dataset(Generic[T_co]):
         A pass that is stopped early stores nothing, and the next pass starts over; with a ``filename`` a warning is
         logged. Elements that fail raise an error in the pass that fills the cache, and are left out of later passes.
 
-        Ops after the cache that read ahead, such as ``prefetch``, may complete a pass that its consumer stops early.
-        This depends on timing, and so does the order of later passes if a random op comes before the cache.
+        If a later op, such as ``take``, stops a pass early, it is not determined whether read-ahead in between, such as
+        that of ``prefetch``, still completes the pass and fills the cache. This depends on timing, and so does the
+        order of later passes if a random op comes before the cache.
 
         A saved state does not hold the elements. A process that lacks them repeats the pass that filled the cache, so
         that later passes are the same. This does not apply to a cache in a dataset that a function returns, such as

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from dataset import Dataset, StateError, TensorSpec, TextLineDataset, TFRecordDataset, checkpoint
+from dataset import Dataset, StateError, TensorSpec, TextLineDataset, TFRecordDataset, checkpoint, set_random_seed
 from support.resuming import resealed
 from support.tfrecord_files import frames
 from support.web_server import WebServer
@@ -155,6 +155,44 @@ def test_a_forged_name_opens_nothing(name, tmp_path, monkeypatch):
             with pytest.raises(StateError):
                 rest(make(names), forged(state, f"{tmp_path}/a/", f"{tmp_path}/secret/"))
     assert not [path for path in opened if "secret" in path]
+
+
+SOME_NAMES = {  # the names differ from pass to pass, and from iteration to iteration
+    "interleave": lambda names: names.take(1).interleave(TextLineDataset, cycle_length=2),
+    "interleave of repeated": lambda names: names.take(1).repeat(3).interleave(TextLineDataset, cycle_length=2),
+    "repeated interleave": lambda names: names.skip(5).interleave(TextLineDataset, cycle_length=2).repeat(3),
+    "interleave of pairs": lambda names: (
+        names.enumerate().repeat(2).interleave(lambda _, name: TextLineDataset(name), cycle_length=2)
+    ),
+    "interleave of a part of a cache": lambda names: (
+        names.cache().take(1).repeat(2).interleave(TextLineDataset, cycle_length=2)
+    ),
+    "files": lambda names: TextLineDataset(names.take(2).repeat(2)),
+    "references": lambda names: TextLineDataset(names.take(2)).repeat(2).shuffle(3, seed=1),
+    "nested": lambda names: slices([0, 1]).flat_map(lambda _: TextLineDataset(names.take(2))),
+}
+
+
+@pytest.mark.parametrize("name", SOME_NAMES)
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_names_chosen_at_random_are_found_in_another_process(name, earlier, tmp_path):
+    """The names in a state are searched in the order of the run that saved it, not in a new one."""
+    names = write(tmp_path, "abcdef", count=2)
+
+    def make(seed):
+        set_random_seed(seed)  # as another process draws another one
+        return SOME_NAMES[name](generated(names).shuffle(6))
+
+    first, whole = make(1), make(1)
+    for _ in range(earlier):
+        list(first), list(whole)
+    expected = list(whole)
+    assert set(expected[:2]) != set(list(make(2))[:2])
+    with iter(first) as iterator:
+        states = [iterator.state_dict(), *(iterator.state_dict() for _ in iterator)]
+    assert [rest(make(2), state) for state in states] == [expected[at:] for at in range(len(states))]
+    with pytest.raises(StateError, match="moved="):
+        rest(SOME_NAMES[name](generated(write(tmp_path / "other", "abcdef")).shuffle(6)), states[1])
 
 
 @pytest.mark.parametrize("name", PIPELINES)

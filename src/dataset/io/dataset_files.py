@@ -166,10 +166,10 @@ class FilesOperator(BufferedOperator):
         self._waits = False  # whether reading from the open file may block for long
         self.file: ElementFile | None = None
 
-    def produce(self, n: int) -> Chunk | None:
-        return self.outbox.collect(self._read, n, drops_traceback=True)
+    def pull(self, n: int) -> Chunk | None:
+        return self.outbox.collect(self.produce, n, drops_traceback=True)
 
-    def _read(self, n: int) -> Chunk | None:
+    def produce(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of one block."""
         if self._is_numbered_singly:
             n = 1

@@ -424,3 +424,18 @@ def open_plan(
     profile.limits = iteration.limits
     context = ExecutionContext(iteration, profile.top)
     return coordinator, context(plan) if reader is None else reader(context, plan)
+
+
+def open_beside(context: ExecutionContext, plan: Node) -> tuple[Coordinator, Operator]:
+    """Open an input of an op for a separate run with the random orders of the iteration, as ``open_plan`` does.
+
+    The run uses up no order and computes nothing ahead.
+    """
+    mine = context.iteration
+    coordinator = Coordinator(mine.options.threading.private_threadpool_size or None)
+    epochs = EpochLedger(probing=True, instead_of=mine.epochs)
+    iteration = Iteration(coordinator, epochs, mine.options, PeriodicCallback())
+    iteration.first_random, iteration.passes_to_repeat = mine.first_random, dict(mine.passes_to_repeat)
+    beside = ExecutionContext(iteration, None, None, context, context._node)  # noqa: SLF001  # same module
+    beside.provenance = None
+    return coordinator, beside(plan)

@@ -109,16 +109,16 @@ class TFRecordFile(StreamFile):
         """
         if n < 1:
             raise ValueError(f"TFRecordFile.records(): n must be at least 1, got {n}")
+        column = self.columns(n)
+        return None if column is None else column[0]
+
+    def columns(self, n: int) -> list[list[bytes]] | None:
+        """Return the next records as a single column."""
         if self._next == len(self._ready) and not self._refill():
             return None
         taken = self._ready[self._next : self._next + n]
         self._next += len(taken)
-        return taken
-
-    def columns(self, n: int) -> list[list[bytes]] | None:
-        """Return the next records as a single column."""
-        records = self.records(n)
-        return None if records is None else [records]
+        return [taken]
 
     def tell(self) -> tuple[int, int]:
         """Return the byte offset of the next record in the uncompressed stream, and its number from 0.
@@ -200,8 +200,11 @@ class TFRecordFile(StreamFile):
         """Read the records of a block. Damage is recorded and reported after the records before it."""
         try:
             stream = self._opened()
-            block, position = self._block or (self._next_block(stream), 0)
-            self._block = None
+            if self._block is None:
+                self._base = self._offset
+                block, position = stream.read(HEADER_BYTES if self._big else self._block_bytes), 0
+            else:
+                (block, position), self._block = self._block, None
             if not block:
                 self._end()
             else:
@@ -224,11 +227,6 @@ class TFRecordFile(StreamFile):
             self._stream.seek(self._offset)
             self._moved = False
         return self._stream
-
-    def _next_block(self, stream: InputStream) -> bytes:
-        """Read and return a block; nothing at the end."""
-        self._base = self._offset
-        return stream.read(HEADER_BYTES if self._big else self._block_bytes)
 
     def _read_block(self, stream: InputStream, block: bytes, position: int) -> None:
         """Slice the records of a block from a position on, up to the next damage, and complete its last record."""

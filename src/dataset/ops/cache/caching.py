@@ -91,7 +91,9 @@ class CacheStore(Protocol):
 def lower_keeping(context: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
     """Return the operator of a node that caches its input's elements in ``store``."""
     if context.iteration.epochs.probing and store.finished() is None:
-        return context(node.source)  # probing one element must not fill the store
+        # Probing one element must not fill the store.
+        start = context.iteration.passes_to_repeat.get(node)
+        return context(node.source) if start is None else context.from_beginning(node.source, start["draws"])
     context.replays = True
     return CacheOperator(context, node, store)
 

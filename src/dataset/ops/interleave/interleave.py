@@ -106,10 +106,10 @@ class InterleaveOperator(BufferedOperator):
         self._element_bytes = 0  # the largest average size per read so far
         self._blocked: int | None = None  # the place without a whole round, until its turn
 
-    def produce(self, n: int) -> Chunk | None:
-        return self.outbox.collect(self._next_in_order, n)
+    def pull(self, n: int) -> Chunk | None:
+        return self.outbox.collect(self.produce, n)
 
-    def _next_in_order(self, n: int) -> Chunk | None:
+    def produce(self, n: int) -> Chunk | None:
         cycle = self.cycle
         if cycle.rounds is None:
             cycle.rounds = self._take_rounds(n)

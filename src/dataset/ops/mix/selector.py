@@ -71,7 +71,7 @@ class ReadSelector(Selector):
         return self._reader.position
 
     def draw(self, n: int) -> Choices | None:
-        chunk = self._later.give(n) if self._later else self._later.collect(self._reader.pull, n)
+        chunk = self._later.collect(self._reader.pull, n)
         if chunk is None:
             return None
         column = chunk.columns()[0]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dataset.errors import StateError
 from dataset.plan.nested import is_dataset
-from dataset.plan.node import Node, walk
+from dataset.plan.node import Node, inputs_first, walk
 from dataset.plan.structure import structure_of
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Chunk, Outcome, references_of
@@ -190,6 +190,16 @@ def _index(nodes: Sequence[Node], wanted: Node) -> int | None:
     return next((index for index, node in enumerate(nodes) if node is wanted), None)
 
 
+def _repeated_input(plan: Node, node: Node) -> Node:
+    """Return the input of a node of the plan, repeated as often as the plan runs the node."""
+    found = {node: node.inputs[0]}
+    for part in inputs_first(plan):
+        below = next((found[source] for source in part.inputs if source in found), None)
+        if below is not None:
+            found[part] = below if part.traits.passes == 1 else part.with_inputs([below])
+    return found[plan]
+
+
 class _Writer:
     """Writer of references to elements of the plan ``root``, nested ``depth`` datasets deep, as plain data."""
 
@@ -342,7 +352,7 @@ class _CheckpointReader:
                 raise ValueError(f"the marks of file {number} are not sorted")
             within, plan = self._within(opening, context, root)
             node = _numbered(_readers(plan), index)
-            self._traces.append(FileTrace(within, node, self._own_path(node, path), mine))
+            self._traces.append(FileTrace(within, node, self._own_path(plan, node, path), mine))
         if count and (int(self._file.max()) >= len(self._traces) or int(self._element.max()) >= ELEMENTS_MAX):
             raise ValueError("a position is out of range")
 
@@ -357,7 +367,7 @@ class _CheckpointReader:
         """Call a function again to recreate its dataset."""
         node = _numbered(_openers(plan), index)
         assert isinstance(node, OpensDatasets)
-        argument = self._own_argument(node, saved)
+        argument = self._own_argument(plan, node, saved)
         if argument is None or argument.length != 1:
             raise ValueError(f"expected one argument for {node.op}, got {argument!r}")
         (values,) = zip(*arguments(argument), strict=True)
@@ -366,10 +376,10 @@ class _CheckpointReader:
             raise StateError(f"{node}: the function returned {made!r}, but returned a dataset when the state was saved")
         self._openings.append(((*within, Opening(node, argument, made.plan)), made.plan))
 
-    def _own_path(self, node: Node, path: Any) -> str:
+    def _own_path(self, plan: Node, node: Node, path: Any) -> str:
         """Return the name of a file as the input of ``node`` yields it."""
         name = name_of(path, self._context)
-        found = self._elements(node, _path_of).get(name)
+        found = self._elements(plan, node, _path_of).get(name)
         if found is None:
             raise StateError(
                 f"{node}: the state refers to elements of {name!r:.500}, which is not among the files of "
@@ -377,14 +387,14 @@ class _CheckpointReader:
             )
         return _text(found)
 
-    def _own_argument(self, node: Node, saved: Any) -> Chunk | None:
+    def _own_argument(self, plan: Node, node: Node, saved: Any) -> Chunk | None:
         """Return the argument of the function of ``node``: an element of its input if it may name a file."""
         if type(saved) is not dict or "names" not in saved:
             argument = load_chunk(saved, lambda: node.inputs[0].element_spec)
             if argument is not None and names_in(argument) is not None:
                 raise StateError("the state is damaged: it holds an argument that may name a file by value")
             return argument
-        found = self._elements(node, key_of).get(saved_key(saved["names"], self._context))
+        found = self._elements(plan, node, key_of).get(saved_key(saved["names"], self._context))
         if found is None:
             raise StateError(
                 f"{node}: the state refers to elements of the dataset of {saved['names']!r:.500}, which the "
@@ -392,9 +402,9 @@ class _CheckpointReader:
             )
         return found
 
-    def _elements(self, node: Node, key: Callable[[Chunk], Any]) -> OwnElements:
+    def _elements(self, plan: Node, node: Node, key: Callable[[Chunk], Any]) -> OwnElements:
         if node not in self._own:
-            self._own[node] = OwnElements(self._context, node.inputs[0], key)
+            self._own[node] = OwnElements(self._context, _repeated_input(plan, node), key)
         return self._own[node]
 
     def close(self) -> None:

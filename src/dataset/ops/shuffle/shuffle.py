@@ -207,8 +207,19 @@ class ShuffleOperator(BufferedUnaryOperator):
             self._begin()
         # A whole number of requests is left in the outbox, so that no batch is joined from two chunks.
         self._request = max(n, self._request)
-        if self._buffer is not None:
-            chunk = self._exchange(n + max(0, self._step - n) // self._request * self._request)
+        more = max(0, self._step - n)
+        buffer = self._buffer
+        if buffer is not None and self._hole < 0:  # the very first element is returned before its slot is refilled
+            slots = draw(self.stream, 1, self.size)
+            self._hole = int(slots[0])
+            chunk = buffer.get(slots)
+        elif buffer is not None:
+            try:
+                new = None if self._is_over else self.source.pull(n + more // self._request * self._request)
+            except Exception:
+                self.by_position = False  # elements no longer correspond to positions
+                raise
+            chunk = self._exchange(buffer, new)
         if self._rest is not None and chunk is None and not self.outbox.items:
             chunk = self._rest.give(n, self._request)
             if not self._rest.left:
@@ -339,32 +350,22 @@ class ShuffleOperator(BufferedUnaryOperator):
                 f"{self._filling[0].structure!r} and {chunk.structure!r}"
             )
 
-    def _exchange(self, n: int) -> Chunk | None:
-        """Exchange ``n`` elements for new ones. The very first element is returned before its slot is refilled."""
-        assert self._buffer is not None
-        if self._hole < 0:
-            slots = draw(self.stream, 1, self.size)
-            self._hole = int(slots[0])
-            return self._buffer.get(slots)
-        try:
-            new = None if self._is_over else self.source.pull(n)
-        except Exception:
-            self.by_position = False  # elements no longer correspond to positions
-            raise
+    def _exchange(self, buffer: _Buffer, new: Chunk | None) -> Chunk | None:
+        """Exchange elements for new ones; without any, end."""
         if new is None:
-            self._end(self._buffer.all_but(self._hole))
+            self._end(buffer.all_but(self._hole))
             self._buffer = None
             return None
         self.elements.arrive(new)
         slots = draw(self.stream, new.length, self.size)
         written = np.concatenate([[self._hole], slots])
         self._hole = int(slots[-1])
-        given = self._buffer.exchange(new, written)
-        if self._buffer.is_uneven:
+        given = buffer.exchange(new, written)
+        if buffer.is_uneven:
             self._unmeasured += new.length
             if self._unmeasured >= self.size:
                 self._unmeasured = 0
-                self._hold(self._buffer.estimated_nbytes())
+                self._hold(buffer.estimated_nbytes())
         return given
 
     def _hold(self, nbytes: int) -> None:

@@ -22,7 +22,7 @@ from dataset.ops.sources.range import Range
 from dataset.ops.sources.row_source import RowSource
 from dataset.ops.take import Take
 from dataset.optimize.rule import Miss
-from dataset.plan.node import Node, UnaryNode, is_exact
+from dataset.plan.node import Node, is_exact
 
 
 def push_down_slice(node: Node) -> Node | Miss | None:
@@ -36,14 +36,11 @@ def push_down_slice(node: Node) -> Node | Miss | None:
             places = slice(node.index, None, node.num_shards)
         case _:
             return None
-    if isinstance(node.source, Range | RowSource) and (is_exact(node.source) or _leaves_unread(node)):
+    # Rows that are skipped are not read, even if they may fail. A take only counts those that do not fail.
+    skips_rows = node.source.traits.indexable and not isinstance(node, Take)
+    if isinstance(node.source, Range | RowSource) and (skips_rows or is_exact(node.source)):
         return node.source.subrange(places)
     return _behind_map(node) if isinstance(node, Skip | Shard) else None
-
-
-def _leaves_unread(node: UnaryNode) -> bool:
-    """Return whether the op skips rows that may fail. A take does not: it counts only rows that did not fail."""
-    return isinstance(node.source, RowSource) and not isinstance(node, Take)
 
 
 def _behind_map(node: Skip | Shard) -> Miss | None:

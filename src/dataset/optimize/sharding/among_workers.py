@@ -14,7 +14,6 @@ import dataclasses
 from dataclasses import dataclass
 
 from dataset.ops.shard.shard_by_process import ShardByProcess
-from dataset.ops.sources.row_source import RowSource
 from dataset.optimize.driver import optimize
 from dataset.optimize.sharding.agreement import in_order
 from dataset.optimize.sharding.by_files import reason_against_files
@@ -85,7 +84,7 @@ def _reason_against_elements(plan: Node, workers: int) -> str:
     splits = [node for node in walk(found) if isinstance(node, ShardByProcess)]
     for split in splits:
         below = split.source
-        if not (is_infallible(below) or (isinstance(below, RowSource) and not below.may_skip_rows)):
+        if not (is_infallible(below) or below.traits.gatherable):
             return f"{below} computes all elements to find those of one worker"
     return ""
 

@@ -6,17 +6,17 @@ output follows from the plan. A file is read once, and its count is cached until
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.opening import FileStamp, file_stamp
 from dataset.ops.assert_cardinality import AssertCardinality
-from dataset.ops.interleave.flat_map import FlatMap
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, total
 from dataset.plan.fingerprints.fingerprint import content_fingerprint
 from dataset.plan.node import Node
+from dataset.runtime.chunks.file_trace import OpensDatasets
 from dataset.runtime.context import open_plan
 from dataset.runtime.state.held_elements import run_through
 
@@ -70,37 +70,27 @@ def _count(plan: Node, records: Callable[[Node], int]) -> int:
 
 def _records(node: Node) -> int:
     """Return the number of elements of an op that reads files."""
-    names = _names(node)
     if isinstance(node, FileSource):
-        return sum(_records_in(node, name) for name in names)
-    return total([_count(_opened(node, name), _records) for name in names])
+        return sum(_records_in(node, name) for name in known_names("shard_by_process", node.source))
+    return total([_count(plan, _records) for plan in _opened(node)])
 
 
 def _some_records(node: Node) -> int:
     if not isinstance(node, FileSource):
-        for name in _names(node)[:1]:
-            require_countable(_opened(node, name))
+        for plan in itertools.islice(_opened(node), 1):
+            require_countable(plan)
     return _SOME
 
 
-def _names(node: Node) -> Sequence[Any]:
-    """Return the elements of the input of an op that reads files."""
-    if isinstance(node, FileSource):
-        return known_names("shard_by_process", node.source)
-    if not isinstance(node, FlatMap):
+def _opened(node: Node) -> Iterator[Node]:
+    """Yield the plans of the datasets that the function of a flat_map or interleave returns."""
+    if not isinstance(node, OpensDatasets):
         raise CannotCountError(f"the number of elements of {node} is unknown before it runs")
-    chunks = run_through(node.source)
-    for part in chunks:
+    for part in run_through(node.inputs[0]):
         if isinstance(part, Exception):
             raise part
-    return [row for part in chunks for row in part.rows()]  # type: ignore[union-attr]  # just checked
-
-
-def _opened(node: Node, name: Any) -> Node:
-    """Return the plan of the dataset that the function of a flat_map or interleave returns for an element."""
-    assert isinstance(node, FlatMap)
-    plan: Node = node.function(*name if isinstance(name, tuple) else (name,)).plan
-    return plan
+        for row in part.rows():
+            yield node.function(*row if isinstance(row, tuple) else (row,)).plan
 
 
 def _records_in(source: FileSource, path: str) -> int:

@@ -100,6 +100,8 @@ class CallLoop(Divisible):
             if self.is_unseen:
                 n = min(2 * n, _UNSEEN_MAX)
 
+    pull = produce  # which hands out the outbox itself
+
     def _call_best(self, inputs: Chunk) -> Chunk | None:
         position = self.position
         try:

@@ -153,10 +153,11 @@ class OutcomeQueue:
         return first is not None and (first.structure is structure or first.structure == structure)
 
     def collect(self, pull: Callable[[int], Chunk | None], n: int, *, drops_traceback: bool = False) -> Chunk | None:
-        """Return ``n`` elements from several pulls; fewer at the end or before an exception, which is queued.
+        """Return what is queued, or else ``n`` elements from several pulls.
 
-        Used by operators whose own chunks have other sizes, such as the blocks of a file. With chunks of the requested
-        size, the operators above need not join them.
+        They are fewer at the end and before an exception, which is queued. Used by operators whose own chunks have
+        other sizes, such as the blocks of a file. With chunks of the requested size, the operators above need not join
+        them.
 
         Args:
             pull: returns up to the requested number of elements.
@@ -165,6 +166,8 @@ class OutcomeQueue:
                 iterator alive until a garbage collection. For library code only, where the traceback is not
                 informative.
         """
+        if self.items:
+            return self.give(n)
         parts: list[Chunk] = []
         have = 0
         while have < n:

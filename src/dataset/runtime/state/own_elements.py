@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import StateError
-from dataset.plan.node import Node
+from dataset.plan.epochs import openings
+from dataset.plan.node import Node, inputs_first
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Chunk, Column
-from dataset.runtime.context import ExecutionContext, Moved, open_plan, unmoved
+from dataset.runtime.context import ExecutionContext, Moved, open_beside, unmoved
 from dataset.runtime.state.saved_chunks import digest, save_value
 
 __all__ = [
@@ -43,6 +44,7 @@ REMEDY = (
 """What to do about a state that names other files."""
 
 _ELEMENTS_MAX = 1 << 22  # elements searched before a name is considered missing
+_VARYING_MAX = 1 << 16  # the same if there are repetitions whose elements vary, perhaps without end
 
 
 def mapping_of(moved: Moved | Mapping[str, str] | None) -> Moved:
@@ -91,7 +93,7 @@ class OwnElements:
     """
 
     def __init__(self, context: ExecutionContext, plan: Node, key: Callable[[Chunk], Any]) -> None:
-        self._options = context.iteration.options
+        self._context = context
         self._plan = plan
         self._key = key
         self._found: dict[Any, Chunk] = {}
@@ -150,9 +152,11 @@ class OwnElements:
             rest.close()
 
     def _run(self) -> Generator[Chunk]:
-        coordinator, operator = open_plan(_once(self._plan), self._options, probing=True)
+        plan = _once(self._plan)
+        varies = any(node.traits.passes != 1 and _varies(node) for node in inputs_first(plan))
+        coordinator, operator = open_beside(self._context, plan)
         try:
-            for _ in range(_ELEMENTS_MAX):
+            for _ in range(_VARYING_MAX if varies else _ELEMENTS_MAX):
                 try:
                     chunk = operator.pull(1)
                 except Exception:  # noqa: BLE001, S112  # in the place of an element without a name
@@ -167,13 +171,43 @@ class OwnElements:
 def _once(plan: Node) -> Node:
     """Return the plan without the repetitions that only repeat its elements, or rows of them."""
     traits = plan.traits
-    if traits.passes != 1 or (traits.batches and traits.rows):  # the latter drops the last rows of each pass
+    if traits.passes != 1:
+        source = _unselected(plan.inputs[0])
+        return plan.with_inputs([source]) if _varies(source) else _once(source)
+    if traits.batches and traits.rows:  # drops the last rows of each pass
         return _once(plan.inputs[0])
     if len(plan.inputs) != 1 or not (traits.separable or traits.permutes):
         return plan  # which elements it has may depend on their positions
     (source,) = plan.inputs
     once = _once(source)
     return plan if once is source else plan.with_inputs([once])
+
+
+def _unselected(plan: Node) -> Node:
+    """Return the plan without selections from a random order, such as take: another pass may select any element."""
+    traits = plan.traits
+    selects = traits.positional and not traits.permutes and bool(openings(plan))
+    if len(plan.inputs) != 1 or not (traits.separable or traits.permutes or selects):
+        return plan
+    (source,) = plan.inputs
+    found = _unselected(source)
+    if selects:
+        return found
+    return plan if found is source else plan.with_inputs([found])
+
+
+def _varies(plan: Node) -> bool:
+    """Return whether the plan may have other elements in each pass because of random numbers."""
+    return any(map(_adds_variation, inputs_first(plan)))
+
+
+def _adds_variation(node: Node) -> bool:
+    traits = node.traits
+    if traits.permutes or traits.passes != 1 or (traits.batches and traits.rows):
+        return False
+    if node.random is not None:
+        return not node.random.of_functions  # the functions are assumed to return the same elements in each pass
+    return not traits.separable and any(not random.of_functions for random in openings(node))
 
 
 def holds_text(argument: Chunk) -> bool:
