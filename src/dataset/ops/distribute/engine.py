@@ -32,12 +32,14 @@ class Start(NamedTuple):
         workers: the number of shares.
         source: the state of the last operator to begin with; None for the beginning.
         skip: how many elements to skip from there.
+        is_counted: whether none of them failed in a way that moves the elements after it.
     """
 
     rank: int
     workers: int
     source: State | None
     skip: int
+    is_counted: bool
 
 
 class ShareReport(NamedTuple):

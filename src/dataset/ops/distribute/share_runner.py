@@ -98,10 +98,10 @@ class ShareRunner:
         self._profile, self._context = profile, contexts[0]
         self._log = ReplayLog(self._root)
         self._left, self._step, self._save_due = 0, 1, 0.0
-        self._go_to(start.source, start.skip)
+        self._go_to(start.source, start.skip, start.is_counted)
 
-    def _go_to(self, source: State | None, behind: int) -> None:
-        if source is None and behind:
+    def _go_to(self, source: State | None, behind: int, is_counted: bool) -> None:
+        if source is None and behind and is_counted:
             passed, source = farthest(self._root, self._root.save(), behind)
             behind -= passed
         if source is not None:
