@@ -54,6 +54,34 @@ def test_elements_are_those_of_the_pipeline(build, tmp_path):
         assert found == local
 
 
+def provenance(dataset):
+    options = Options()
+    options.provenance = True
+    iterator = iter(dataset.with_options(options))
+    return [(outcomes(iter([element])), iterator.provenance()) for element in iterator]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("build", PIPELINES, ids=lambda build: build.__name__)
+def test_the_records_of_elements_are_those_of_the_pipeline(build, workers, tmp_path):
+    local, distributed = build(12, unchanged, str(tmp_path)), build(12, unchanged, str(tmp_path)).distribute(workers)
+    by_files = "by files" in distributed.explain()
+    found, expected = provenance(distributed), provenance(local)
+    assert (sorted(found, key=repr) == sorted(expected, key=repr)) if by_files else found == expected
+
+
+def test_records_are_numbered_by_the_passes_and_inputs_below():
+    def build(place):
+        return Dataset.zip((Dataset.range(24), place(Dataset.range(6).repeat(2).map(unchanged)).repeat(2)))
+
+    found = provenance(build(lambda dataset: dataset.distribute(2)))
+    assert found == provenance(build(lambda dataset: dataset))
+    assert {(record.inputs, record.epoch) for _, records in found for record in records} == {
+        ((0,), 0),
+        *(((1,), epoch) for epoch in range(4)),
+    }
+
+
 def test_every_epoch_has_the_order_of_the_local_epoch():
     local, distributed = numbers(), numbers().distribute(2)
     orders = [values(distributed) for _ in range(3)]

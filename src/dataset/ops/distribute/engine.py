@@ -52,6 +52,7 @@ class ShareReport(NamedTuple):
         seconds: how long the worker worked on the reply.
         cpu_seconds: the CPU time of that.
         memory: the resident memory of the worker, in bytes.
+        lineages: for each outcome its lineage as saved by ``save_lineage``; None if it is unknown or not recorded.
     """
 
     state: State | None
@@ -60,6 +61,7 @@ class ShareReport(NamedTuple):
     seconds: float
     cpu_seconds: float
     memory: int
+    lineages: list[Any]
 
 
 class StoppableEngine:

@@ -42,7 +42,8 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.epochs import random_states
 from dataset.plan.node import is_infallible, walk
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import load_lineage
+from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable, WorkerFigures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
@@ -109,6 +110,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         self.node = node
         self.counters = context.counters
         self._context = context
+        self._place = LineageContext(context)
         self._coordinator = context.iteration.coordinator
         self._pulse = context.iteration.pulse
         self._account = context.iteration.limits.ledger.account()
@@ -182,8 +184,9 @@ class DistributeOperator(Operator, BackgroundOperator):
         iteration, patience = self._context.iteration, engines.HEARTBEAT_SECONDS
         if self._engine is None:
             options = self.node.options_of_share(iteration.options, iteration.limits)
+            above = self._place.inputs, self._place.epoch
             runner = ShareRunner(
-                self._division, self.node.open_observer, options, self._draws, iteration.moved, patience
+                self._division, self.node.open_observer, options, self._draws, above, iteration.moved, patience
             )
             self._engine = self.node.open_engine(runner, patience)
             self._began = time.perf_counter()
@@ -393,7 +396,9 @@ class DistributeOperator(Operator, BackgroundOperator):
                 self._context.mark_not_replayable()
             self._account.settle(count, made, nbytes)
             self._call_refused()
-            for outcome in outcomes:
+            for outcome, lineage in zip(outcomes, progress.lineages, strict=True):
+                if isinstance(outcome, Chunk) and lineage is not None and not self._place.is_of_call:
+                    outcome.lineage = load_lineage(lineage, outcome.length)
                 share.queue.put(outcome, nbytes_of(outcome))
                 share.is_counted &= self._failures_count or isinstance(outcome, Chunk)
             share.received += made
