@@ -82,6 +82,13 @@ def test_records_are_numbered_by_the_passes_and_inputs_below():
     }
 
 
+def test_records_of_workers_are_skipped(tmp_path):
+    listed = tmp_path / "skipped.jsonl"
+    listed.write_text('{"source": "range", "number": 3}')
+    dataset = Dataset.range(6).map(unchanged).distribute(2).skip_records(listed)
+    assert values(dataset) == [0, 1, 2, 4, 5]
+
+
 def test_every_epoch_has_the_order_of_the_local_epoch():
     local, distributed = numbers(), numbers().distribute(2)
     orders = [values(distributed) for _ in range(3)]

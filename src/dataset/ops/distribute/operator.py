@@ -184,6 +184,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         iteration, patience = self._context.iteration, engines.HEARTBEAT_SECONDS
         if self._engine is None:
             options = self.node.options_of_share(iteration.options, iteration.limits)
+            options.provenance = self._context.is_traced or options.provenance
             above = self._place.inputs, self._place.epoch
             runner = ShareRunner(
                 self._division, self.node.open_observer, options, self._draws, above, iteration.moved, patience
