@@ -1486,8 +1486,8 @@ class Dataset(Generic[T_co]):
         ranges and indexed files, with ``map``, ``random_map``, ``batch``, ``zip``, ``enumerate``, and shuffles below
         them), worker ``k`` of n computes the elements k, k + n, and so on. Otherwise, files are divided: the order then
         depends on the number of workers, but not on their speed. A pipeline that cannot be divided runs in one worker.
-        ``explain()`` shows the division and its reason. If an element fails before a ``batch``, the later batches of
-        the same worker contain other elements than they would without ``distribute``.
+        ``explain()`` shows the division and its reason. After an element has failed before a ``batch``, which moves all
+        later batches, one worker computes the rest.
 
         A saved state has a position for each worker. It can be loaded with another number of workers if the pipeline is
         divided by elements.

@@ -102,7 +102,11 @@ def undivided(size: int, function: Any, folder: str) -> Dataset[Any]:
     return Dataset.range(size).map(function).filter(is_odd).shuffle(4, seed=9)
 
 
-PIPELINES = (of_range, shuffled, batched, zipped, files, undivided)
+def grouped(size: int, function: Any, folder: str) -> Dataset[Any]:
+    return Dataset.from_tensor_slices(np.arange(size)).shuffle(size, seed=4).map(function).batch(3).enumerate()
+
+
+PIPELINES = (of_range, shuffled, batched, zipped, files, undivided, grouped)
 
 
 @dataclass(frozen=True)

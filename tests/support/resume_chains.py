@@ -272,9 +272,23 @@ def draw_chain(rng: random.Random) -> Chain:
             stateful = rng.sample(STATEFUL, 2)
             tables = stateful, [*stateful, *rng.sample(OPS, 2)]
         ops = _draw_ops(rng, _source(rng), rng.choice([2, 3, 4, 4, 5, 5, 6, 6]), tables)
-        chain = Chain(tuple(ops), _options(rng))
+        chain = Chain(_distributed(ops), _options(rng))
         if chain.is_comparable and sum(op.is_stateful for op in ops) >= 2:
             return chain
+
+
+DISTRIBUTED = 0.003
+"""The share of chains of which a part runs in worker processes, which start slowly."""
+
+
+def _distributed(ops: list[Op]) -> tuple[Op, ...]:
+    """Let worker processes run a part of the ops now and then; other chains stay as they are drawn."""
+    rng = random.Random("".join(op.text for op in ops))
+    places = [place for place, op in enumerate(ops, 1) if not _has_windows(op.kind)]
+    if not places or rng.random() >= DISTRIBUTED:
+        return tuple(ops)
+    place = rng.choice(places)
+    return *ops[:place], Op(f".distribute({rng.choice([1, 2, 3])})", ops[place - 1].kind), *ops[place:]
 
 
 def _draw_ops(

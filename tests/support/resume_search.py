@@ -387,6 +387,7 @@ def resume(
 # Outcomes, as texts that another process can return
 
 _NOTES = "; "  # between a message and where it was raised
+_ELSEWHERE = "In the worker process:"  # a traceback, which depends on the sizes of chunks
 _FOLDER = re.compile(r"[^' ]*/resuming-[^/]*/\w+")
 
 
@@ -407,7 +408,7 @@ def advanced(iterator: Any, count: int) -> list[str]:
         except StateError as error:
             raise _refusal(error) from error
         except Exception as error:
-            notes = " ".join(getattr(error, "__notes__", ()))
+            notes = " ".join(note for note in getattr(error, "__notes__", ()) if not note.startswith(_ELSEWHERE))
             found.append(f"!{type(error).__name__}: {error}{_NOTES}{_FOLDER.sub('folder', notes)}")
     return found
 

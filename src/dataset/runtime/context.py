@@ -72,6 +72,8 @@ class Iteration:
         """Whether background work is allowed. Probing a single element must not compute elements ahead."""
         self.read_from_store: set[Node] = set()
         """The ops that read the elements they have cached, without running their inputs."""
+        self.above: tuple[tuple[int, ...], int] = (), 0
+        """``inputs`` and ``epoch`` of the LineageContext in another process that reads from the plan."""
 
 
 class ExecutionContext:
@@ -293,13 +295,18 @@ class LineageContext:
             file: the path of the file, without secrets; None for other sources.
             is_store: whether the records are elements that the op has stored.
         """
+        arguments = (context._argument for context, _ in self._readers())  # noqa: SLF001  # same module
+        argument = next((rows for rows in arguments if rows is not None), None)
+        return LineageWriter(RecordSource(name, file, self.inputs, is_store), self.epoch, argument)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The index of the op among the inputs of each op that joins several datasets, from the last op on."""
         inputs: list[int] = []
-        argument: Rows | None = None
         for context, reader in self._readers():
-            argument = context._argument if argument is None else argument  # noqa: SLF001  # same module
             if context._node is not reader._node and not isinstance(reader._node, UnaryNode | None):  # noqa: SLF001
                 inputs.insert(0, context._opening)  # noqa: SLF001
-        return LineageWriter(RecordSource(name, file, tuple(inputs), is_store), self.epoch, argument)
+        return *self._context.iteration.above[0], *inputs
 
     @property
     def epoch(self) -> int:
@@ -310,7 +317,7 @@ class LineageContext:
             if node is not None and node.traits.passes != 1:
                 epoch += context._opening * passes  # noqa: SLF001
                 passes *= max(1, node.traits.passes)
-        return epoch
+        return epoch + self._context.iteration.above[1] * passes
 
     @property
     def is_of_call(self) -> bool:

@@ -54,6 +54,41 @@ def test_elements_are_those_of_the_pipeline(build, tmp_path):
         assert found == local
 
 
+def provenance(dataset):
+    options = Options()
+    options.provenance = True
+    iterator = iter(dataset.with_options(options))
+    return [(outcomes(iter([element])), iterator.provenance()) for element in iterator]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("build", PIPELINES, ids=lambda build: build.__name__)
+def test_the_records_of_elements_are_those_of_the_pipeline(build, workers, tmp_path):
+    local, distributed = build(12, unchanged, str(tmp_path)), build(12, unchanged, str(tmp_path)).distribute(workers)
+    by_files = "by files" in distributed.explain()
+    found, expected = provenance(distributed), provenance(local)
+    assert (sorted(found, key=repr) == sorted(expected, key=repr)) if by_files else found == expected
+
+
+def test_records_are_numbered_by_the_passes_and_inputs_below():
+    def build(place):
+        return Dataset.zip((Dataset.range(24), place(Dataset.range(6).repeat(2).map(unchanged)).repeat(2)))
+
+    found = provenance(build(lambda dataset: dataset.distribute(2)))
+    assert found == provenance(build(lambda dataset: dataset))
+    assert {(record.inputs, record.epoch) for _, records in found for record in records} == {
+        ((0,), 0),
+        *(((1,), epoch) for epoch in range(4)),
+    }
+
+
+def test_records_of_workers_are_skipped(tmp_path):
+    listed = tmp_path / "skipped.jsonl"
+    listed.write_text('{"source": "range", "number": 3}')
+    dataset = Dataset.range(6).map(unchanged).distribute(2).skip_records(listed)
+    assert values(dataset) == [0, 1, 2, 4, 5]
+
+
 def test_every_epoch_has_the_order_of_the_local_epoch():
     local, distributed = numbers(), numbers().distribute(2)
     orders = [values(distributed) for _ in range(3)]
@@ -164,26 +199,55 @@ def test_in_any_order_every_element_comes_once_across_a_resume():
         iter(numbers().distribute(2, deterministic=False)).load_state_dict(state)
 
 
-def test_after_a_failure_below_a_batch_a_state_needs_the_same_number_of_workers():
-    def fails(x):
-        if x == 2:
-            raise ValueError("2")
-        return x
+def fails_sometimes(x):
+    if x in {2, 9, 13, 14}:
+        raise ValueError(f"element {x}")
+    return x
 
-    def build(workers):
-        return Dataset.range(20).map(fails).batch(4).distribute(workers)
 
-    iterator = iter(build(2))
-    with pytest.raises(ValueError, match="2"):
-        next(iterator)
-    next(iterator)
-    state = iterator.state_dict()
-    rest = values(iterator)
-    resumed = iter(build(2))
+FAILING = {
+    "batch": lambda: Dataset.range(22).map(fails_sometimes).batch(4),
+    "whole batches": lambda: Dataset.range(22).map(fails_sometimes).batch(4, drop_remainder=True),
+    "batches of batches": lambda: Dataset.range(22).map(fails_sometimes).batch(2).padded_batch(3),
+    "numbered": lambda: Dataset.range(22).map(fails_sometimes).enumerate().batch(3).enumerate(),
+    "random": lambda: (
+        Dataset.range(22).map(fails_sometimes).batch(2).random_map(lambda r, x: x + r.integers(9), seed=1)
+    ),
+    "repeated": lambda: Dataset.range(22).map(fails_sometimes).repeat(2).batch(5),
+}
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("build", FAILING.values(), ids=FAILING)
+def test_a_failure_before_a_batch_moves_the_batches_after_it_as_without_workers(build, workers):
+    local = outcomes(iter(build()))
+    assert len([outcome for outcome in local if "element" in str(outcome)]) >= 3
+    with no_leaks():
+        assert outcomes(iter(build().distribute(workers))) == local
+        resting_groups.end_resting()
+
+
+@pytest.mark.parametrize("later", [1, 2, 3])
+@pytest.mark.parametrize("at", [0, 1, 2, 4])
+def test_after_a_failure_before_a_batch_a_state_is_resumed_by_any_number_of_workers(at, later):
+    build = FAILING["batch"]
+    iterator = iter(build().distribute(2))
+    found = outcomes(iterator, at)
+    state = from_json(to_json(iterator.state_dict()))
+    local = outcomes(iter(build()))
+    assert found + outcomes(iterator) == local
+    resumed = iter(build().distribute(later))
     resumed.load_state_dict(state)
-    assert values(resumed) == rest
-    with pytest.raises(StateError, match="resume with as many workers"):
-        iter(build(3)).load_state_dict(state)
+    assert found + outcomes(resumed) == local
+
+
+def test_an_exception_names_the_element_of_the_pipeline():
+    iterator = iter(Dataset.range(6).map(fails_sometimes).distribute(2))
+    outcomes(iterator, 2)
+    with pytest.raises(ValueError, match="element 2") as caught:
+        next(iterator)
+    assert caught.value.__notes__[-1].startswith("in distribute(2) ")
+    assert caught.value.__notes__[-1].endswith(", element 2")
 
 
 def test_a_map_in_any_order_keeps_the_order_if_positions_count():

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import tempfile
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, WorkerDiedError
 from dataset.ops.distribute import engine
-from dataset.runtime.processes import resting_groups
+from dataset.runtime.processes import launcher, resting_groups
 from dataset.testing import no_leaks
 from support.distribute_cases import Faulty, check_case, draw_case, outcomes
+from support.process_helpers import has_ended
 
 SIZE = 30
 
@@ -100,7 +102,30 @@ def test_the_launcher_may_die():
     assert [int(number), *(int(x) for x, _ in iterator)] == list(range(2000))
 
 
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_the_launcher_may_hang(is_needed, tmp_path, monkeypatch):
+    """It is needed to replace a worker, and to end the processes."""
+    monkeypatch.setattr(launcher, "_REPLY_SECONDS", 2.0)
+    stopped = tmp_path / "stopped"
+    fault = Faulty({40: "kill"} if is_needed else {}, str(tmp_path))
+
+    def numbered(x):
+        while x >= 30 and not stopped.exists():
+            time.sleep(0.01)
+        return fault(x), os.getppid()
+
+    with no_leaks():
+        iterator = iter(Dataset.range(60).map(numbered).distribute(2, max_restarts=20))
+        number, process = next(iterator)
+        os.kill(int(process), signal.SIGSTOP)
+        stopped.touch()
+        assert [int(number), *(int(x) for x, _ in iterator)] == list(range(60))
+        iterator.close()
+        resting_groups.end_resting()
+        assert has_ended(int(process))
+
+
 def test_cases_are_drawn_from_all_faults_and_pipelines():
     cases = [draw_case(random.Random(seed).getrandbits(32)) for seed in range(200)]
     assert {kind for case in cases for _, kind in case.faults} == {"kill", "stop", "exit", "raise"}
-    assert len({case.pipeline for case in cases}) == 6
+    assert len({case.pipeline for case in cases}) == 7

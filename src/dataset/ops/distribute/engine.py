@@ -32,12 +32,14 @@ class Start(NamedTuple):
         workers: the number of shares.
         source: the state of the last operator to begin with; None for the beginning.
         skip: how many elements to skip from there.
+        is_counted: whether none of them failed in a way that moves the elements after it.
     """
 
     rank: int
     workers: int
     source: State | None
     skip: int
+    is_counted: bool
 
 
 class ShareReport(NamedTuple):
@@ -50,6 +52,7 @@ class ShareReport(NamedTuple):
         seconds: how long the worker worked on the reply.
         cpu_seconds: the CPU time of that.
         memory: the resident memory of the worker, in bytes.
+        lineages: for each outcome its lineage as saved by ``save_lineage``; None if it is unknown or not recorded.
     """
 
     state: State | None
@@ -58,6 +61,7 @@ class ShareReport(NamedTuple):
     seconds: float
     cpu_seconds: float
     memory: int
+    lineages: list[Any]
 
 
 class StoppableEngine:

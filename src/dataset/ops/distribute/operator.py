@@ -11,6 +11,10 @@ arrived; a loaded state begins at the last element that was delivered. If the pl
 of delivered elements alone determines all positions, for any number of workers. With AUTOTUNE, the number changes while
 the pipeline runs: the shares are replaced by those of the new number, and the workers continue with the new shares.
 
+**Failed elements.** A batch ends early where an element fails, so the batches after it begin elsewhere, in the shares
+of all workers. Therefore the shares are replaced by the whole plan in one worker at the first failure before a batch,
+or before a cache, which leaves it out. That worker begins at the failed element, and computes it again.
+
 **Backpressure.** The queues of all shares have one account of the memory budget. The share for whose element the
 consumer waits always gets one element.
 
@@ -38,10 +42,12 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.epochs import random_states
 from dataset.plan.node import is_infallible, walk
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
-from dataset.runtime.context import ExecutionContext
+from dataset.runtime.chunks.lineage import load_lineage
+from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable, WorkerFigures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayMarks
 
@@ -70,6 +76,7 @@ class _Share:
         self.queue = OutcomeQueue()
         self.marks = ReplayMarks()  # the states of the worker, by the number of elements before them
         self.marks.leave(-start.skip, start.source)  # type: ignore[arg-type]  # None is the beginning
+        self.is_counted = start.is_counted
         self.received = self.delivered = 0  # elements since the start; an exception counts as one
         self.ahead = _AHEAD_MIN
         self.is_refused = False  # whether the thread waits for memory
@@ -103,6 +110,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         self.node = node
         self.counters = context.counters
         self._context = context
+        self._place = LineageContext(context)
         self._coordinator = context.iteration.coordinator
         self._pulse = context.iteration.pulse
         self._account = context.iteration.limits.ledger.account()
@@ -121,8 +129,8 @@ class DistributeOperator(Operator, BackgroundOperator):
         self._idle: list[EngineWorker] = []  # workers whose shares have been replaced
         self._live = 0  # workers that are idle, used or being started
         self._is_countable = self._in_order  # whether the number of delivered elements determines the position
-        batches = [part for part in walk(node.source) if part.traits.batches]
-        self._failures_count = all(is_infallible(source) for part in batches for source in part.inputs)
+        moving = [part for part in walk(node.source) if part.traits.batches or part.traits.keeps_pass]
+        self._failures_count = all(is_infallible(source) for part in moving for source in part.inputs)
         self._awaited: _Share | None = None  # the share for which the consumer waits
         self._engine: Engine | None = None
         self._started = self._stopped = False
@@ -140,7 +148,7 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _begin_at_position(self, workers: int) -> None:
         """Let the shares of this many workers begin where the number of delivered elements says."""
         shards = [BlockCyclicShard(workers, rank, "keep") for rank in range(workers)]
-        self._begin([Start(shard.rank, workers, None, shard.own_in(self._position)) for shard in shards])
+        self._begin([Start(shard.rank, workers, None, shard.own_in(self._position), True) for shard in shards])
         self._cursor = self._position % workers
 
     def _begin(self, starts: list[Start]) -> None:
@@ -151,21 +159,35 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._coordinator.check_usable()
         if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
             self._resize(self.knob.value)
-        if not self._started:
-            self._start()
-        with self._coordinator.blocked(), self._filled:
-            share = self._next()
-            if share is None:
-                share = self._wait()
-            return None if share is None else self._take(share, n)
+        while True:
+            if not self._started:
+                self._start()
+            with self._coordinator.blocked(), self._filled:
+                share = self._next()
+                if share is None:
+                    share = self._wait()
+                if share is None:
+                    return None
+                if not self._moves_others(share):
+                    return self._take(share, n)
+                _log.warning("%s: an element failed before a batch; one worker computes the rest", self.node)
+                self._resize(1)
+                self._is_countable = False
+
+    def _moves_others(self, share: _Share) -> bool:
+        """Return whether the next element of a share is a failure that moves the elements of other shares."""
+        is_divided = len(self._shares) > 1 and self._is_countable and self._division.way == "elements"
+        return is_divided and not self._failures_count and share.queue.next_chunk() is None
 
     def _start(self) -> None:
         """Start the engine, and a thread for each share; if that fails, the next call continues."""
         iteration, patience = self._context.iteration, engines.HEARTBEAT_SECONDS
         if self._engine is None:
             options = self.node.options_of_share(iteration.options, iteration.limits)
+            options.provenance = self._context.is_traced or options.provenance
+            above = self._place.inputs, self._place.epoch
             runner = ShareRunner(
-                self._division, self.node.open_observer, options, self._draws, iteration.moved, patience
+                self._division, self.node.open_observer, options, self._draws, above, iteration.moved, patience
             )
             self._engine = self.node.open_engine(runner, patience)
             self._began = time.perf_counter()
@@ -176,7 +198,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         self._started = True
 
     def _resize(self, workers: int) -> None:
-        """Replace the shares by those of another number of workers; what has arrived and was not delivered is lost."""
+        """Replace the shares by those of another number of workers; what was not delivered is computed again."""
         with self._lock:
             former = self._shares
             self._begin_at_position(workers)
@@ -185,6 +207,9 @@ class DistributeOperator(Operator, BackgroundOperator):
                 share.is_over = True
                 self._account.release(share.queue.counted_bytes)
                 share.queue.clear()
+                if share.ended and share.worker is not None:  # its thread has ended or releases nothing
+                    self._idle.append(share.worker)
+                    share.worker = None
                 share.room.notify_all()
 
     # The consumer
@@ -239,8 +264,10 @@ class DistributeOperator(Operator, BackgroundOperator):
             chunk = share.queue.give(1 if others_go_first else n)
             assert chunk is not None  # the queue was not empty
             taken = chunk.length
-        except BaseException:
+        except BaseException as error:
             self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
+            if len(self._shares) > 1:  # the notes of the worker have numbers in its share
+                with_location(error, self.node, self._position)
             raise
         else:
             return chunk
@@ -297,7 +324,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             try:
                 if share.worker is None:
                     worker = self._acquire(share)
-                    worker.call(Start(share.rank, share.workers, *share.position(share.received)))
+                    worker.call(Start(share.rank, share.workers, *share.position(share.received), share.is_counted))
                     share.worker = worker
                 return share.worker.call(1 if share.singly else count)
             except WorkerLostError as loss:
@@ -370,8 +397,11 @@ class DistributeOperator(Operator, BackgroundOperator):
                 self._context.mark_not_replayable()
             self._account.settle(count, made, nbytes)
             self._call_refused()
-            for outcome in outcomes:
+            for outcome, lineage in zip(outcomes, progress.lineages, strict=True):
+                if isinstance(outcome, Chunk) and lineage is not None and not self._place.is_of_call:
+                    outcome.lineage = load_lineage(lineage, outcome.length)
                 share.queue.put(outcome, nbytes_of(outcome))
+                share.is_counted &= self._failures_count or isinstance(outcome, Chunk)
             share.received += made
             share.singly = max(0, share.singly - made)
             if progress.state is not None:
@@ -419,10 +449,10 @@ class DistributeOperator(Operator, BackgroundOperator):
         if not self.knob.is_fixed:
             wanted = self.knob.value = min(workers, self.knob.maximum)
         self._is_countable = bool(state["countable"]) and self._in_order
-        if state["way"] == self._division.way and workers == wanted:
-            self._begin(
-                [Start(rank, workers, entry["source"], int(entry["behind"])) for rank, entry in enumerate(shares)]
-            )
+        is_whole = workers == 1 and not state["countable"] and self._division.way == "elements"
+        if state["way"] == self._division.way and (workers == wanted or is_whole):
+            places = [(entry["source"], int(entry["behind"]), self._is_countable) for entry in shares]
+            self._begin([Start(rank, workers, *place) for rank, place in enumerate(places)])
             self._cursor = int(state["cursor"])
             if not 0 <= self._cursor < workers:
                 raise StateError(f"{self.node}: the state is damaged: share {self._cursor} of {workers}")
@@ -430,7 +460,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             raise StateError(
                 f"{self.node}: the state is from {workers} workers, and there are {wanted} now: resume with as many "
                 "workers, because the number of elements does not determine the position if each worker has its own "
-                "files, with deterministic=False, or after an element has failed before a batch"
+                "files, or with deterministic=False"
             )
         else:
             self._begin_at_position(wanted)

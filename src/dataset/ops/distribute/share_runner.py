@@ -19,6 +19,7 @@ from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, inputs_first
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Outcome
+from dataset.runtime.chunks.lineage import save_lineage
 from dataset.runtime.context import ExecutionContext, Moved, open_plan
 from dataset.runtime.contract import Operator, State, farthest
 from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
@@ -48,6 +49,7 @@ class ShareRunner:
         open_observer: creates the observer that tunes a share.
         options: the options of the whole pipeline.
         draws: what the random numbers of each op depend on.
+        above: the place of the op in the user's process, for lineage (``Iteration.above``).
         moved: maps the names of files in a state to current names.
         patience: the heartbeat deadline in seconds.
     """
@@ -56,6 +58,7 @@ class ShareRunner:
     open_observer: OpenObserver
     options: Options
     draws: dict[RandomState, Draws]
+    above: tuple[tuple[int, ...], int]
     moved: Moved
     patience: float
     _coordinator: Coordinator | None = None
@@ -92,16 +95,17 @@ class ShareRunner:
 
         def begin(context: ExecutionContext, plan: Node) -> Operator:
             contexts.append(context)
+            context.iteration.above = self.above
             return context.from_beginning(plan, draws)
 
         self._coordinator, self._root = open_plan(plan, options, profile=profile, reader=begin, moved=self.moved)
         self._profile, self._context = profile, contexts[0]
         self._log = ReplayLog(self._root)
         self._left, self._step, self._save_due = 0, 1, 0.0
-        self._go_to(start.source, start.skip)
+        self._go_to(start.source, start.skip, start.is_counted)
 
-    def _go_to(self, source: State | None, behind: int) -> None:
-        if source is None and behind:
+    def _go_to(self, source: State | None, behind: int, is_counted: bool) -> None:
+        if source is None and behind and is_counted:
             passed, source = farthest(self._root, self._root.save(), behind)
             behind -= passed
         if source is not None:
@@ -146,9 +150,11 @@ class ShareRunner:
             self._coordinator.raise_failure()
         now = time.perf_counter()
         seconds, cpu_seconds = now - began, time.process_time() - cpu_began
-        report = ShareReport(
-            self._state(now), ended, self._context.input_is_replayable, seconds, cpu_seconds, resident_bytes()
-        )
+        state, replayable = self._state(now), self._context.input_is_replayable
+        lineages = [
+            None if (rows := getattr(part, "lineage", None)) is None else save_lineage(rows) for part in replies
+        ]
+        report = ShareReport(state, ended, replayable, seconds, cpu_seconds, resident_bytes(), lineages)
         return [*replies, report]
 
     def _state(self, now: float) -> State | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ from dataset.runtime.processes.transport.channel import EndedError, new_pair
 
 _THREADS = "OMP_NUM_THREADS"
 """Read by OpenBLAS, MKL and OpenMP if their own variables are not set; a value set by the user takes precedence."""
+
+_REPLY_SECONDS = 10.0
+"""A launcher that does not reply for this long, for example because it is stopped, is killed. Replies take 1 ms."""
 
 
 def circumstances() -> tuple[Any, ...]:
@@ -62,7 +66,7 @@ class Launcher:
         """End worker ``number``; return its exit code (negative for a signal), or why there was no such process.
 
         Raises:
-            EndedError: if the launcher itself has ended.
+            EndedError: if the launcher itself has ended, or is killed because it hangs.
         """
         with self._lock:
             with contextlib.suppress(EndedError):  # it may have sent the reason before
@@ -71,6 +75,9 @@ class Launcher:
 
     def _receive_reply(self, number: int) -> int | str:
         while True:
+            if not self._control.has_more(_REPLY_SECONDS):
+                self._process.kill()
+                raise EndedError
             message, _ = self._control.receive()
             about, answer = pickle.loads(message)
             if about in {number, None}:  # otherwise it is the reply to an interrupted call
@@ -85,7 +92,7 @@ class Launcher:
         """Cancel the rest and return True; return False if the launcher has ended.
 
         Raises:
-            EndedError: if the launcher is just ending.
+            EndedError: if the launcher is just ending, or is killed because it hangs.
         """
         with self._lock:
             if self.has_ended:
@@ -104,6 +111,7 @@ class Launcher:
         """Kill all workers and end the launcher. Does not wait; may be called from any thread."""
         self._control.shut_down()
         self._process.terminate()  # effective only before it starts workers: it need not finish its imports
+        self._process.send_signal(signal.SIGCONT)  # otherwise it would not end if it is stopped
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the launcher and all its workers have ended.
