@@ -260,6 +260,9 @@ class BatchByTokensOperator(SequencesOperator):
                 found.append(with_location(error, self.node, position + place))
         return found
 
+    def lengths_in(self, parts: list[Chunk]) -> Lengths:
+        return np.concatenate([part.columns()[0] for part in parts])
+
     def plan(self, parts: list[Chunk], *, is_last: bool) -> int:  # noqa: ARG002  # no sequence is carried over
         if not parts:
             return 0

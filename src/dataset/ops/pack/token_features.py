@@ -222,7 +222,6 @@ class SequencesOperator(RowsOfWindowsOperator):
         return fits & (lengths > 0)
 
     def lengths_in(self, parts: list[Chunk]) -> Lengths:
-        """Return the lengths of the accepted sequences of a window."""
         return np.concatenate([lengths_of(part.columns()[self.features.key]) for part in parts])
 
     def values_of(self, index: int, columns: Sequence[Column]) -> list[npt.NDArray[Any]]:
