@@ -62,6 +62,7 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._checksum: int | None = None  # of the window, once its rows are planned
         self._count = self._next = 0  # rows of the window that are planned, and made
         self._made = OutcomeQueue()
+        self._demand = 1  # the largest number of rows that was requested
         self._input_ended = self._ended = False
 
     @abstractmethod
@@ -115,7 +116,10 @@ class RowsOfWindowsOperator(UnaryOperator):
 
     def _give(self, n: int) -> Chunk | None:
         if not self._made:
-            self._made.put(self._make(min(self._count, self._next + max(n, self.rows_at_once))))
+            # Requests of one size get slices of one array, which a batch does not copy; a smaller one completes a batch.
+            self._demand = max(self._demand, n)
+            count = n if n < self._demand else n * max(1, self.rows_at_once // n)
+            self._made.put(self._make(min(self._count, self._next + count)))
         waiting = len(self._made)
         try:
             return self._made.give(n)
