@@ -183,7 +183,7 @@ class PackOperator(SequencesOperator):
             self._structure, self._order = with_entries(self.node.op, structure, range(count), numbers)
         except ValueError as error:
             raise SpecError(f"{self.node}: {error}") from None
-        self._layout = layout = self._layout_of(self.lengths_in(parts))
+        self._layout = layout = self._layout_of(self._window_lengths)
         self._lineage = lineage_of(parts)
         self._runs: dict[int, list[npt.NDArray[Any]]] = {}
         self._values: dict[int, Column] = {}

@@ -25,6 +25,8 @@ from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_itera
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import load_chunk, load_pending, save_chunk, save_pending
 
+_NO_LENGTHS = np.empty(0, np.int64)
+
 
 class RowsOfWindowsOperator(UnaryOperator):
     """Base operator that makes rows of each window of elements.
@@ -59,7 +61,8 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._failures: deque[Exception] = deque()  # found in elements of the window, and not raised yet
         self._given = 0  # rows and failures of the window that were returned or raised
         self._behind = 0  # of these, how many are found again after a resume
-        self._checksum: int | None = None  # of the window, once its rows are planned
+        self._window_lengths = _NO_LENGTHS  # of the accepted elements of the window, once its rows are planned
+        self._checksum: int | None = None  # of these
         self._count = self._next = 0  # rows of the window that are planned, and made
         self._made = OutcomeQueue()
         self._demand = 1  # the largest number of rows that was requested
@@ -116,7 +119,7 @@ class RowsOfWindowsOperator(UnaryOperator):
 
     def _give(self, n: int) -> Chunk | None:
         if not self._made:
-            # Requests of one size get slices of one array, which a batch does not copy; a smaller one completes a batch.
+            # Requests of one size get slices of one array, which batch does not copy. A smaller one completes a batch.
             self._demand = max(self._demand, n)
             count = n if n < self._demand else n * max(1, self.rows_at_once // n)
             self._made.put(self._make(min(self._count, self._next + count)))
@@ -176,7 +179,8 @@ class RowsOfWindowsOperator(UnaryOperator):
 
     def _check_replay(self) -> None:
         """Check that a window that was gathered again after a resume has the sequences that it had."""
-        found = zlib.crc32(self.lengths_in(self._parts).astype("<i8").tobytes()) if self._parts else 0
+        self._window_lengths = self.lengths_in(self._parts) if self._parts else _NO_LENGTHS
+        found = zlib.crc32(self._window_lengths.astype("<i8").tobytes())
         if self._checksum not in {None, found}:
             error = StateError(
                 f"{self.node}: cannot resume within window {self._index}: its {self._pulled:,} elements from element "
