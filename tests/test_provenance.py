@@ -240,6 +240,88 @@ def text_of(value: Any) -> str:
     return f"{value!r}"
 
 
+# Rows of tokens
+
+
+def sequence(x: Any) -> Any:
+    """Return 1 to 7 tokens, all the name of the record."""
+    return np.array([x] * (1 + int(x.rpartition(b":")[2]) * 5 % 7), object)
+
+
+TOKENS: list[Step] = [
+    lambda r, d: d.pack(r.choice([3, 5, 20]), window=r.choice([1, 6, 50])).select(0),
+    lambda r, d: d.pack(9, window=10, shuffle=True, seed=r.randrange(9), max_sequences=2).select(0),
+    lambda r, d: d.pack(3, window=10, too_long=r.choice(["drop", "truncate"]), boundaries="lengths").select(0),
+    lambda r, d: d.concat_split(r.choice([1, 4, 5, 40]), drop_remainder=r.random() < 0.5),
+    lambda r, d: d.map(same, num_parallel_calls=2, deterministic=False).concat_split(4),
+    lambda r, d: d.batch_by_tokens(r.choice([7, 20]), window=r.choice([3, 20]), seed=r.randrange(9)),
+    lambda r, d: d.batch_by_tokens(20, layout="packed", length=len, seed=r.randrange(9)).select(0),
+    lambda r, d: d.batch_by_tokens(20, layout="ragged", shuffle=False).map(lambda rows: rows.values),
+    lambda r, d: d.map(same, num_parallel_calls=2, deterministic=False).pack(8, window=5).select(0),
+]
+
+
+def drawn_rows(rng: random.Random, paths: list[str]) -> Dataset[Any]:
+    data: Any = TFRecordDataset(paths)
+    if rng.random() < 0.5:
+        data = data.shuffle(rng.choice([5, 40]), seed=1).repeat(rng.choice([1, 2]))
+    if rng.random() < 0.3:
+        data = data.map(failing).ignore_errors()
+    data = rng.choice(TOKENS)(rng, data.map(sequence))
+    if rng.random() < 0.3:
+        data = data.prefetch(2)
+    return data
+
+
+def check_rows(iterator: Any, limit: int = 10**6) -> int:
+    """Check that the records of each row are those whose tokens it holds, and return how many rows there were."""
+    count = 0
+    for row in itertools.islice(iterator, limit):
+        found = iterator.provenance()
+        assert found.is_complete
+        assert sorted(set(names_of(found))) == sorted(set(names_in(row)) - {""})
+        count += 1
+    return count
+
+
+@examples(40)
+@given(seed=st.integers(0, 10**6))
+def test_the_records_of_a_row_are_those_whose_tokens_it_holds_before_and_after_a_resume(paths, seed):
+    rng = random.Random(seed)
+    count = check_rows(traced(drawn_rows(random.Random(seed), paths)))
+    place = rng.randint(0, count)
+    stopped = traced(drawn_rows(random.Random(seed), paths))
+    check_rows(stopped, place)
+    resumed = traced(drawn_rows(random.Random(seed), paths))
+    resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
+    check_rows(resumed)
+
+
+def test_the_records_of_a_row_are_in_its_order_and_come_once(paths):
+    data = TFRecordDataset(paths[:1]).map(lambda x: {"ids": np.zeros(3, np.int64), "name": x})
+    iterator = traced(data.pack(8, window=5))
+    for row in iterator:
+        assert names_of(iterator.provenance()) == names_in(row["name"])
+    batches = traced(data.batch_by_tokens(9))
+    for batch in batches:
+        assert names_of(batches.provenance()) == names_in(batch["name"])
+    rows = traced(data.select("ids").concat_split(5, separator=1))
+    found = [[record.number for record in rows.provenance()] for _ in rows]
+    assert found[:4] == [[0, 1], [1, 2], [2, 3], [3, 4]]  # the separator is the fourth token of each record
+    assert sorted({number for row in found for number in row}) == list(range(COUNT))
+
+
+def test_rows_after_a_state_without_provenance_are_known_but_for_tokens_that_it_holds(paths):
+    data = TFRecordDataset(paths).map(sequence)
+    for made, unknown in ((data.pack(9, window=5), 0), (data.batch_by_tokens(9), 0), (data.concat_split(6), 1)):
+        stopped = iter(made)
+        for _ in range(4):
+            next(stopped)
+        found = checkpoint.records(stopped.state_dict(), made, 10**6)
+        assert len(found) == len(list(stopped))
+        assert sum(not records.is_complete for records in found.values()) == unknown
+
+
 # What each source reports
 
 

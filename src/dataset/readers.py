@@ -158,7 +158,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         columns: the columns to read. A dict determines their types, and no file is read now: for each key a dtype,
             ``bytes``, ``object`` for JSON text, a ``TensorSpec`` of known shape for lists of one length, a
             ``RaggedTensorSpec`` for other lists, or a dict for the columns of an object. With a list of names, or by
-            default all, the types are inferred from the first 1000 rows of the files, which are read now.
+            default all, the types are inferred from the first 1000 rows of the files, which are read now. In
+            ``interleave(JsonLinesDataset)``, each file would have types of its own: pass a dict, as in the example.
         compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
         buffer_size: bytes to read at once. Default, and 0, 256 KiB.
         num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
@@ -182,6 +183,14 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
     ...     _ = path.write_text('{"text": "one", "ids": [1, 2]}\n{"text": "two", "ids": []}\n')
     ...     list(JsonLinesDataset(path))
     [{'text': b'one', 'ids': array([1, 2])}, {'text': b'two', 'ids': array([], dtype=int64)}]
+
+    >>> def read(path):
+    ...     return JsonLinesDataset(path, {"text": bytes})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a", "b"):
+    ...         _ = pathlib.Path(folder, f"{name}.jsonl").write_text(f'{{"text": "{name}", "n": 1}}\n')
+    ...     list(Dataset.list_files(f"{folder}/*.jsonl", shuffle=False).interleave(read))
+    [{'text': b'a'}, {'text': b'b'}]
     """
 
     def __init__(

@@ -235,6 +235,20 @@ class _Dict(Structure):
     def _identity(self) -> tuple[Any, ...]:
         return (self.cls, self.sorted_keys, self.children)
 
+    # Flat dicts have a fast path, like flat tuples.
+
+    def unflatten(self, components: Sequence[Any]) -> Any:
+        places = self._places
+        return super().unflatten(components) if places is None else {key: components[i] for key, i in places}
+
+    @lazy_property
+    def _places(self) -> list[tuple[Any, int]] | None:
+        """Each key with the index of its component, if this is a flat dict of no subclass."""
+        if self.cls is not dict or any(child is not LEAF for child in self.children):
+            return None
+        numbers = {key: number for number, key in enumerate(self.sorted_keys)}
+        return [(key, numbers[key]) for key in self.keys]
+
     def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
         if set(map(type, rows)) != {self.cls} or set(map(len, rows)) != {len(self.keys)}:
             raise StructureMismatchError

@@ -19,6 +19,7 @@ from dataset import (
     ParseError,
     RaggedTensor,
     RaggedTensorSpec,
+    SpecError,
     TensorSpec,
 )
 from dataset.io.json_lines import parser, reader
@@ -384,6 +385,15 @@ def test_remote_files_in_an_interleave_and_resumed(tmp_path):
             assert [plain(row)["n"] for row in iterator] == expected[taken:]
     patterned = Dataset.from_json_lines("memory://json_lines/*.jsonl", num_parallel_reads=2)
     assert sorted(plain(row)["n"] for row in patterned) == sorted(expected)
+
+
+def test_files_whose_columns_differ_need_columns_in_an_interleave(tmp_path):
+    paths = [write(tmp_path / "a", [{"n": 1}]), write(tmp_path / "b", [{"n": 1.5, "more": 2}])]
+    names = Dataset.from_tensor_slices([str(path) for path in paths])
+    with pytest.raises(SpecError, match="needs them as an argument, such as JsonLinesDataset"):
+        list(names.interleave(JsonLinesDataset))
+    found = list(names.interleave(lambda path: JsonLinesDataset(path, {"n": float})).batch(2))
+    assert [batch["n"].tolist() for batch in found] == [[1.0, 1.5]]
 
 
 def test_file_names_that_are_known_only_by_running_a_dataset(tmp_path):

@@ -316,3 +316,32 @@ def test_a_damaged_state_is_refused():
             iter(
                 Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3)
             ).load_state_dict(resealed(damaged(state, path, -1)))
+
+
+@pytest.mark.parametrize("op", ["pack", "batch_by_tokens"])
+def test_a_window_that_changes_before_a_resume_is_an_error(op):
+    def build(weights=((0, [1, 1]),), longest=7):
+        sources = [
+            Dataset.range(start, start + 100).map(lambda x: np.full(int(x) % longest + 1, x)) for start in (0, 1000)
+        ]
+        mixed = Dataset.sample_from_datasets(sources, list(weights), seed=1)
+        rows = mixed.pack(10, window=20) if op == "pack" else mixed.batch_by_tokens(10, window=20, seed=2)
+        return rows.ignore_errors()  # which must not hide it
+
+    def resumed(data):
+        iterator = iter(data)
+        iterator.load_state_dict(state)
+        return iterator
+
+    iterator = iter(build())
+    for _ in range(3):
+        next(iterator)
+    state = iterator.state_dict()
+    assert len(list(resumed(build()))) == len(list(iterator))
+    for changed in (build([(0, [1, 1]), (10, [1, 9])]), build(longest=6)):
+        broken = resumed(changed)
+        for _ in range(2):
+            with pytest.raises(StateError, match="window 0: its 20 elements from element 0 on have other lengths"):
+                next(broken)
+    later = build([(0, [1, 1]), (20, [1, 9])])
+    assert len(list(resumed(later))) > 20

@@ -288,7 +288,8 @@ class Subdatasets:
         if not self.fits(chunk):
             raise SpecError(
                 f"{self.node}: all datasets that the function returns must have the same structure, got "
-                f"{self._structure!r} and {chunk.structure!r}"
+                f"{self._structure!r} and {chunk.structure!r}. A reader that infers columns from each file needs them "
+                'as an argument, such as JsonLinesDataset(path, {"text": bytes})'
             )
         self._structure = chunk.structure
 

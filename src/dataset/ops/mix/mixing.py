@@ -22,6 +22,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import State
 from dataset.runtime.parallel.buffered_input import BufferedInput
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.state.replay_log import replay
 
 _AHEAD = 256  # minimum choices drawn at once if drawing ahead is unobservable
 _NARROW = 1 << 16
@@ -67,10 +68,20 @@ class MixOperator(BufferedOperator):
             if len(run):
                 self._choices = self._choices[len(run) :]
                 self.position += len(run)
+                self._check_replay()
                 return self._join(run)
             if len(self._choices):
                 self._pass_by()
         return None
+
+    def _check_replay(self) -> None:
+        """Check that elements which are skipped after a resume are those that were returned before."""
+        changed = self.selector.changed_from
+        if changed is not None and replay.is_active and changed < self.position:
+            raise StateError(
+                f"{self.node}: the weights of element {changed:,} have changed, but it was returned before the "
+                f"state was saved, as was element {self.position - 1:,}; only weights of later elements may change"
+            )
 
     def _draw(self, n: int) -> bool:
         """Draw choices for up to ``n`` elements; False at the end."""

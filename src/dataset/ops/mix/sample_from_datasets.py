@@ -94,8 +94,8 @@ class SampleFromDatasets(Mix):
 class RandomSelector(Selector):
     """Selector that makes choice ``i`` from random number ``i``; inputs that have ended are not chosen.
 
-    A state has the weights of the last element. They must be the same in the pipeline that loads it, as elements that
-    were read ahead are chosen again. Those of later elements may differ.
+    A state has the weights. The pipeline that loads it may have others for later elements, but not for the last one,
+    nor for those that were returned after the state of this operator was taken: they are chosen again.
     """
 
     def __init__(self, node: SampleFromDatasets, random: RandomPass, schedule: WeightSchedule) -> None:
@@ -144,26 +144,43 @@ class RandomSelector(Selector):
     def state_before(self, unused: int) -> State:
         random = self.random.save()
         drawn = random["drawn"] - unused
-        return {"random": {**random, "drawn": drawn}, "live": self._live.copy(), "weights": self._weights_at(drawn)}
+        return {"random": {**random, "drawn": drawn}, "live": self._live.copy(), "weights": self._saved_weights()}
 
-    def _weights_at(self, position: int) -> Weights | None:
-        if self.schedule.function is not None:
+    def _saved_weights(self) -> State | None:
+        schedule = self.schedule
+        if schedule.function is not None:
             return None  # saving calls no user code
-        weights: Weights = self.schedule.at(np.array([max(0, self._number(position) - 1)]), len(self._live))[0]
-        return weights
+        weights = np.array(schedule.weights)
+        return {"at": list(schedule.numbers), "of": weights, "interpolation": schedule.interpolation}
 
     def load(self, state: State) -> None:
         self.random.load(state["random"])
         self._live = np.array(state["live"], np.bool_)
-        saved, position = state["weights"], self.random.stream.position
-        now = self._weights_at(position)
-        if saved is not None and now is not None and not np.allclose(saved / saved.sum(), now / now.sum()):
-            number = max(1, self._number(position))
-            raise StateError(
-                f"{self.node}: the weights of element {number - 1:,} were {saved.tolist()} in the saved pipeline, and "
-                f"are {now.tolist()}; only weights of later elements may change, such as in weights=[(0, "
-                f"{saved.tolist()}), ({number}, {now.tolist()})]"
+        if state["weights"] is None or self.schedule.function is not None:
+            return
+        saved = self._loaded_weights(state["weights"])
+        number, count = max(1, self._number(self.random.stream.position)), len(self._live)
+        self.changed_from = saved.first_change(self.schedule, number - 1, count)
+        if self.changed_from == number - 1:
+            before, now = (
+                schedule.at(np.array([number - 1]), count)[0].tolist() for schedule in (saved, self.schedule)
             )
+            raise StateError(
+                f"{self.node}: the weights of element {number - 1:,} were {before} in the saved pipeline, and are "
+                f"{now}; only weights of later elements may change, such as in weights=[(0, {before}), ({number}, "
+                f"{now})]"
+            )
+
+    def _loaded_weights(self, saved: State) -> WeightSchedule:
+        try:
+            weights = [(float(value) for value in row) for row in saved["of"]]
+            points = list(zip(saved["at"], weights, strict=True))
+            found = schedule_of(self.node.op, points, saved["interpolation"], tuple)
+            if any(len(row) != len(self._live) or not np.isfinite(row).all() or min(row) < 0 for row in found.weights):
+                raise ValueError(f"weights of {len(self._live)} inputs were expected")  # noqa: TRY301
+        except (ValueError, TypeError, KeyError) as error:
+            raise StateError(f"{self.node}: the saved weights are damaged: {error}") from error
+        return found
 
 
 class VaryingSelector(ReadSelector):

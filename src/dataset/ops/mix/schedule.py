@@ -46,6 +46,19 @@ class WeightSchedule:
             return table[np.searchsorted(self.numbers, numbers, side="right") - 1]
         return np.stack([np.interp(numbers, self.numbers, column) for column in table.T], axis=1)
 
+    def first_change(self, other: WeightSchedule, number: int, count: int) -> int | None:
+        """Return the first element from ``number`` on whose share of an input differs in another schedule, if any.
+
+        Between breakpoints, the condition that two shares are equal is a quadratic equation of the number. So if they
+        differ there, they differ at one of the first three.
+        """
+        starts = {number, *(start for start in (*self.numbers, *other.numbers) if start > number)}
+        candidates = np.array(sorted({start + i for start in starts for i in range(3)}))
+        mine, others = self.at(candidates, count), other.at(candidates, count)
+        mine, others = mine / mine.sum(axis=1, keepdims=True), others / others.sum(axis=1, keepdims=True)
+        is_changed = ~np.isclose(mine, others, rtol=1e-9, atol=1e-12).all(axis=1)
+        return int(candidates[is_changed.argmax()]) if is_changed.any() else None
+
     def _called(self, function: Callable[[int], Any], number: int, count: int) -> Weights:
         found = np.asarray(function(number), np.float64)
         if found.shape != (count,) or not np.isfinite(found).all() or (found < 0).any() or not found.any():

@@ -24,6 +24,9 @@ class Selector(ABC):
     seen_early: bool = False
     """Whether a user could observe that choices are drawn ahead."""
 
+    changed_from: int | None = None
+    """The first element whose choice may differ from that in the pipeline that saved the loaded state, if any may."""
+
     @abstractmethod
     def draw(self, n: int) -> Choices | None:
         """Return the next 1 to ``n`` choices; None at the end. An exception replaces one choice and its element."""

@@ -41,6 +41,7 @@ from dataset.plan.structure import LEAF, tuple_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, pad_column, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.lineage import joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.function_arguments import arguments
@@ -224,7 +225,9 @@ class BatchByTokensOperator(SequencesOperator):
             return None
         lengths = np.array([found[place] for place in kept], np.int64)
         elements = chunk if len(kept) == chunk.length else chunk.take(np.array(kept))
-        return Chunk(tuple_of(LEAF, chunk.structure), len(kept), [lengths, *elements.columns()])
+        return Chunk(
+            tuple_of(LEAF, chunk.structure), len(kept), [lengths, *elements.columns()], lineage=elements.lineage
+        )
 
     def _fits(self, length: int) -> bool:
         padded = self.node.padded_length(length) if length >= 0 else None
@@ -257,6 +260,9 @@ class BatchByTokensOperator(SequencesOperator):
                 found.append(with_location(error, self.node, position + place))
         return found
 
+    def lengths_in(self, parts: list[Chunk]) -> Lengths:
+        return np.concatenate([part.columns()[0] for part in parts])
+
     def plan(self, parts: list[Chunk], *, is_last: bool) -> int:  # noqa: ARG002  # no sequence is carried over
         if not parts:
             return 0
@@ -265,7 +271,7 @@ class BatchByTokensOperator(SequencesOperator):
         joined = Chunk.concatenate(parts)
         lengths, *columns = joined.columns()
         assert isinstance(lengths, np.ndarray)
-        self._elements = Chunk(parts[0].structure.children[1], joined.length, columns)
+        self._elements = Chunk(parts[0].structure.children[1], joined.length, columns, lineage=joined.lineage)
         node = self.node
         batches = node.batches_of(lengths)
         if node.shuffle:
@@ -304,7 +310,8 @@ class BatchByTokensOperator(SequencesOperator):
                 structure, batched = with_entries(self.node.op, structure, batched, added)
             except ValueError as error:
                 raise SpecError(str(error)) from None
-        return Chunk(structure, 1, batched)
+        lineage = None if elements.lineage is None else [joined(elements.lineage)]
+        return Chunk(structure, 1, batched, lineage=lineage)
 
     def _padded(self, features: TokenFeatures, index: int, column: Column) -> Any:
         first = column[0]

@@ -9,12 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError
-from dataset.ops.pack.token_features import SequencesOperator, TokenFeatures, check_features, static_features, token_of
+from dataset.ops.pack.token_features import (
+    SequencesOperator,
+    TokenFeatures,
+    check_features,
+    lengths_of,
+    static_features,
+    token_of,
+)
 from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec
-from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.chunk import Chunk, Column, lineage_of
+from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -90,6 +98,7 @@ class ConcatSplitOperator(SequencesOperator):
         if not parts:
             if carry is None or not is_last:
                 return 0
+            chunks = [carry]
             self._structure, self._streams = carry.structure, [column[0] for column in carry.columns()]
         else:
             try:
@@ -102,13 +111,37 @@ class ConcatSplitOperator(SequencesOperator):
                 self._stream(index, [chunk.columns()[index] for chunk in chunks], has_carry=carry is not None)
                 for index in range(parts[0].structure.num_components)
             ]
+        self._trace(chunks)
         rows, rest = divmod(len(self._streams[0]), node.length)
         if is_last:
             self._rest = None
             return rows + (rest > 0 and not node.drop_remainder)
         kept = [stream[rows * node.length :].copy() for stream in self._streams]
-        self._rest = Chunk(self._structure, 1, [[tokens] for tokens in kept]) if rest else None
+        if rest:
+            self._rest = Chunk(
+                self._structure, 1, [[tokens] for tokens in kept], lineage=self._lineage_in(rows, rows + 1)
+            )
+        else:
+            self._rest = None
         return rows
+
+    def _trace(self, chunks: list[Chunk]) -> None:
+        """Record which elements of the window, and of the carry before it, the tokens are from."""
+        self._lineage = lineage_of(chunks)
+        if self._lineage is not None:
+            sizes = np.concatenate([lengths_of(chunk.columns()[0]) for chunk in chunks])
+            if self.node.separator is not None:
+                sizes[self._carry is not None :] += 1
+            self._ends = np.cumsum(sizes)
+
+    def _lineage_in(self, start: int, stop: int) -> Lineage | None:
+        """Return the lineage of rows ``start`` to ``stop``. A separator belongs to the sequence before it."""
+        if self._lineage is None:
+            return None
+        tokens = np.arange(start, stop + 1) * self.node.length
+        firsts = np.searchsorted(self._ends, tokens[:-1], side="right").tolist()
+        lasts = np.searchsorted(self._ends, tokens[1:], side="left").tolist()
+        return [joined(self._lineage[first : last + 1]) for first, last in zip(firsts, lasts, strict=True)]
 
     def _stream(self, index: int, columns: list[Column], *, has_carry: bool) -> npt.NDArray[Any]:
         values = self.values_of(index, columns)
@@ -127,11 +160,14 @@ class ConcatSplitOperator(SequencesOperator):
 
     def make(self, start: int, stop: int) -> Chunk:
         length = self.node.length
-        structure, tokens = self._structure, [stream[start * length : stop * length] for stream in self._streams]
+        tokens = [stream[start * length : stop * length] for stream in self._streams]
+        columns: list[Column]
         if len(tokens[0]) == (stop - start) * length:
-            return Chunk(structure, stop - start, [part.reshape(-1, length, *part.shape[1:]) for part in tokens])
-        cuts = range(0, (stop - start) * length, length)
-        return Chunk(structure, stop - start, [[part[cut : cut + length] for cut in cuts] for part in tokens])
+            columns = [part.reshape(-1, length, *part.shape[1:]) for part in tokens]
+        else:
+            cuts = range(0, (stop - start) * length, length)
+            columns = [[part[cut : cut + length] for cut in cuts] for part in tokens]
+        return Chunk(self._structure, stop - start, columns, lineage=self._lineage_in(start, stop))
 
     def _begin_window(self) -> None:
         self._carry = self._rest

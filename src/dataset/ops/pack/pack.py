@@ -7,6 +7,7 @@ input. All rows of a window are made at once: per token feature, one concatenati
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -32,7 +33,8 @@ from dataset.plan.node import Sharding, UnaryNode, spec_is_static
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
 from dataset.plan.values import filled
-from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, object_column
+from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, lineage_of, object_column, take_column
+from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.random.streams import random_state
@@ -181,7 +183,8 @@ class PackOperator(SequencesOperator):
             self._structure, self._order = with_entries(self.node.op, structure, range(count), numbers)
         except ValueError as error:
             raise SpecError(f"{self.node}: {error}") from None
-        self._layout = layout = self._layout_of(self.lengths_in(parts))
+        self._layout = layout = self._layout_of(self._window_lengths)
+        self._lineage = lineage_of(parts)
         self._runs: dict[int, list[npt.NDArray[Any]]] = {}
         self._values: dict[int, Column] = {}
         for index in range(count):
@@ -209,7 +212,19 @@ class PackOperator(SequencesOperator):
             for index in range(self.features.structure.num_components)
         ]
         columns += self._boundaries(start, stop)
-        return Chunk(self._structure, stop - start, [columns[index] for index in self._order])
+        return Chunk(
+            self._structure,
+            stop - start,
+            [columns[index] for index in self._order],
+            lineage=self._lineage_in(start, stop),
+        )
+
+    def _lineage_in(self, start: int, stop: int) -> Lineage | None:
+        if self._lineage is None:
+            return None
+        places = (self._layout.ends[start : stop + 1] - np.arange(start, stop + 1)).tolist()  # of pieces
+        owners = self._layout.owners
+        return [joined(take_column(self._lineage, owners[a:b])) for a, b in itertools.pairwise(places)]
 
     def _layout_of(self, lengths: Lengths) -> _RowLayout:
         node, capacity = self.node, self.node.length

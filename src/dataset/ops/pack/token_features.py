@@ -222,7 +222,6 @@ class SequencesOperator(RowsOfWindowsOperator):
         return fits & (lengths > 0)
 
     def lengths_in(self, parts: list[Chunk]) -> Lengths:
-        """Return the lengths of the accepted sequences of a window."""
         return np.concatenate([lengths_of(part.columns()[self.features.key]) for part in parts])
 
     def values_of(self, index: int, columns: Sequence[Column]) -> list[npt.NDArray[Any]]:
@@ -233,9 +232,16 @@ class SequencesOperator(RowsOfWindowsOperator):
         """
         values: list[npt.NDArray[Any]] = [value for column in columns for value in column]
         first = values[0]
-        alike = [value.dtype == first.dtype and value.shape[1:] == first.shape[1:] for value in values]
-        if not all(alike):
-            other = values[alike.index(False)]
+        dtype, rank, inner = first.dtype, first.ndim, first.shape[1:]
+        others = [  # the same object in most cases, and without inner axes
+            value
+            for value in values
+            if (value.dtype is not dtype and value.dtype != dtype)
+            or value.ndim != rank
+            or (rank > 1 and value.shape[1:] != inner)
+        ]
+        if others:
+            other = others[0]
             raise SpecError(
                 f"{self.node}: {self.features.name(index)} must have one dtype and one shape per token, got "
                 f"{other.dtype} of shape {other.shape} and {first.dtype} of shape {first.shape}"

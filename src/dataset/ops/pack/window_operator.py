@@ -6,9 +6,13 @@ window again and skips these rows, so the state holds no elements, whatever the 
 
 from __future__ import annotations
 
+import zlib
 from abc import abstractmethod
 from collections import deque
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from dataset.errors import StateError
 from dataset.plan.node import UnaryNode
@@ -17,9 +21,11 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.streams import RandomPass
-from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import load_chunk, load_pending, save_chunk, save_pending
+
+_NO_LENGTHS = np.empty(0, np.int64)
 
 
 class RowsOfWindowsOperator(UnaryOperator):
@@ -55,8 +61,11 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._failures: deque[Exception] = deque()  # found in elements of the window, and not raised yet
         self._given = 0  # rows and failures of the window that were returned or raised
         self._behind = 0  # of these, how many are found again after a resume
+        self._window_lengths = _NO_LENGTHS  # of the accepted elements of the window, once its rows are planned
+        self._checksum: int | None = None  # of these
         self._count = self._next = 0  # rows of the window that are planned, and made
         self._made = OutcomeQueue()
+        self._demand = 1  # the largest number of rows that was requested
         self._input_ended = self._ended = False
 
     @abstractmethod
@@ -71,6 +80,10 @@ class RowsOfWindowsOperator(UnaryOperator):
     def part_spec(self) -> Any:
         """Return the spec of the elements that ``accept`` returns; by default, those of the input."""
         return self.node.source.element_spec
+
+    @abstractmethod
+    def lengths_in(self, parts: list[Chunk]) -> npt.NDArray[np.int64]:
+        """Return the lengths of the accepted elements of a window, of which there is at least one."""
 
     @abstractmethod
     def plan(self, parts: list[Chunk], *, is_last: bool) -> int:
@@ -106,7 +119,10 @@ class RowsOfWindowsOperator(UnaryOperator):
 
     def _give(self, n: int) -> Chunk | None:
         if not self._made:
-            self._made.put(self._make(min(self._count, self._next + max(n, self.rows_at_once))))
+            # Requests of one size get slices of one array, which batch does not copy. A smaller one completes a batch.
+            self._demand = max(self._demand, n)
+            count = n if n < self._demand else n * max(1, self.rows_at_once // n)
+            self._made.put(self._make(min(self._count, self._next + count)))
         waiting = len(self._made)
         try:
             return self._made.give(n)
@@ -147,6 +163,7 @@ class RowsOfWindowsOperator(UnaryOperator):
     def _plan_window(self) -> bool:
         """Gather the elements of the window and plan its rows. Return whether there are any to return."""
         self._gather()
+        self._check_replay()
         try:
             count = self.plan(self._parts, is_last=self._input_ended)
         except Exception as error:
@@ -159,6 +176,21 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._parts = []
         self._next, self._count, self._behind = min(self._behind, count), count, 0
         return self._next < count
+
+    def _check_replay(self) -> None:
+        """Check that a window that was gathered again after a resume has the sequences that it had."""
+        self._window_lengths = self.lengths_in(self._parts) if self._parts else _NO_LENGTHS
+        found = zlib.crc32(self._window_lengths.astype("<i8").tobytes())
+        if self._checksum not in {None, found}:
+            error = StateError(
+                f"{self.node}: cannot resume within window {self._index}: its {self._pulled:,} elements from element "
+                f"{self._origin:,} on have other lengths than when the state was saved. The data, a function, or the "
+                "weights of a mix have changed for some of them, or a function is random: use random_map() for that, "
+                "and change weights only for later elements"
+            )
+            error.add_note(f"in {self.node}: {CANNOT_CONTINUE}")
+            raise error
+        self._checksum = found
 
     def _gather(self) -> None:
         """Gather the elements of the window. Raise the exceptions among them."""
@@ -210,6 +242,7 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._index += 1
         self._passed = self._pulled = self._given = self._behind = self._next = self._count = 0
         self._parts = []
+        self._checksum = None
         self._ended = self._input_ended
 
     def save(self) -> State:
@@ -218,6 +251,7 @@ class RowsOfWindowsOperator(UnaryOperator):
             "window": self._index,
             "origin": self._origin,
             "given": self._given,
+            "checksum": self._checksum,
             "ended": self._ended,
             "random": None if self._random is None else self._random.save(),
             "held": None,
@@ -245,6 +279,7 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._given = self._behind = int(state["given"])
         if min(self._index, self._origin, self._given) < 0:
             raise StateError(f"{self.node}: the state is damaged: it has a negative position")
+        self._checksum = None if state["checksum"] is None else int(state["checksum"])
         self._ended = bool(state["ended"])
         if self._random is not None:
             self._random.load(state["random"])
@@ -252,7 +287,7 @@ class RowsOfWindowsOperator(UnaryOperator):
             self._load_held(state["held"])
 
     def _load_held(self, held: State) -> None:
-        self._start, self._behind = None, 0
+        self._start, self._checksum, self._behind = None, None, 0
         self._passed, self._pulled = int(held["passed"]), int(held["pulled"])
         if not 0 <= self._pulled <= min(self._passed, self._window):
             raise StateError(f"{self.node}: the state is damaged: its window has {self._pulled} elements")

@@ -29,6 +29,15 @@ _PASS_SECONDS = 1e-3  # time between two checks of the stop flag, if elements ta
 _MARKS_MAX = 16  # marks kept; if there are more, every second one is dropped
 
 
+class _Replay(threading.local):
+    """Whether this thread is computing elements again that were given before a state was saved."""
+
+    is_active = False
+
+
+replay = _Replay()
+
+
 class ReplayMarks:
     """Marks in a sequence of elements: states, each with the number of elements read before it.
 
@@ -131,11 +140,14 @@ class ReplayLog(ReplayMarks):
 
     def pull(self, n: int) -> Chunk | None:
         """Pull 1 to ``n`` elements from the input and count them. An exception counts as one, an interrupt does not."""
+        was_active, replay.is_active = replay.is_active, False  # even if a reader of this one replays
         try:
             chunk = self._source.pull(n)
         except Exception:
             self.read += 1
             raise
+        finally:
+            replay.is_active = was_active
         if chunk is not None:
             self.read += chunk.length
         return chunk
@@ -163,11 +175,14 @@ class ReplayLog(ReplayMarks):
         while self.is_behind and not stopped():
             started = time.perf_counter()
             passed = 1  # an exception, which was raised in its place before
+            was_active, replay.is_active = replay.is_active, True
             try:
                 passed = self._source.skip(min(count, self.given - self.read))
             except Exception as error:
                 if concerns_iteration(error) or isinstance(error, StateError):
                     raise
+            finally:
+                replay.is_active = was_active
             if not passed:
                 return  # the input has become shorter: the next read finds its end
             self.read += passed
