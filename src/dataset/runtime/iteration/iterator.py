@@ -32,6 +32,7 @@ from dataset.runtime.chunks.lineage import Lineage, joined, records_of
 from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.iteration.headspace import Headspace
 from dataset.runtime.iteration.live_source import LiveSource
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
@@ -587,6 +588,38 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             source = LiveSource(feed, self._statistics)
             self._shown_by = (*self._shown_by, source)
             source.follow(self._profile, self._observer)
+
+    def headspace(self, seconds: float = 10.0) -> Headspace[T_co]:
+        """Measure how fast your loop would be if its elements cost nothing. Loop over the result instead of over this.
+
+        In the first half of the time, the loop gets the next elements of this iterator, whose position moves on as with
+        ``next``. In the second half, it gets copies of the first few of these elements again and again, which costs no
+        time and does not move the position. A training step trains with all of them, so measure before the training, or
+        drop the model afterwards. The first tenth of each half is not counted. A step must last until its work is done:
+        with a GPU, end it with an operation that waits, such as reading the loss.
+
+        Args:
+            seconds: how long the loop takes, unless it takes fewer than three steps in each half of this time.
+
+        Returns:
+            An iterator with the results: ``steps_per_second``, ``free_steps_per_second``, ``lost``, the share of the
+            time that the loop loses because of the pipeline, and ``waiting``, the share in which it waits for elements.
+            It prints as a sentence. As a context manager, it releases the copies at the end of the block.
+
+        Raises:
+            TypeError: if ``seconds`` is not a number.
+            ValueError: if ``seconds`` is not positive.
+
+        >>> import time
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(10**9).batch(10))
+        >>> with iterator.headspace(seconds=0.1) as batches:
+        ...     for batch in batches:
+        ...         time.sleep(0.001)
+        >>> batches.steps_per_second > 0, 0 <= batches.lost < 1
+        (True, True)
+        """
+        return Headspace(self, seconds)
 
     @_entry
     def tuning_log(self) -> TuningLog:
