@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
     from dataset.adapters.progress import Progress
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
+    from dataset.autotune.profile_report import ProfileReport
     from dataset.optimize.driver import Optimized
     from dataset.queues.queue_feeder import QueueFeeder
     from dataset.runtime.iteration.chunk_scan import ChunkScan
@@ -2769,6 +2770,38 @@ class Dataset(Generic[T_co]):
             case "svg":
                 return deferred.svg(self._optimized.plan, self._optimized.rules_of)
         raise ValueError(f'explain(): format must be "text" or "svg", got {format!r}')
+
+    def profile(self, seconds: float = 10.0) -> ProfileReport[Dataset[T_co]]:
+        """Run the pipeline alone, as fast as it can, and say what each op costs and what to change.
+
+        The elements are dropped. The run does not count as an iteration, so later ones shuffle as without it. Functions
+        are called, generators are read, and caches and snapshots are written as in any other iteration. With AUTOTUNE,
+        the next iteration begins with the settings that the run has found.
+
+        Args:
+            seconds: how long to run, unless the data end before. A tuned pipeline needs a few seconds to settle.
+
+        Returns:
+            A report that prints as a table, with a ranked list of suggestions. ``apply()`` returns the dataset with the
+            safe ones applied, and ``save_trace(path)`` writes a trace of its threads for Perfetto.
+
+        Raises:
+            TypeError: if ``seconds`` is not a number.
+            ValueError: if ``seconds`` is not positive.
+            Exception: the exception of the first element that fails.
+
+        >>> import time
+        >>> def fetch(x):
+        ...     time.sleep(0.001)
+        ...     return x
+        >>> report = Dataset.range(100).map(fetch).batch(10).profile(seconds=0.1)
+        >>> [suggestion.code for suggestion in report.suggestions]
+        ['.cache()', '.map(..., num_parallel_calls=AUTOTUNE)', '.prefetch(AUTOTUNE)']
+        >>> report.apply().plan.label()
+        'prefetch(AUTOTUNE)'
+        """
+        optimized = self._optimized
+        return deferred.profile(self._plan, optimized.plan, optimized.options, seconds, Dataset)
 
     def _repr_svg_(self) -> str:
         return self.explain("svg")

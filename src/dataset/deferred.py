@@ -19,6 +19,7 @@ with lazy_imports():
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset
     from dataset.autotune.autotuner import Autotuner
+    from dataset.autotune.profile_report import profile
     from dataset.io.arrow.one_row import RowReader
     from dataset.io.arrow.requested_columns import require_columns, require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
