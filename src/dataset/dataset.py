@@ -39,6 +39,7 @@ from dataset.runtime.resources.memory import default_budget
 
 if TYPE_CHECKING:  # imports against the layering: loaded by the methods that return them
     from dataset.adapters.jax import JaxDataset
+    from dataset.adapters.live_progress import LiveProgress
     from dataset.adapters.progress import Progress
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
@@ -2638,14 +2639,22 @@ class Dataset(Generic[T_co]):
         tf = load_extra("tensorflow", "tensorflow", "to_tf() needs")
         return deferred.tf_dataset(tf, self, output_signature)
 
-    def progress(self, desc: str | None = None, **arguments: Any) -> Progress[T_co]:
+    def progress(
+        self, desc: str | None = None, *, live: bool = False, **arguments: Any
+    ) -> Progress[T_co] | LiveProgress[T_co]:
         r"""Return the dataset with a tqdm progress bar: ``for batch in train.progress("epoch 1")``.
 
         Each iteration draws its own bar, which shows the total if ``cardinality()`` is known. The bar and the iterator
         are closed when the loop ends, also by ``break`` or an exception.
 
+        With ``live=True``, the table of ``iterator.stats()`` takes the place of the bar. A terminal and the output of a
+        notebook cell show it in place, and the loop updates it twice a second. Other files get a line every ten
+        seconds, and the table at the end.
+
         Args:
-            desc: the text before the bar.
+            desc: the text before the bar or the table.
+            live: whether to show the statistics instead of a bar. Then ``arguments`` may be ``file`` (default stderr),
+                ``mininterval``, the seconds between two updates, and ``disable``.
             **arguments: other arguments of ``tqdm.auto.tqdm``, such as ``total``, ``unit`` (default ``"batch"``, or
                 ``"element"`` if elements are not batches), ``leave``, ``file``, ``ncols``, ``mininterval``,
                 ``disable``, ``position``, ``initial``, ``postfix``, ``colour``.
@@ -2654,8 +2663,8 @@ class Dataset(Generic[T_co]):
             An iterable that can be used any number of times, with the length of the dataset.
 
         Raises:
-            ImportError: if tqdm is not installed.
-            TypeError: if tqdm does not accept an argument.
+            ImportError: if tqdm, or rich for a table in a terminal, is not installed.
+            TypeError: if an argument is not accepted.
 
         >>> import io
         >>> terminal = io.StringIO()
@@ -2665,6 +2674,8 @@ class Dataset(Generic[T_co]):
         >>> print(terminal.getvalue().split("\r")[-1])
         adding: 100%|...| 3/3 [00:00<00:00, ...batch/s]
         """
+        if require_bool("progress", "live", live):
+            return deferred.LiveProgress(self, desc, arguments)
         load_extra("tqdm.auto", "progress", "progress() needs")
         return deferred.Progress(self, {"desc": desc, **arguments})
 

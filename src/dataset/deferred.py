@@ -10,6 +10,7 @@ with lazy_imports():
     from dataset.adapters.huggingface import plan_of as huggingface_plan
     from dataset.adapters.jax import JaxDataset
     from dataset.adapters.keras import to_keras as keras_dataset
+    from dataset.adapters.live_progress import LiveProgress
     from dataset.adapters.pandas import columns_of as pandas_columns
     from dataset.adapters.polars import table_of as polars_table
     from dataset.adapters.progress import Progress
