@@ -2757,7 +2757,8 @@ class Dataset(Generic[T_co]):
         number of elements, its source line, that of its function, and its spec, as far as they are known.
 
         Args:
-            format: ``"text"``, or ``"svg"`` for a picture of the plan as run, which notebooks show.
+            format: ``"text"``, or ``"svg"`` for a picture of the plan as run, from the sources at the top to the last
+                operation at the bottom, which notebooks show.
 
         Raises:
             ValueError: if the format is unknown.
