@@ -39,10 +39,12 @@ from dataset.runtime.resources.memory import default_budget
 
 if TYPE_CHECKING:  # imports against the layering: loaded by the methods that return them
     from dataset.adapters.jax import JaxDataset
+    from dataset.adapters.live_progress import LiveProgress
     from dataset.adapters.progress import Progress
     from dataset.adapters.queue_feeder import QueueFeeder
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
+    from dataset.autotune.profile_report import ProfileReport
     from dataset.optimize.driver import Optimized
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert
@@ -2638,14 +2640,22 @@ class Dataset(Generic[T_co]):
         tf = load_extra("tensorflow", "tensorflow", "to_tf() needs")
         return deferred.tf_dataset(tf, self, output_signature)
 
-    def progress(self, desc: str | None = None, **arguments: Any) -> Progress[T_co]:
+    def progress(
+        self, desc: str | None = None, *, live: bool = False, **arguments: Any
+    ) -> Progress[T_co] | LiveProgress[T_co]:
         r"""Return the dataset with a tqdm progress bar: ``for batch in train.progress("epoch 1")``.
 
         Each iteration draws its own bar, which shows the total if ``cardinality()`` is known. The bar and the iterator
         are closed when the loop ends, also by ``break`` or an exception.
 
+        With ``live=True``, the table of ``iterator.stats()`` takes the place of the bar. A terminal and the output of a
+        notebook cell show it in place, and the loop updates it twice a second. Other files get a line every ten
+        seconds, and the table at the end.
+
         Args:
-            desc: the text before the bar.
+            desc: the text before the bar or the table.
+            live: whether to show the statistics instead of a bar. Then ``arguments`` may be ``file`` (default stderr),
+                ``mininterval``, the seconds between two updates, and ``disable``.
             **arguments: other arguments of ``tqdm.auto.tqdm``, such as ``total``, ``unit`` (default ``"batch"``, or
                 ``"element"`` if elements are not batches), ``leave``, ``file``, ``ncols``, ``mininterval``,
                 ``disable``, ``position``, ``initial``, ``postfix``, ``colour``.
@@ -2654,8 +2664,8 @@ class Dataset(Generic[T_co]):
             An iterable that can be used any number of times, with the length of the dataset.
 
         Raises:
-            ImportError: if tqdm is not installed.
-            TypeError: if tqdm does not accept an argument.
+            ImportError: if tqdm, or rich for a table in a terminal, is not installed.
+            TypeError: if an argument is not accepted.
 
         >>> import io
         >>> terminal = io.StringIO()
@@ -2665,6 +2675,8 @@ class Dataset(Generic[T_co]):
         >>> print(terminal.getvalue().split("\r")[-1])
         adding: 100%|...| 3/3 [00:00<00:00, ...batch/s]
         """
+        if require_bool("progress", "live", live):
+            return deferred.LiveProgress(self, desc, arguments)
         load_extra("tqdm.auto", "progress", "progress() needs")
         return deferred.Progress(self, {"desc": desc, **arguments})
 
@@ -2746,7 +2758,8 @@ class Dataset(Generic[T_co]):
         number of elements, its source line, that of its function, and its spec, as far as they are known.
 
         Args:
-            format: ``"text"``, or ``"svg"`` for a picture of the plan as run, which notebooks show.
+            format: ``"text"``, or ``"svg"`` for a picture of the plan as run, from the sources at the top to the last
+                operation at the bottom, which notebooks show.
 
         Raises:
             ValueError: if the format is unknown.
@@ -2770,6 +2783,38 @@ class Dataset(Generic[T_co]):
             case "svg":
                 return deferred.svg(self._optimized.plan, self._optimized.rules_of)
         raise ValueError(f'explain(): format must be "text" or "svg", got {format!r}')
+
+    def profile(self, seconds: float = 10.0) -> ProfileReport[Dataset[T_co]]:
+        """Run the pipeline alone, as fast as it can, and say what each op costs and what to change.
+
+        The elements are dropped. The run does not count as an iteration, so later ones shuffle as without it. Functions
+        are called, generators are read, and caches and snapshots are written as in any other iteration. With AUTOTUNE,
+        the next iteration begins with the settings that the run has found.
+
+        Args:
+            seconds: how long to run, unless the data end before. A tuned pipeline needs a few seconds to settle.
+
+        Returns:
+            A report that prints as a table, with a ranked list of suggestions. ``apply()`` returns the dataset with the
+            safe ones applied, and ``save_trace(path)`` writes a trace of its threads for Perfetto.
+
+        Raises:
+            TypeError: if ``seconds`` is not a number.
+            ValueError: if ``seconds`` is not positive.
+            Exception: the exception of the first element that fails.
+
+        >>> import time
+        >>> def fetch(x):
+        ...     time.sleep(0.001)
+        ...     return x
+        >>> report = Dataset.range(100).map(fetch).batch(10).profile(seconds=0.1)
+        >>> [suggestion.code for suggestion in report.suggestions]
+        ['.cache()', '.map(..., num_parallel_calls=AUTOTUNE)', '.prefetch(AUTOTUNE)']
+        >>> report.apply().plan.label()
+        'prefetch(AUTOTUNE)'
+        """
+        optimized = self._optimized
+        return deferred.profile(self._plan, optimized.plan, optimized.options, seconds, Dataset)
 
     def _repr_svg_(self) -> str:
         return self.explain("svg")

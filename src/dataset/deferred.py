@@ -10,6 +10,7 @@ with lazy_imports():
     from dataset.adapters.huggingface import plan_of as huggingface_plan
     from dataset.adapters.jax import JaxDataset
     from dataset.adapters.keras import to_keras as keras_dataset
+    from dataset.adapters.live_progress import LiveProgress
     from dataset.adapters.pandas import columns_of as pandas_columns
     from dataset.adapters.polars import table_of as polars_table
     from dataset.adapters.progress import Progress
@@ -20,6 +21,7 @@ with lazy_imports():
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset
     from dataset.autotune.autotuner import Autotuner
+    from dataset.autotune.profile_report import profile
     from dataset.io.arrow.one_row import RowReader
     from dataset.io.arrow.requested_columns import require_columns, require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan

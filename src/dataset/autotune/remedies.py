@@ -15,6 +15,8 @@ from dataset.runtime.metrics.statistics import OperatorStatistics
 _MOSTLY = 0.5  # a share that counts as low below, and as high above
 _NEARLY_FULL = 0.8
 _CHEAP_SECONDS = 2e-5  # of a call; most of it is the interpreter's
+_CALLS_MAX = 128  # that AUTOTUNE makes at once
+_PARALLEL = ".{op}(..., num_parallel_calls=AUTOTUNE)"
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,34 @@ class Symptoms:
         return self.own.parallelism is None
 
 
+def _waits(it: Symptoms, cores: int) -> float:  # noqa: ARG001  # the cores are not what it waits for
+    return max(it.own.cpu_seconds / it.own.seconds, 1 / _CALLS_MAX)
+
+
+def _shared(it: Symptoms, cores: int) -> float:  # noqa: ARG001  # any work can be shared
+    return 1 / cores
+
+
 @dataclass(frozen=True)
 class Remedy:
-    """Row of the table, in Markdown; ``applies`` tells whether it concerns a bottleneck."""
+    """Row of the table, in Markdown.
+
+    Attributes:
+        sign, cause, remedy: the columns.
+        applies: whether it concerns a bottleneck; None if the statistics cannot tell.
+        code: a line of code that does it, with ``{op}`` for the name of the op.
+        left: the share of the op's own time that is left afterwards, if all goes well, from its symptoms and the number
+            of cores; None if that is unknown.
+        parallel: whether it only sets ``num_parallel_calls=AUTOTUNE``, which does not change results.
+    """
 
     sign: str
     cause: str
     remedy: str
     applies: Callable[[Symptoms], bool] | None = None
+    code: str = ""
+    left: Callable[[Symptoms, int], float] | None = None
+    parallel: bool = False
 
 
 REMEDIES = (
@@ -69,12 +91,15 @@ REMEDIES = (
         "the budget allows no more",
         "smaller elements, or `options.autotune.ram_budget`",
         lambda it: it.own.memory_refusals > 0 and it.memory > _NEARLY_FULL,
+        "options.autotune.ram_budget = ...",
     ),
     Remedy(
         "a reader is the bottleneck, with a low `cpu`",
         "it reads one file at a time, from slow storage",
         "several files and `interleave(TFRecordDataset, num_parallel_calls=AUTOTUNE)`",
         lambda it: it.record.node.traits.reads_files and it.is_sequential and not it.computes,
+        ".interleave(..., num_parallel_calls=AUTOTUNE)",
+        _waits,
     ),
     Remedy(
         "a reader of GZIP files is the bottleneck, with a high `cpu`",
@@ -86,6 +111,9 @@ REMEDIES = (
         "its function waits: for files, servers, a database",
         "`num_parallel_calls=AUTOTUNE`, or a number above the number of cores",
         lambda it: it.calls_function and not it.computes and not it.own.is_tuned and it.own.runs != "inline",
+        _PARALLEL,
+        _waits,
+        parallel=True,
     ),
     Remedy(
         "a map that calls `io.parse_single_example` is the bottleneck",
@@ -102,30 +130,45 @@ REMEDIES = (
             and (it.own.runs == "inline" or it.contention > _MOSTLY)
             and it.computes
         ),
+        '.{op}(..., executor="process")',
+        _shared,
     ),
     Remedy(
         "a map that takes a few microseconds for each element, before `batch`",
         "Python calls cost more than the arithmetic",
         "`map` after `batch`, or `@dataset.vectorized`; `explain()` shows what prevents the optimizer from doing it",
         lambda it: it.calls_function and it.is_sequential and it.own.seconds_per_element < _CHEAP_SECONDS,
+        "@dataset.vectorized",
+        lambda it, cores: 0.0,  # noqa: ARG005
     ),
     Remedy(
         "a map with a high `cpu`, whose function releases the interpreter's lock (NumPy, decoders)",
         "a single core does all the work",
         "`num_parallel_calls=AUTOTUNE`",
         lambda it: it.calls_function and it.is_sequential,
+        _PARALLEL,
+        _shared,
     ),
     Remedy(
         "much time in `batch`, large elements",
         "copying them",
         "`batch(..., num_parallel_calls=AUTOTUNE)`; smaller dtypes until the device",
-        lambda it: it.record.node.traits.batches and it.is_sequential and it.computes,
+        lambda it: (
+            it.record.node.traits.batches
+            and it.is_sequential
+            and it.computes
+            and it.own.seconds_per_element > _CHEAP_SECONDS
+        ),
+        _PARALLEL,
+        _shared,
+        parallel=True,
     ),
     Remedy(
         "everything runs `in the consumer's thread`",
         "no step of training overlaps with making batches",
         "`prefetch(AUTOTUNE)` at the end of the chain",
         lambda it: not it.has_stages,
+        ".prefetch(AUTOTUNE)",
     ),
     Remedy(
         "each epoch is as slow as the first",
@@ -147,12 +190,15 @@ REMEDIES = (
 )
 
 
+def row_for(symptoms: Symptoms) -> Remedy | None:
+    """Return the first row that applies."""
+    return next((row for row in REMEDIES if row.applies is not None and row.applies(symptoms)), None)
+
+
 def remedy_for(symptoms: Symptoms) -> str:
     """Return what to write and why, in one line; empty if the table has nothing."""
-    for row in REMEDIES:
-        if row.applies is not None and row.applies(symptoms):
-            return f"{row.remedy}: {row.cause}".replace("`", "")
-    return ""
+    row = row_for(symptoms)
+    return "" if row is None else f"{row.remedy}: {row.cause}".replace("`", "")
 
 
 def untuned_advice(records: list[OpRecord]) -> str:

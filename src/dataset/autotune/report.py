@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dataset.autotune.model import Section, predict
+from dataset.autotune.model import Prediction, Section, predict
 from dataset.autotune.remedies import Symptoms, remedy_for
 from dataset.autotune.windows import CONSUMER
 from dataset.native.library import kernels_status
@@ -15,6 +16,8 @@ from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
 from dataset.runtime.resources.ledger import UNBOUNDED
+
+_UNCHANGED: Mapping[OpRecord, float] = {}
 
 
 def report(profile: PipelineProfile, elements: int, contention: Mapping[OpRecord, float]) -> PipelineStatistics:
@@ -25,10 +28,12 @@ def report(profile: PipelineProfile, elements: int, contention: Mapping[OpRecord
         elements: the number of elements that the consumer has received.
         contention: by stage: the share of its work that does not run concurrently.
     """
-    return _Report(profile, elements, contention).statistics()
+    return Measured(profile, elements, contention).statistics()
 
 
-class _Report:
+class Measured:
+    """Measurements of a pipeline up to now: the statistics of each op, and a model that predicts what changes gain."""
+
     def __init__(self, profile: PipelineProfile, elements: int, contention: Mapping[OpRecord, float]) -> None:
         self.profile = profile
         self.elements = elements
@@ -172,16 +177,15 @@ class _Report:
         """Return the op, or the consumer, that would increase the throughput most if it were twice as fast."""
         if not self.elements or self.seconds <= 0 or self.profile.limits is None:
             return None
-        cores = self.profile.limits.cores
-        now = predict(self._root(consumer_seconds, None), cores)
+        now = self._predicted(consumer_seconds)
         if now.seconds <= 0:
             return None
         gains: dict[OpRecord | None, float] = {
-            record: now.seconds / predict(self._root(consumer_seconds, record), cores).seconds
+            record: now.seconds / self._predicted(consumer_seconds, {record: 0.5}).seconds
             for record, own in self.operators.items()
             if own.seconds > 0
         }
-        gains[None] = now.seconds / predict(self._root(consumer_seconds / 2, None), cores).seconds
+        gains[None] = now.seconds / self._predicted(consumer_seconds / 2).seconds
         best = max(gains, key=lambda record: gains[record])
         bound = now.binding.name if isinstance(now.binding, OpRecord) else str(now.binding)
         if bound == CONSUMER and best is not None:
@@ -191,43 +195,55 @@ class _Report:
         return Bottleneck(best.name, gains[best], bound, list(self.operators).index(best), self._remedy(best))
 
     def _remedy(self, record: OpRecord) -> str:
+        return remedy_for(self.symptoms(record))
+
+    def symptoms(self, record: OpRecord) -> Symptoms:
+        """Return what is known about an op, for the table of remedies."""
         limits = self.profile.limits
         assert limits is not None  # it is open
         memory = limits.ledger.held / max(1, limits.ledger.budget)
         has_stages = any(other.stage is not None for other in self.operators)
-        return remedy_for(
-            Symptoms(record, self.operators[record], self.contention.get(record, 0.0), memory, has_stages)
-        )
+        return Symptoms(record, self.operators[record], self.contention.get(record, 0.0), memory, has_stages)
 
-    def _root(self, consumer_seconds: float, halved: OpRecord | None) -> Section:
-        """Return the model of the pipeline, with the op ``halved`` twice as fast."""
+    def speedup(self, factors: Mapping[OpRecord, float]) -> float:
+        """Return the predicted factor of the throughput if the own time of some ops is multiplied by these factors."""
+        consumer_seconds = self.seconds - self._wait_seconds()
+        changed = self._predicted(consumer_seconds, factors).seconds
+        return self._predicted(consumer_seconds).seconds / changed if changed > 0 else math.inf
+
+    def _predicted(self, consumer_seconds: float, factors: Mapping[OpRecord, float] = _UNCHANGED) -> Prediction:
+        assert self.profile.limits is not None  # it is open
+        return predict(self._root(consumer_seconds, factors), self.profile.limits.cores)
+
+    def _root(self, consumer_seconds: float, factors: Mapping[OpRecord, float]) -> Section:
+        """Return the model of the pipeline, with the own time of ops multiplied by ``factors``."""
         root = Section(CONSUMER, wall_seconds=consumer_seconds / self.elements)
         for record in self.profile.top.below():
-            root = self._into(root, record, 1.0, halved, serial=False)
+            root = self._into(root, record, 1.0, factors, serial=False)
         return root
 
     def _into(
-        self, section: Section, record: OpRecord, ratio: float, halved: OpRecord | None, *, serial: bool
+        self, section: Section, record: OpRecord, ratio: float, factors: Mapping[OpRecord, float], *, serial: bool
     ) -> Section:
         """Return the section with the op added to it, or with a new input section that ends with the op."""
         if record.is_a_stage_now:
-            return replace(section, inputs=(*section.inputs, self._section(record, halved)))
+            return replace(section, inputs=(*section.inputs, self._section(record, factors)))
         own = self.operators[record]
-        factor = (0.5 if halved is record else 1.0) / self.elements / ratio
+        factor = factors.get(record, 1.0) / self.elements / ratio
         seconds, cpu_seconds = own.seconds * factor, section.cpu_seconds + own.cpu_seconds * factor
         if serial:
             section = replace(section, serial_seconds=section.serial_seconds + seconds, cpu_seconds=cpu_seconds)
         else:
             section = replace(section, wall_seconds=section.wall_seconds + seconds, cpu_seconds=cpu_seconds)
         for source in record.below():
-            section = self._into(section, source, ratio, halved, serial=serial)
+            section = self._into(section, source, ratio, factors, serial=serial)
         return section
 
-    def _section(self, record: OpRecord, halved: OpRecord | None) -> Section:
+    def _section(self, record: OpRecord, factors: Mapping[OpRecord, float]) -> Section:
         own, stage = self.operators[record], record.stage
         assert stage is not None  # checked before
         ratio = max(own.elements, 1e-9) / self.elements
-        factor = (0.5 if halved is record else 1.0) / max(own.elements, 1e-9)
+        factor = factors.get(record, 1.0) / max(own.elements, 1e-9)
         shared = self.contention.get(record, 0.0)
         cpu = own.cpu_seconds * factor
         wall = own.seconds * factor
@@ -241,7 +257,7 @@ class _Report:
             buffer=stage.capacity,
         )
         for source in record.below():
-            section = self._into(section, source, ratio, halved, serial=not stage.relays)
+            section = self._into(section, source, ratio, factors, serial=not stage.relays)
         return section
 
 

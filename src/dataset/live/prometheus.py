@@ -8,23 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["exposition"]
+__all__ = ["OPERATOR", "PIPELINE", "Family", "exposition"]
 
-_Family = tuple[str, str, str, Callable[[Mapping[str, Any]], Any]]
+Family = tuple[str, str, str, Callable[[Mapping[str, Any]], Any]]
+"""A metric: its name, its kind, what it is, and how it is read from figures."""
 
-_PIPELINE: list[_Family] = [
+_SNAPSHOT: list[Family] = [
     ("pipeline", "gauge", "The number of the iteration that the figures are of.", lambda s: s["pipeline"]),
-    ("running", "gauge", "1 while the iteration runs, 0 after its end.", lambda s: int(not s["stats"]["ended"])),
-    ("elements_total", "counter", "Elements that the consumer has received.", lambda s: s["stats"]["elements"]),
-    ("seconds_total", "counter", "Time since the first element was requested.", lambda s: s["stats"]["seconds"]),
-    ("wait_seconds_total", "counter", "Time that the consumer waited.", lambda s: s["stats"]["wait_seconds"]),
-    ("buffered_bytes", "gauge", "Size of all buffers.", lambda s: s["stats"]["buffered_bytes"]),
-    ("ram_budget_bytes", "gauge", "Limit of the size of all buffers.", lambda s: s["stats"]["ram_budget"]),
-    ("cpu_budget_cores", "gauge", "Cores that AUTOTUNE may keep busy.", lambda s: s["stats"]["cpu_budget"]),
     ("tuning_decisions_total", "counter", "Decisions of the autotuner.", lambda s: s["decision_count"]),
 ]
 
-_OPERATOR: list[_Family] = [
+PIPELINE: list[Family] = [
+    ("running", "gauge", "1 while the iteration runs, 0 after its end.", lambda s: int(not s["ended"])),
+    ("elements_total", "counter", "Elements that the consumer has received.", lambda s: s["elements"]),
+    ("seconds_total", "counter", "Time since the first element was requested.", lambda s: s["seconds"]),
+    ("wait_seconds_total", "counter", "Time that the consumer waited.", lambda s: s["wait_seconds"]),
+    ("buffered_bytes", "gauge", "Size of all buffers.", lambda s: s["buffered_bytes"]),
+    ("ram_budget_bytes", "gauge", "Limit of the size of all buffers.", lambda s: s["ram_budget"]),
+    ("cpu_budget_cores", "gauge", "Cores that AUTOTUNE may keep busy.", lambda s: s["cpu_budget"]),
+]
+
+OPERATOR: list[Family] = [
     (f"operator_{name}", kind, words, lambda o, key=key: o[key])  # type: ignore[misc]
     for name, kind, key, words in [
         ("elements_total", "counter", "elements", "Elements that the operator has produced."),
@@ -51,13 +55,14 @@ def exposition(snapshot: Mapping[str, Any]) -> str:
     stats, rank = snapshot["stats"], snapshot["process"]["rank"]
     common = {} if rank is None else {"rank": str(rank)}
     lines: list[str] = []
-    for name, kind, words, value in _PIPELINE:
-        _add(lines, name, kind, words, [(common, value(snapshot))])
+    for figures, families in ((snapshot, _SNAPSHOT), (stats, PIPELINE)):
+        for name, kind, words, value in families:
+            _add(lines, name, kind, words, [(common, value(figures))])
     operators = [
         ({**common, "index": str(index), "operator": operator["name"]}, operator)
         for index, operator in enumerate(stats["operators"])
     ]
-    for name, kind, words, value in _OPERATOR:
+    for name, kind, words, value in OPERATOR:
         _add(lines, name, kind, words, [(labels, value(operator)) for labels, operator in operators])
     if waits := stats["step_waits"]:
         quantiles = [({**common, "quantile": f"0.{percent}"}, waits[f"p{percent}"]) for percent in (50, 95, 99)]

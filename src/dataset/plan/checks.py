@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -44,6 +45,14 @@ def require_int(
     if maximum is not None and value > maximum:
         raise ValueError(f"{op}(): {argument} must be at most {maximum}, got {value}")
     return int(value)
+
+
+def require_seconds(op: str, seconds: Any) -> None:
+    """Raise TypeError if ``seconds`` is not a number, and ValueError if it is not positive and finite."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | np.number):
+        raise TypeError(f"{op}(): the time must be a number of seconds, got {seconds!r}")
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{op}(): the time must be a positive number of seconds, got {seconds!r}")
 
 
 def require_callable(op: str, argument: str, value: Any) -> None:

@@ -52,7 +52,7 @@ def forty():
 
 
 @pytest.mark.parametrize("make", [lambda: Dataset.range(3), zipped, forty])
-def test_boxes_lie_in_the_picture_without_overlap_and_arrows_go_from_boxes_up_to_boxes(make):
+def test_boxes_lie_in_the_picture_without_overlap_and_arrows_go_from_boxes_down_to_boxes(make):
     dataset = make()
     picture = drawn(dataset)
     boxes = list(map(rectangle, groups(picture)))
@@ -66,14 +66,14 @@ def test_boxes_lie_in_the_picture_without_overlap_and_arrows_go_from_boxes_up_to
     tips = points(picture, "head", "l")
     assert len(tips) == sum(len(node.inputs) for node in inputs_first(optimize(dataset.plan).plan))
     for x, y in tips:
-        assert any(left < x < left + w and abs(top + h - y) < 0.2 for left, top, w, h in boxes)
+        assert any(left < x < left + w and abs(top - y) < 0.2 for left, top, w, h in boxes)
     for x, y in points(picture, "line", "C"):
-        at_a_box = any(abs(left + w / 2 - x) < 0.2 and abs(top - y) < 0.2 for left, top, w, h in boxes)
+        at_a_box = any(abs(left + w / 2 - x) < 0.2 and abs(top + h - y) < 0.2 for left, top, w, h in boxes)
         assert at_a_box or f"V{y:.1f}" in "".join(path.attrib["d"] for path in picture.iter(f"{SVG}path"))
 
 
-def test_the_last_operation_is_on_top_and_says_what_it_is():
-    first, second = sorted(groups(drawn(Dataset.range(10).batch(4, name="four"))), key=lambda g: rectangle(g)[1])
+def test_the_last_operation_is_at_the_bottom_and_says_what_it_is():
+    second, first = sorted(groups(drawn(Dataset.range(10).batch(4, name="four"))), key=lambda g: rectangle(g)[1])
     assert texts(first)[0] == "batch(4) 'four'"
     assert re.fullmatch(r"3 elements · test_svg\.py:\d+", texts(first)[1])
     assert texts(first)[2] == "int64[?]"
@@ -89,7 +89,7 @@ def test_what_is_read_twice_is_one_box_with_two_arrows():
 
 def test_what_the_optimizer_decided_stands_in_the_box_of_its_node():
     dataset = Dataset.range(10).take(-1).map(lambda x: x + 1).batch(2)
-    batch, mapped, source = map(texts, sorted(groups(drawn(dataset)), key=lambda group: rectangle(group)[1]))
+    source, mapped, batch = map(texts, sorted(groups(drawn(dataset)), key=lambda group: rectangle(group)[1]))
     assert batch[-1] == "✓ map_and_batch_fusion"
     assert mapped[1] == "on columns, into arrays"
     assert mapped[-2:] == ["✓ map_vectorization", "✓ map_and_batch_fusion"]

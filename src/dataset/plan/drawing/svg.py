@@ -1,4 +1,4 @@
-"""SVG picture of a plan: a box for each operation, with data flowing up to the last one.
+"""SVG picture of a plan: a box for each operation, with data flowing down to the last one.
 
 The picture is self-contained: it needs no scripts, fonts or styles of the page. It has its own background, and a light
 and a dark mode. The light colours are attributes, since some programs do not support style sheets.
@@ -10,9 +10,9 @@ import html
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dataset.plan.drawing.graph_layout import Box, DiagramLayout, DiagramLine, lay_out
+from dataset.plan.drawing.graph_layout import Box, DiagramLayout, DiagramLine, Point, lay_out
 from dataset.plan.drawing.summary import Summary, summaries
 from dataset.plan.node import Node
 
@@ -70,9 +70,23 @@ def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]]) -> str:
     """Return the picture of a plan, with the rules that created a node listed in its box."""
     known = summaries(plan)
     texts = {node: list(_texts(summary, rules_of.get(node, ()))) for node, summary in known.items()}
-    layout = lay_out({node: node.inputs for node in known}, {node: _size(lines) for node, lines in texts.items()})
+    sizes = {node: _size(lines) for node, lines in texts.items()}
+    layout = _upside_down(lay_out({node: node.inputs for node in known}, sizes))
     boxes = [part for node, box in layout.boxes.items() for part in _box(box, texts[node], is_made=node in rules_of)]
     return "\n".join([*_opening(layout), *map(_line, layout.lines), *boxes, "</g>", "</svg>"])
+
+
+def _upside_down(layout: DiagramLayout[Node]) -> DiagramLayout[Node]:
+    """Return the layout with the sources on top."""
+
+    def moved(point: Point) -> Point:
+        return point[0], layout.height - point[1]
+
+    boxes = {node: replace(box, y=layout.height - box.y - box.height) for node, box in layout.boxes.items()}
+    lines = [
+        replace(line, start=moved(line.start), bend=moved(line.bend), end=moved(line.end)) for line in layout.lines
+    ]
+    return replace(layout, boxes=boxes, lines=lines)
 
 
 def _opening(layout: DiagramLayout[Node]) -> list[str]:
@@ -122,10 +136,10 @@ def _box(box: Box, texts: list[_Text], *, is_made: bool) -> Iterator[str]:
 
 def _line(line: DiagramLine) -> str:
     (x, y), (bend_x, bend_y), (end_x, end_y) = line.start, line.bend, line.end
-    head = f'<path class="dataset-plan-head" fill="{_LINE_COLOUR}" d="M{end_x:.1f} {end_y:.1f}l-4 7h8z"/>'
+    head = f'<path class="dataset-plan-head" fill="{_LINE_COLOUR}" d="M{end_x:.1f} {end_y:.1f}l-4 -7h8z"/>'
     middle = (y + bend_y) / 2
-    curve = f"M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {bend_x:.1f} {middle:.1f} {bend_x:.1f} {bend_y + _STRAIGHT:.1f}"
-    shaft = f'd="{curve}V{end_y + (_STRAIGHT if line.is_arrow else 0):.1f}"'
+    curve = f"M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {bend_x:.1f} {middle:.1f} {bend_x:.1f} {bend_y - _STRAIGHT:.1f}"
+    shaft = f'd="{curve}V{end_y - (_STRAIGHT if line.is_arrow else 0):.1f}"'
     stroke = f'class="dataset-plan-line" fill="none" stroke="{_LINE_COLOUR}" stroke-width="1.3"'
     return f"<path {stroke} {shaft}/>{head if line.is_arrow else ''}"
 

@@ -32,7 +32,9 @@ from dataset.runtime.chunks.lineage import Lineage, joined, records_of
 from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.iteration.headspace import Headspace
 from dataset.runtime.iteration.live_source import LiveSource
+from dataset.runtime.iteration.statistics_callback import StatisticsCallback
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
 from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
@@ -107,6 +109,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     _page: LivePage | None = None
     _shown_by: tuple[LiveSource, ...] = ()
+    _callbacks: tuple[StatisticsCallback, ...] = ()
 
     @guarded
     def __init__(
@@ -347,6 +350,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._stop_counting(in_vain)
         self._let_go(wait=False)
         self._coordinator.join(PATIENCE_SECONDS)  # a thread may be blocked in user code whose result is not needed
+        for callback in self._callbacks:
+            callback.look(self._statistics, is_last=True)
 
     def _look(self) -> None:
         """Do the checks that are not needed before each element."""
@@ -362,6 +367,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._stores_read = stores
             if self._may_read_ahead():
                 self._step, self._log = 2, ReplayLog(self._root)
+        for callback in self._callbacks:
+            callback.look(self._statistics)
 
     def _check_usable(self) -> None:
         if self._closed or self._coordinator.forked:
@@ -587,6 +594,81 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             source = LiveSource(feed, self._statistics)
             self._shown_by = (*self._shown_by, source)
             source.follow(self._profile, self._observer)
+
+    @_entry
+    def on_statistics(self, callback: Callable[[PipelineStatistics], object], every: float = 10.0) -> None:
+        """Call a function with ``stats()`` at intervals, for example to log them.
+
+        It is called by the loop itself, in ``next``: no thread is started. It is also called at the end of the data. If
+        it raises an exception, that is logged, and the loop continues. Several functions may be registered.
+
+        Args:
+            callback: takes the statistics.
+            every: seconds between two calls, at least. While no element is requested, there is no call.
+
+        Raises:
+            TypeError: if ``callback`` is not callable, or ``every`` is not a number.
+            ValueError: if ``every`` is not positive.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(100))
+        >>> iterator.on_statistics(lambda stats: print(stats.elements, "elements"))
+        >>> for element in iterator:
+        ...     pass
+        100 elements
+        """
+        self._callbacks = (*self._callbacks, StatisticsCallback(callback, every))
+
+    def export_telemetry(self, every: float = 10.0) -> None:
+        """Send the statistics to OpenTelemetry at intervals, as ``on_statistics`` does.
+
+        Only ``opentelemetry-api`` is used. Nothing is sent until the application has configured an SDK. The metrics are
+        those of the live page for Prometheus, such as ``dataset.elements`` and ``dataset.operator.busy_ratio``. Those
+        of operators have the attributes ``operator`` and ``index``, and all have ``rank`` if ``RANK`` is in the
+        environment.
+
+        Args:
+            every: seconds between two updates, at least.
+
+        Raises:
+            ImportError: if opentelemetry-api is not installed.
+            TypeError: if ``every`` is not a number.
+            ValueError: if ``every`` is not positive.
+        """
+        telemetry = live.Telemetry()
+        self.on_statistics(lambda stats: telemetry.send(stats.to_dict()), every)
+
+    def headspace(self, seconds: float = 10.0) -> Headspace[T_co]:
+        """Measure how fast your loop would be if its elements cost nothing. Loop over the result instead of over this.
+
+        In the first half of the time, the loop gets the next elements of this iterator, whose position moves on as with
+        ``next``. In the second half, it gets copies of the first few of these elements again and again, which costs no
+        time and does not move the position. A training step trains with all of them, so measure before the training, or
+        drop the model afterwards. The first tenth of each half is not counted. A step must last until its work is done:
+        with a GPU, end it with an operation that waits, such as reading the loss.
+
+        Args:
+            seconds: how long the loop takes, unless it takes fewer than three steps in each half of this time.
+
+        Returns:
+            An iterator with the results: ``steps_per_second``, ``free_steps_per_second``, ``lost``, the share of the
+            time that the loop loses because of the pipeline, and ``waiting``, the share in which it waits for elements.
+            It prints as a sentence. As a context manager, it releases the copies at the end of the block.
+
+        Raises:
+            TypeError: if ``seconds`` is not a number.
+            ValueError: if ``seconds`` is not positive.
+
+        >>> import time
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(10**9).batch(10))
+        >>> with iterator.headspace(seconds=0.1) as batches:
+        ...     for batch in batches:
+        ...         time.sleep(0.001)
+        >>> batches.steps_per_second > 0, 0 <= batches.lost < 1
+        (True, True)
+        """
+        return Headspace(self, seconds)
 
     @_entry
     def tuning_log(self) -> TuningLog:

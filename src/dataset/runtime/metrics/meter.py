@@ -18,13 +18,16 @@ from typing import Protocol
 
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
+from dataset.runtime.metrics.trace import Trace, TracedOp
 
 _SIZED = 8  # the bytes of one of this many pulls are counted
 _SIZED_ELEMENTS = 64  # the bytes of at most this many of its elements
 
 
-class MeteredOp(Protocol):
+class MeteredOp(TracedOp, Protocol):
     """What a profiler needs to know about the op whose pulls it measures."""
+
+    trace: Trace | None
 
     @property
     def is_a_stage_now(self) -> bool:
@@ -137,6 +140,8 @@ class PullProfiler:
             self.since = 0.0
             tally = self.first if section.is_first else self.rest
             tally.add(count, seconds, cpu_seconds, waited=record.is_a_stage_now)
+            if record.trace is not None:
+                record.trace.add(record, count, seconds, started)
             if is_last:
                 section.runs = False
 

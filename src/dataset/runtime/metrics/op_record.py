@@ -9,6 +9,7 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.background import BackgroundOperator, Counters, EndedBackgroundOperator, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.meter import PullProfiler, ThreadSegment
+from dataset.runtime.metrics.trace import Trace, TracedCounters
 
 
 class OpRecord:
@@ -25,6 +26,7 @@ class OpRecord:
         section: the thread segment it is measured in; None while measuring is off.
         knob: the tunable number of the op; None if it has none.
         skipped: counts elements dropped because they were damaged or had failed.
+        trace: what it did when; None if that is not recorded.
     """
 
     __slots__ = (
@@ -42,10 +44,12 @@ class OpRecord:
         "operator",
         "section",
         "skipped",
+        "trace",
     )
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, trace: Trace | None = None) -> None:
         self.node = node
+        self.trace = trace
         self.inputs: list[OpRecord] = []
         self.fused: tuple[Node, ...] = ()
         self._by_node: dict[int, OpRecord] = {}
@@ -65,6 +69,8 @@ class OpRecord:
         """Counters of its background work, created on first use: most ops have nothing to count."""
         if self._counters is None:
             self._counters = Counters()
+            if self.trace is not None and hasattr(self.node, "num_parallel_calls"):  # its tasks contain no pulls
+                self._counters = TracedCounters(self.trace, self)
         return self._counters
 
     @property
@@ -76,7 +82,7 @@ class OpRecord:
         """Return the record of an input, the same each time that the input is opened."""
         record = self._by_node.get(id(node))
         if record is None:
-            record = self._by_node[id(node)] = OpRecord(node)
+            record = self._by_node[id(node)] = OpRecord(node, self.trace)
             self.inputs.append(record)
         return record
 

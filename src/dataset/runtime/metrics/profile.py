@@ -16,6 +16,7 @@ from dataset.plan.node import Node
 from dataset.runtime.metrics.metering import Metering
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.step_waits import StepWaits
+from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.resources.garbage import ScheduledCollection
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
@@ -61,8 +62,8 @@ class PipelineProfile:
         garbage: collects garbage at fixed steps; None if Python decides.
     """
 
-    def __init__(self, plan: Node) -> None:
-        self.top = OpRecord(plan)
+    def __init__(self, plan: Node, trace: Trace | None = None) -> None:
+        self.top = OpRecord(plan, trace)
         self.limits: Limits | None = None
         self.pulse = PeriodicCallback()
         self.elements = 0

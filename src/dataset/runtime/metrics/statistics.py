@@ -183,7 +183,9 @@ class PipelineStatistics:
 
     def __repr__(self) -> str:
         workers = [_worker_line(operator, each) for operator in self.operators for each in operator.workers]
-        return "\n".join([self._summary(), *_table(list(map(_row, self.operators))), *workers, *self._last_lines()])
+        return "\n".join(
+            [self._summary(), *table(_HEADER, list(map(_row, self.operators))), *workers, *self._last_lines()]
+        )
 
     def _summary(self) -> str:
         if not self.seconds:
@@ -191,7 +193,7 @@ class PipelineStatistics:
         rate = self.elements / self.seconds
         waited = self.wait_seconds / self.seconds
         return (
-            f"{self.elements:,} elements in {_seconds(self.seconds)}: {_number(rate)}/s; "
+            f"{self.elements:,} elements in {brief_seconds(self.seconds)}: {brief_number(rate)}/s; "
             f"the consumer waited for them {waited:.0%} of the time"
         )
 
@@ -204,7 +206,7 @@ class PipelineStatistics:
         ]
         records += [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
         if self.garbage_collections:
-            each = _seconds(self.garbage_collection_seconds / self.garbage_collections)
+            each = brief_seconds(self.garbage_collection_seconds / self.garbage_collections)
             records.append(f"garbage collections: {self.garbage_collections:,}, {each} each")
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
@@ -283,11 +285,11 @@ def _row(operator: OperatorStatistics) -> tuple[str, ...]:
         "  " * operator.depth + operator.name,
         f"{operator.elements:,}",
         f"{operator.skipped_elements:,}" if operator.skipped_elements else "",
-        _seconds(operator.seconds_per_element) if operator.seconds else "",
+        brief_seconds(operator.seconds_per_element) if operator.seconds else "",
         f"{operator.cpu_seconds / operator.seconds:.0%}" if operator.seconds else "",
         f"{operator.busy:.0%}" if operator.busy else "",
-        _seconds(operator.input_wait_seconds) if operator.input_wait_seconds else "",
-        _seconds(operator.consumer_wait_seconds) if operator.consumer_wait_seconds else "",
+        brief_seconds(operator.input_wait_seconds) if operator.input_wait_seconds else "",
+        brief_seconds(operator.consumer_wait_seconds) if operator.consumer_wait_seconds else "",
         _held(operator),
         _runs(operator),
     )
@@ -297,7 +299,7 @@ def _worker_line(operator: OperatorStatistics, worker: WorkerFigures) -> str:
     node = f" on {worker.node}" if worker.node else ""
     memory = f", {brief_bytes(worker.memory)}" if worker.memory else ""
     return (
-        f"{operator.name.partition('(')[0]} worker {worker.rank}{node}: {_number(worker.elements_per_second)}/s, "
+        f"{operator.name.partition('(')[0]} worker {worker.rank}{node}: {brief_number(worker.elements_per_second)}/s, "
         f"waiting {worker.waiting:.0%}, {worker.restarts} restarts{memory}"
     )
 
@@ -317,24 +319,34 @@ def _runs(operator: OperatorStatistics) -> str:
     return f"{operator.runs}{'' if operator.runs == 'inline' else calls}{', tuned' if operator.is_tuned else ''}"
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
     """Return the lines of a table with aligned columns, without empty columns."""
-    kept = [index for index in range(len(_HEADER)) if not index or any(row[index] for row in rows)]
-    table = [[row[index] for index in kept] for row in (_HEADER, *rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
+    kept = [index for index in range(len(header)) if not index or any(row[index] for row in rows)]
+    lines = [[row[index] for index in kept] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
         first, *numbers = row
         cells = [first.ljust(widths[0])]
         for cell, width, index in zip(numbers, widths[1:], kept[1:], strict=True):
-            cells.append(cell.ljust(width) if index == len(_HEADER) - 1 else cell.rjust(width))
+            cells.append(cell.ljust(width) if index == len(header) - 1 else cell.rjust(width))
         yield "  ".join(cells).rstrip()
 
 
-def _number(value: float) -> str:
+def brief_number(value: float) -> str:
+    """Return a number with two significant digits, or as a whole number.
+
+    >>> brief_number(0.1234), brief_number(1234.5)
+    ('0.12', '1,234')
+    """
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def _seconds(value: float) -> str:
+def brief_seconds(value: float) -> str:
+    """Return a time with a unit.
+
+    >>> brief_seconds(1.5e-5)
+    '15 us'
+    """
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"

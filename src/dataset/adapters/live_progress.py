@@ -1,0 +1,107 @@
+"""Live progress: a dataset that shows the statistics of its pipeline while it is iterated over."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from dataset.dataset import Dataset
+from dataset.extras import load_extra
+
+__all__ = ["LiveProgress"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+_ARGUMENTS = {"file", "mininterval", "disable"}
+_IN_PLACE_SECONDS = 0.5
+_LINE_SECONDS = 10.0
+_PAUSE_COSTS = 50  # the interval is at least this multiple of the time that an update takes
+
+
+class LiveProgress(Generic[T_co]):
+    """A dataset that shows a table while it is iterated over. No thread is used: the loop itself updates it."""
+
+    def __init__(self, dataset: Dataset[T_co], desc: str | None, arguments: dict[str, Any]) -> None:
+        if wrong := sorted(arguments.keys() - _ARGUMENTS):
+            raise TypeError(f"progress(live=True) takes no argument {wrong[0]!r}; it takes {sorted(_ARGUMENTS)}")
+        self._dataset = dataset
+        self._prefix = f"{desc}: " if desc else ""
+        self._file = arguments.get("file")
+        self._interval = arguments.get("mininterval")
+        self._disable = bool(arguments.get("disable"))
+        if not self._disable and self._is_terminal():
+            load_extra("rich.live", "progress", "progress(live=True) needs")
+
+    def __iter__(self) -> Iterator[T_co]:
+        with iter(self._dataset) as elements:
+            if self._disable:
+                yield from elements
+                return
+            in_place, show, end = self._display()
+            interval = self._interval or (_IN_PLACE_SECONDS if in_place else _LINE_SECONDS)
+            due = time.perf_counter() + interval
+            try:
+                for element in elements:
+                    yield element
+                    now = time.perf_counter()
+                    if now >= due:
+                        text = self._prefix + str(elements.stats())
+                        show(text if in_place else text.partition("\n")[0])
+                        done = time.perf_counter()
+                        due = done + max(interval, _PAUSE_COSTS * (done - now))
+            finally:
+                show(self._prefix + str(elements.stats()))
+                end()
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __bool__(self) -> bool:
+        return True  # as for the dataset
+
+    def __repr__(self) -> str:
+        return f"<live progress of {self._dataset!r}>"
+
+    def _is_terminal(self) -> bool:
+        file = sys.stderr if self._file is None else self._file
+        return bool(getattr(file, "isatty", bool)())
+
+    def _display(self) -> tuple[bool, Callable[[str], object], Callable[[], object]]:
+        """Return whether texts replace each other, a function that shows one, and one that ends the display."""
+        if self._file is None and (cell := _notebook_cell()) is not None:
+            return True, cell, _do_nothing
+        if self._is_terminal():
+            return True, *_terminal_display(self._file)
+        file = sys.stderr if self._file is None else self._file
+        return False, lambda text: print(text, file=file, flush=True), _do_nothing
+
+
+def _do_nothing() -> None:
+    """End a display that needs no end."""
+
+
+def _notebook_cell() -> Callable[[str], object] | None:
+    """Return a function that replaces its output in the current cell; None outside of notebooks."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import display  # noqa: PLC0415  # it is loaded
+
+    handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda text: handle.update({"text/plain": text}, raw=True)
+
+
+def _terminal_display(file: Any) -> tuple[Callable[[str], object], Callable[[], object]]:
+    from rich.console import Console  # noqa: PLC0415  # an extra
+    from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    is_screen = file is None  # then what the loop prints appears above the table
+    console = Console(file=file, stderr=is_screen, highlight=False)
+    prints_there = is_screen and sys.stdout is not None and sys.stdout.isatty()
+    live = Live(console=console, auto_refresh=False, redirect_stdout=prints_there, redirect_stderr=is_screen)
+    live.start()
+    return lambda text: live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True), live.stop

@@ -1,0 +1,258 @@
+"""Profile report: the measurements of a pipeline that ran alone, and what to change in it, for ``Dataset.profile``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dataset.autotune.autotuner import Autotuner
+from dataset.autotune.remedies import row_for
+from dataset.autotune.report import Measured
+from dataset.io.files.atomic import AtomicFile
+from dataset.ops.prefetch import Prefetch
+from dataset.options import AUTOTUNE, Options
+from dataset.plan.cardinality import is_known
+from dataset.plan.checks import require_seconds
+from dataset.plan.drawing.brief import brief_bytes
+from dataset.plan.epochs import random_states
+from dataset.plan.node import Node, inputs_first
+from dataset.plan.origin import Origin
+from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.iteration.iterator import DatasetIterator
+from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.profile import Observer, PipelineProfile
+from dataset.runtime.metrics.statistics import (
+    OperatorStatistics,
+    PipelineStatistics,
+    brief_number,
+    brief_seconds,
+    table,
+)
+from dataset.runtime.metrics.trace import Trace
+from dataset.runtime.random.streams import EpochLedger
+
+__all__ = ["ProfileReport", "Suggestion", "profile"]
+
+T = TypeVar("T")
+
+_GAIN_MIN = 1.1  # suggestions that gain less are left out
+_GAIN_SHOWN_MAX = 100
+_HANDED_OVER_SECONDS = 1e-4  # elements that take less are not worth a thread
+_HEADER = ("operator", "elements/s", "wall", "cpu", "waited for input", "bytes", "runs")
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One change of a pipeline.
+
+    Attributes:
+        operator: the op concerned, as in the statistics.
+        location: the user's source line of the op.
+        code: the line of code to write there.
+        reason: why it should help.
+        gain: the factor of the throughput without a consumer that a model predicts if all goes well; None if that is
+            unknown. For a cache, from the second epoch on. Printed as at most 100.
+        is_safe: whether it never changes results, so that ``apply`` makes the change.
+    """
+
+    operator: str
+    location: str
+    code: str
+    reason: str
+    gain: float | None = None
+    is_safe: bool = False
+
+    def __str__(self) -> str:
+        gain = ""
+        if self.gain is not None:
+            gain = f", up to {min(self.gain, _GAIN_SHOWN_MAX):.3g} times the throughput (predicted)"
+        return f"{self.code} for {self.operator} in {self.location}{gain}: {self.reason}"
+
+
+class ProfileReport(Generic[T]):
+    """What ``Dataset.profile`` has measured. It prints as a table and a list of suggestions.
+
+    Attributes:
+        statistics: the statistics of the run, as of ``iterator.stats()``. The consumer did nothing.
+        suggestions: what to change, with the largest predicted gain first.
+    """
+
+    def __init__(
+        self,
+        statistics: PipelineStatistics,
+        suggestions: tuple[Suggestion, ...],
+        trace: Trace,
+        apply: Callable[[], T],
+    ) -> None:
+        self.statistics = statistics
+        self.suggestions = suggestions
+        self._trace = trace
+        self._apply = apply
+
+    def apply(self) -> T:
+        """Return the dataset with the safe suggestions applied. Its elements and their order are the same.
+
+        Functions may then be called in several threads at once, and for elements that are never requested.
+        """
+        return self._apply()
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write what each thread did when as JSON, for https://ui.perfetto.dev or ``chrome://tracing``.
+
+        Each thread has a track. If elements are cheap, only some of the work is measured, so that a track has gaps.
+
+        Args:
+            path: the name of the file.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        with AtomicFile(path) as target:
+            target.file.write(json.dumps(self._trace.to_chrome()).encode())
+
+    def __repr__(self) -> str:
+        total = self.statistics
+        rate = brief_number(total.elements / total.seconds) if total.seconds else "0"
+        lines = [f"{total.elements:,} elements in {brief_seconds(total.seconds)} without a consumer: {rate}/s"]
+        lines += table(_HEADER, [_row(operator, total.seconds) for operator in total.operators])
+        lines += [f"{number}. {suggestion}" for number, suggestion in enumerate(self.suggestions, 1)]
+        return "\n".join(lines if self.suggestions else [*lines, "no suggestions"])
+
+
+def _row(operator: OperatorStatistics, seconds: float) -> tuple[str, ...]:
+    count = operator.elements
+    return (
+        "  " * operator.depth + operator.name,
+        brief_number(count / seconds) if seconds else "",
+        brief_seconds(operator.seconds_per_element) if operator.seconds else "",
+        brief_seconds(operator.cpu_seconds / count) if operator.cpu_seconds and count else "",
+        brief_seconds(operator.input_wait_seconds) if operator.input_wait_seconds else "",
+        brief_bytes(operator.nbytes / count) if operator.nbytes and count else "",
+        operator.runs + ("" if operator.parallelism is None else f", {operator.parallelism} at once"),
+    )
+
+
+def profile(
+    plan: Node,
+    optimized: Node,
+    options: Options,
+    seconds: float,
+    dataset_of: Callable[[Node], T],
+    clock: Callable[[], float] = time.perf_counter,
+) -> ProfileReport[T]:
+    """Run a pipeline without a consumer and report on it.
+
+    Args:
+        plan: the plan as written.
+        optimized: the plan as it runs.
+        options: the options for running it.
+        seconds: how long it runs, unless it ends before.
+        dataset_of: makes a dataset of a plan.
+        clock: the clock that ends the run.
+    """
+    require_seconds("profile", seconds)
+    trace, observers = Trace(), list[Autotuner]()
+
+    def observe(profile: PipelineProfile, options: Options) -> Observer:
+        profile.top.trace = trace
+        observers.append(Autotuner(profile, options))
+        return observers[-1]
+
+    complete = False
+    with DatasetIterator[Any](optimized, options, observe, epochs=EpochLedger(detached=True)) as iterator:
+        until = clock() + seconds
+        while not complete and clock() < until:
+            complete = next(iterator, iterator) is iterator
+    statistics = iterator.stats()
+    found = sorted(
+        _suggestions(observers[0].measured(statistics.elements), complete=complete),
+        key=lambda pair: -(pair[0].gain or 0.0),
+    )
+    safe = {target for suggestion, targets in found if suggestion.is_safe for target in targets}
+    suggestions = tuple(suggestion for suggestion, _ in found)
+    return ProfileReport(statistics, suggestions, trace, lambda: dataset_of(_improved(plan, safe)))
+
+
+_Target = tuple[str, Origin] | None
+"""The op and the source line of a node to run in parallel; None to end the plan with a prefetch."""
+
+
+def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Suggestion, list[_Target]]]:
+    records, limits = list(measured.operators), measured.profile.limits
+    assert limits is not None  # it was opened
+    for record in records:
+        own, symptoms = measured.operators[record], measured.symptoms(record)
+        row = row_for(symptoms) if own.elements and own.seconds else None
+        if row is None or row.left is None:
+            continue
+        gain = measured.speedup({record: row.left(symptoms, limits.cores)})
+        if gain >= _GAIN_MIN:
+            nodes = (record.node, *record.fused)
+            targets: list[_Target] = [(node.op, node.origin) for node in nodes if _may_be_parallel(node)]
+            code = row.code.format(op=record.node.op)
+            is_safe = row.parallel and bool(targets)
+            yield Suggestion(own.name, own.location, code, row.cause.replace("`", ""), gain, is_safe), targets
+    if (top := _to_prefetch(measured)) is not None:
+        reason = "then the next element is computed while your loop uses this one"
+        yield Suggestion(top.name, top.location, ".prefetch(AUTOTUNE)", reason, None, is_safe=True), [None]
+    caches = [found for record in records if (found := _cache(measured, record, complete=complete)) is not None]
+    if caches and not any(record.node.traits.keeps_pass for record in records):
+        yield max(caches, key=lambda found: found.gain or 0.0), []
+
+
+def _to_prefetch(measured: Measured) -> OperatorStatistics | None:
+    """Return the statistics of the last op if it runs in the consumer's thread and its elements take long."""
+    for record, own in measured.operators.items():
+        each = measured.seconds / max(1, measured.elements)
+        return own if record.stage is None and each >= _HANDED_OVER_SECONDS else None
+    return None
+
+
+def _cache(measured: Measured, record: OpRecord, *, complete: bool) -> Suggestion | None:
+    """Return the suggestion of a cache after an op, if the elements are the same in each epoch and gain enough."""
+    own, node, limits = measured.operators[record], record.node, measured.profile.limits
+    count = node.cardinality()
+    if complete and not is_known(count):
+        count = own.elements
+    repeats = any(other.traits.passes != 1 for other in inputs_first(node))
+    works = any(not other.traits.pure or other.traits.reads_files for other in inputs_first(node))
+    if not is_known(count) or not own.nbytes or repeats or not works or random_states(node) or limits is None:
+        return None
+    gain = measured.speedup(dict.fromkeys(_at_and_below(record), 0.0))
+    if gain < _GAIN_MIN:
+        return None
+    size = count * own.nbytes / own.elements
+    code = ".cache()" if size <= limits.ledger.budget / 2 else ".cache(filename)"
+    reason = f"from the second epoch on, if the functions are not random; the elements take about {brief_bytes(size)}"
+    return Suggestion(own.name, own.location, code, reason, gain)
+
+
+def _at_and_below(record: OpRecord) -> Iterator[OpRecord]:
+    yield record
+    for source in record.below():
+        yield from _at_and_below(source)
+
+
+def _may_be_parallel(node: Node) -> bool:
+    if getattr(node, "num_parallel_calls", 0) is not None or getattr(node, "synchronous", False):
+        return False
+    return not is_vectorized(getattr(node, "function", None))  # type: ignore[arg-type]  # anything may be marked
+
+
+def _improved(plan: Node, targets: set[_Target]) -> Node:
+    """Return the plan with these nodes made parallel, in order, and a prefetch at its end if None is a target."""
+    made: dict[Node, Node] = {}
+    for node in inputs_first(plan):
+        inputs = [made[source] for source in node.inputs]
+        moved = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
+        found = node.with_inputs(inputs) if moved else node
+        if (node.op, node.origin) in targets and _may_be_parallel(node):
+            changes: dict[str, Any] = {"num_parallel_calls": AUTOTUNE, "deterministic": True}
+            found = dataclasses.replace(found, **changes)
+        made[node] = found
+    return Prefetch(made[plan], AUTOTUNE, origin=plan.origin) if None in targets else made[plan]

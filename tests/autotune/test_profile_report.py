@@ -1,0 +1,200 @@
+"""Tests of ``Dataset.profile``: what it measures and suggests, and that neither it nor ``apply`` changes elements."""
+
+import itertools
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from dataset import AUTOTUNE, Dataset, Options
+from dataset.autotune.profile_report import profile
+from dataset.plan.node import inputs_first
+from dataset.runtime.metrics.trace import Trace
+
+LONG = 60.0  # the data end before
+
+
+def wait(x):
+    time.sleep(0.001)
+    return x
+
+
+def plus(x):
+    return x + 1
+
+
+def codes(report):
+    return [suggestion.code for suggestion in report.suggestions]
+
+
+def parallel_ops(dataset):
+    return {node.op for node in inputs_first(dataset.plan) if getattr(node, "num_parallel_calls", None) is not None}
+
+
+def test_a_function_that_waits_is_made_parallel_and_the_end_prefetched():
+    dataset = Dataset.range(60).map(wait).batch(10)
+    report = dataset.profile(LONG)
+    first, *others = [found for found in report.suggestions if found.code != ".cache()"]
+    assert (first.code, first.operator, first.is_safe) == (".map(..., num_parallel_calls=AUTOTUNE)", "map(wait)", True)
+    assert first.location.startswith("test_profile_report.py:")
+    assert first.gain > 1.1
+    assert [(other.code, other.is_safe, other.gain) for other in others] == [(".prefetch(AUTOTUNE)", True, None)]
+    improved = report.apply()
+    assert parallel_ops(improved) == {"map"}
+    assert improved.plan.label() == "prefetch(AUTOTUNE)"
+    assert parallel_ops(dataset) == set()
+
+
+def test_the_report_prints_the_costs_and_the_suggestions():
+    lines = str(Dataset.range(60).map(wait).batch(10).profile(LONG)).splitlines()
+    assert lines[0].startswith("6 elements in ")
+    assert lines[1].split() == ["operator", "elements/s", "wall", "cpu", "bytes", "runs"]
+    assert [line.split()[0] for line in lines[2:5]] == ["batch(10)", "map(wait)", "range(60)"]
+    assert lines[5].startswith("1. ")
+    assert "times the throughput (predicted): " in lines[5]
+    assert str(Dataset.range(300_000).profile(LONG)).splitlines()[-1] == "no suggestions"
+
+
+def test_nothing_is_suggested_for_what_is_parallel_already():
+    report = Dataset.range(60).map(wait, num_parallel_calls=AUTOTUNE).batch(10).prefetch(AUTOTUNE).profile(LONG)
+    assert set(codes(report)) <= {".cache()"}
+
+
+def test_a_cache_is_suggested_after_the_last_op_that_is_not_random():
+    report = Dataset.range(60).map(wait).shuffle(10).batch(10).prefetch(2).profile(LONG)
+    [cache] = [found for found in report.suggestions if found.code == ".cache()"]
+    assert cache.operator == "map(wait)"
+    assert not cache.is_safe
+    assert "480 B" in cache.reason
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        Dataset.range(60).shuffle(10).map(wait),
+        Dataset.range(60).random_map(lambda rng, x: wait(x)),
+        Dataset.range(60).map(wait).cache(),
+        Dataset.range(10**6).shuffle(100).batch(10).take(5),
+        Dataset.range(20).batch(2),
+    ],
+    ids=["random order", "random function", "cache", "no function", "no work"],
+)
+def test_no_cache_is_suggested_where_it_would_change_results_or_gain_nothing(dataset):
+    assert not [code for code in codes(dataset.profile(LONG)) if "cache" in code]
+
+
+def test_a_cache_that_does_not_fit_into_memory_is_a_file():
+    options = Options()
+    options.autotune.ram_budget = 1000
+    dataset = Dataset.range(60).map(wait).map(lambda x: np.full(100, x)).with_options(options)
+    assert ".cache(filename)" in codes(dataset.profile(LONG))
+
+
+PIPELINES = {
+    "shuffle": lambda: Dataset.range(40).shuffle(8, seed=3).map(wait).batch(4),
+    "random_map": lambda: Dataset.range(40).random_map(lambda rng, x: x + rng.integers(100) + 0 * wait(x), seed=3),
+    "filter": lambda: Dataset.range(40).map(wait).filter(lambda x: wait(x) % 3 > 0).batch(4, drop_remainder=True),
+    "zip": lambda: Dataset.zip(Dataset.range(40).map(wait), Dataset.range(100, 140).map(wait)).batch(3),
+    "twice": lambda: Dataset.range(3).map(wait).concatenate(Dataset.range(20).map(wait)).repeat(2),
+    "unordered": lambda: unordered(Dataset.range(40).map(wait)),
+}
+
+
+def unordered(dataset):
+    options = Options()
+    options.deterministic = False
+    return dataset.with_options(options)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_neither_the_profile_nor_apply_changes_elements_or_their_order(name):
+    dataset, untouched = PIPELINES[name](), PIPELINES[name]()
+    improved = dataset.profile(LONG).apply()
+    assert parallel_ops(improved)
+    expected = [list(untouched) for _ in range(2)]
+    for epoch in range(2):
+        np.testing.assert_equal(list(improved if epoch else dataset), expected[epoch])
+
+
+def test_elements_that_fail_stay_in_their_places_after_apply():
+    def fail(x):
+        if x == armed:
+            raise ValueError("armed")
+        return wait(x)
+
+    armed = -1
+    improved = Dataset.range(40).map(fail).profile(LONG).apply()
+    armed = 7
+    iterator, seen = iter(improved), []
+    for _ in range(40):
+        try:
+            seen.append(int(next(iterator)))
+        except ValueError:
+            seen.append(None)
+    assert seen == [*range(7), None, *range(8, 40)]
+
+
+def test_it_ends_in_time_and_with_the_data():
+    clock = itertools.count()
+    plan = Dataset.range(10).repeat().plan
+    report = profile(plan, plan, Options(), 5, Dataset, lambda: next(clock))
+    assert report.statistics.elements == 4
+    assert Dataset.range(3).profile(LONG).statistics.elements == 3
+    assert Dataset.range(0).profile(LONG).statistics.elements == 0
+
+
+def test_the_exception_of_an_element_is_raised_and_no_thread_is_left():
+    before = threading.active_count()
+    dataset = Dataset.range(10).map(lambda x: 1 // (int(x) - 3), num_parallel_calls=2).prefetch(2)
+    with pytest.raises(ZeroDivisionError):
+        dataset.profile(LONG)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(("seconds", "error"), [(0, ValueError), (-1, ValueError), ("1", TypeError)])
+def test_wrong_times(seconds, error):
+    with pytest.raises(error, match=r"profile\(\)"):
+        Dataset.range(3).profile(seconds)
+
+
+TRACED = {
+    "inline": lambda: Dataset.range(40).map(wait).batch(4),
+    "prefetch": lambda: Dataset.range(40).map(wait).batch(4).prefetch(2),
+    "parallel": lambda: Dataset.range(60).map(wait, num_parallel_calls=3).batch(4).prefetch(2),
+    "interleave": lambda: Dataset.range(4).interleave(
+        lambda x: Dataset.range(10).map(wait), cycle_length=2, num_parallel_calls=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_the_trace_has_a_track_for_each_thread_with_nested_spans(name, tmp_path):
+    report = TRACED[name]().profile(LONG)
+    report.save_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {span["tid"] for span in spans} == set(names)
+    assert len(names) >= (1 if name == "inline" else 2)
+    assert {span["name"] for span in spans} <= {operator.name for operator in report.statistics.operators}
+    for ident in names:
+        ends = []
+        for span in sorted(
+            (span for span in spans if span["tid"] == ident), key=lambda span: (span["ts"], -span["dur"])
+        ):
+            while ends and ends[-1] <= span["ts"]:
+                ends.pop()
+            end = span["ts"] + span["dur"]
+            assert not ends or end <= ends[-1] + 1e-3  # rounding; in microseconds
+            ends.append(end)
+
+
+def test_a_trace_is_bounded_and_may_be_empty(monkeypatch):
+    monkeypatch.setattr("dataset.runtime.metrics.trace._EVENTS_MAX", 5)
+    assert Trace().to_chrome()["traceEvents"] == []
+    trace = Trace()
+    for _ in range(9):
+        trace.add(Dataset.range(3).plan, 1, 0.0)
+    assert len([event for event in trace.to_chrome()["traceEvents"] if event["ph"] == "X"]) == 5

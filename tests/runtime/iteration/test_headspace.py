@@ -1,0 +1,202 @@
+"""Tests of ``iterator.headspace()``, with a clock that only the pipeline and the loop advance."""
+
+import numpy as np
+import pytest
+
+from dataset import Dataset
+from dataset.runtime.iteration.headspace import Headspace
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def advance(self, seconds):
+        self.now += seconds
+
+
+class Pipeline:
+    """An iterator that takes ``wait`` seconds for an element, and notes how many were taken."""
+
+    def __init__(self, clock, wait, count=10**9):
+        self.clock, self.wait, self.count, self.taken = clock, wait, count, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.taken == self.count:
+            raise StopIteration
+        self.clock.advance(self.wait)
+        self.taken += 1
+        return np.full(3, self.taken)
+
+
+def measured(*, wait, step, free_step=None, seconds=10.0, count=10**9):
+    clock = Clock()
+    pipeline = Pipeline(clock, wait, count)
+    headspace = Headspace(pipeline, seconds, clock)
+    seen = []
+    for element in headspace:
+        replayed = len(seen) >= pipeline.taken
+        clock.advance(free_step if replayed and free_step is not None else step)
+        seen.append(int(element[0]))
+    return headspace, pipeline, seen, clock
+
+
+def test_waits_are_the_lost_time():
+    headspace, _, _, clock = measured(wait=0.03, step=0.01)
+    assert headspace.steps_per_second == pytest.approx(25)
+    assert headspace.free_steps_per_second == pytest.approx(100)
+    assert headspace.waiting == pytest.approx(0.75)
+    assert headspace.lost == pytest.approx(0.75)
+    assert clock.now == pytest.approx(110, abs=0.1)
+    assert str(headspace) == (
+        "25 steps/s with this pipeline, 100 steps/s with elements that cost nothing: 75% of the time is lost, "
+        "75% in waits for elements"
+    )
+
+
+def test_steps_that_the_pipeline_slows_down_are_lost_time_without_waits():
+    headspace, *_ = measured(wait=0.0, step=0.02, free_step=0.015)
+    assert headspace.waiting == 0
+    assert headspace.lost == pytest.approx(0.25)
+
+
+def test_a_loop_that_is_faster_with_the_pipeline_loses_nothing():
+    headspace, *_ = measured(wait=0.0, step=0.01, free_step=0.02)
+    assert headspace.lost == 0
+    assert "0% of the time is lost, 0% in waits" in str(headspace)
+
+
+def test_the_first_elements_are_replayed_and_no_others_are_taken():
+    _, pipeline, seen, _ = measured(wait=0.25, step=0.25, seconds=20)
+    assert seen[: pipeline.taken] == list(range(1, pipeline.taken + 1))
+    replayed = seen[pipeline.taken :]
+    assert replayed[:8] == list(range(1, 9))
+    assert replayed == [replayed[index % 8] for index in range(len(replayed))]
+
+
+def test_three_slow_steps_after_the_first_are_enough():
+    headspace, pipeline, seen, _ = measured(wait=0.0, step=60.0, seconds=1)
+    assert (pipeline.taken, len(seen)) == (4, 8)
+    assert headspace.steps_per_second == pytest.approx(1 / 60)
+    assert headspace.lost == pytest.approx(0)
+
+
+def test_the_end_of_the_data_begins_the_replay():
+    headspace, pipeline, seen, _ = measured(wait=0.01, step=0.01, count=100)
+    assert pipeline.taken == 100
+    assert len(seen) > 100
+    assert headspace.lost == pytest.approx(0.5)
+
+
+def test_no_elements_at_all():
+    headspace, _, seen, _ = measured(wait=1.0, step=1.0, count=0)
+    assert seen == []
+    assert headspace.lost is None
+    assert str(headspace) == "headspace: too few steps were measured"
+
+
+def test_a_single_element_says_too_little():
+    headspace, *_ = measured(wait=1.0, step=1.0, count=1)
+    assert headspace.steps_per_second is None
+    assert str(headspace) == "headspace: too few steps were measured"
+
+
+def test_a_loop_that_is_left_early_has_no_result_and_takes_no_more():
+    pipeline = Pipeline(Clock(), 0.01)
+    with Headspace(pipeline, 10, pipeline.clock) as headspace:
+        for _ in headspace:
+            break
+    assert headspace.lost is None
+    assert list(headspace) == []
+    assert pipeline.taken == 1
+
+
+def test_replayed_elements_are_as_the_pipeline_returned_them_even_if_the_loop_changes_them():
+    clock = Clock()
+    dataset = Dataset.range(40).batch(10).map(lambda x: {"x": x.astype(float), "ids": (x, x.sum())})
+    headspace = Headspace(iter(dataset), 10, clock)
+    seen = []
+    for element in headspace:
+        seen.append((element["x"].copy(), element["ids"][0].copy(), element["ids"][1]))
+        element["x"] *= 0
+        element["ids"][0][:] = -1
+        clock.advance(0.5)
+    assert len(seen) > 12
+    for position, (x, ids, total) in enumerate(seen):
+        expected = np.arange(10) + 10 * (position % 4)
+        np.testing.assert_array_equal(x, expected)
+        np.testing.assert_array_equal(ids, expected)
+        assert total == expected.sum()
+
+
+def test_arrays_that_are_read_only_stay_so():
+    clock = Clock()
+    headspace = Headspace(iter(Dataset.from_tensor_slices(np.arange(12.0).reshape(4, 3)).cache()), 10, clock)
+    writable = []
+    for element in headspace:
+        writable.append(element.flags.writeable)
+        clock.advance(0.5)
+    assert len(set(writable)) == 1
+
+
+@pytest.mark.parametrize("buffer", [0, 2])
+def test_the_state_is_that_after_the_elements_of_the_first_half(buffer):
+    dataset = Dataset.range(1000).shuffle(50, seed=1).batch(4).prefetch(buffer)
+    clock, iterator = Clock(), iter(dataset)
+    twin = iter(dataset)
+    twin.load_state_dict(iterator.state_dict())
+    seen = []
+    for element in Headspace(iterator, 10, clock):
+        seen.append(element)
+        clock.advance(1)
+    real = next(index for index, element in enumerate(seen[1:], 1) if np.array_equal(element, seen[0]))
+    for element in seen[:real]:
+        np.testing.assert_array_equal(next(twin), element)
+    resumed = iter(dataset)
+    resumed.load_state_dict(iterator.state_dict())
+    for expected in twin:
+        np.testing.assert_array_equal(next(iterator), expected)
+        np.testing.assert_array_equal(next(resumed), expected)
+
+
+def test_an_element_that_fails_raises_in_its_place_and_the_measurement_continues():
+    def fail(x):
+        if x == 3:
+            raise ValueError("three")
+        return x
+
+    clock = Clock()
+    headspace = Headspace(iter(Dataset.range(1000).map(fail)), 10, clock)
+    seen = [next(headspace) for _ in range(3)]
+    with pytest.raises(ValueError, match="three"):
+        next(headspace)
+    seen.append(next(headspace))
+    assert seen == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error"),
+    [(0, ValueError), (-1, ValueError), (float("nan"), ValueError), ("1", TypeError), (True, TypeError)],
+)
+def test_wrong_times(seconds, error):
+    with pytest.raises(error, match=r"headspace\(\): the time must be a"):
+        iter(Dataset.range(3)).headspace(seconds)
+
+
+def test_the_iterator_of_torch_gives_tensors():
+    pytest.importorskip("torch")
+    clock = Clock()
+    headspace = Headspace(iter(Dataset.range(6).batch(2).to_torch()), 5, clock)
+    seen = []
+    for batch in headspace:
+        seen.append(batch.tolist())
+        batch.zero_()
+        clock.advance(1)
+    assert seen[:6] == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3], [4, 5]]
+    assert type(iter(Dataset.range(6).to_torch()).headspace()) is Headspace
