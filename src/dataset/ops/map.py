@@ -68,7 +68,9 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     @lazy_property
     def traits(self) -> Traits:
         traits = super().traits
-        return replace(traits, pure=traits.pure or vars(type(self.function)).get(NO_USER_CODE, False))
+        is_ours = vars(type(self.function)).get(NO_USER_CODE, False)
+        has_spec = is_ours and hasattr(self.function, "element_spec")
+        return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
 
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)

@@ -23,7 +23,6 @@ from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
 from dataset.runtime.resources.exceptions import with_location
-from dataset.shared_calls import calling_for
 
 _CACHE_BYTES = 4 << 20
 """Chunks smaller than this stay in the cache from one function to the next."""
@@ -108,7 +107,7 @@ class FusedOperator(Divisible):
         try:
             while done < inputs.length and not self.outbox:
                 some = inputs.slice(done, min(done + step, inputs.length))
-                with calling_for(some.length, some.columns):
+                with self._first.sharing(some):
                     count, output, interrupt = self._through_all(some)
                 if output is not None:
                     parts.append(output if block is None else block.write(done, output))
