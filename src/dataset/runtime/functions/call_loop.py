@@ -70,9 +70,6 @@ class CallLoop(Divisible):
         self._todo = Remainder()  # inputs after an exception
         self.given: deque[Run] = deque()
 
-    one_to_one: ClassVar[bool] = False
-    """Whether each input yields one element or one exception, which depends on that input and its position only."""
-
     is_unseen = False
     """Whether the caller cannot observe for how many elements it runs."""
 
