@@ -47,8 +47,8 @@ def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib
 class CallingFor:
     """Context in which the calls for some elements are shared.
 
-    Unless it is entered ``once``, it may be entered again for other ones of the elements, in the same thread. ``settle``
-    must be called after the last time.
+    Unless it is entered ``once``, it may be entered again for other ones of the elements, in the same thread, and
+    ``settle`` must be called after the last time.
     """
 
     def __init__(self, length: int, columns: Callable[[], Sequence[Any]], *, once: bool = False) -> None:

@@ -93,22 +93,20 @@ class Elementwise(ParallelNode):
         while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)
         context.fused_with(*nodes[1:])
-        stages = [nodes[-1]._first_operator(context)]
+        stages = [nodes[-1].first_operator(context)]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
         calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, calls_each)
         return self._in_parallel(context, operator, len(stages))
 
-    def _first_operator(self, context: ExecutionContext) -> ElementwiseOperator:
+    def first_operator(self, context: ExecutionContext) -> ElementwiseOperator:
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
         below = context(self.source)
         may_read = context.iteration.background and shares_calls(self.called) and not holds_user_code(self.source)
         if not (may_read and isinstance(below, BufferedOperator)):
             return self.operator(below)
-        ahead = ReadAheadOperator(
-            below, context, elements_max=_SHARED_ELEMENTS, bytes_max=_AHEAD_BYTES, is_steady=True
-        )
+        ahead = ReadAheadOperator(below, context, elements_max=_SHARED_ELEMENTS, bytes_max=_AHEAD_BYTES, is_steady=True)
         operator = self.operator(ahead)
         operator.ahead = ahead
         return operator

@@ -11,7 +11,7 @@ import contextlib
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode

@@ -623,7 +623,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
 
 def _inline_step(chunk: Chunk, count: int, seconds: float) -> int:
-    """Return how many elements to compute inline at once, after ``seconds`` for ``chunk``, of which ``count`` could be."""
+    """Return how many elements to compute inline at once, after a pull of ``count`` returned ``chunk``."""
     fitting = min(INLINE_BYTES / max(1, chunk.nbytes), INLINE_SECONDS / max(1e-9, seconds))
     return max(1, min(2 * count, INLINE_MAX, int(fitting * chunk.length)))
 
