@@ -2,6 +2,8 @@
 
 import functools
 import gc
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -286,6 +288,29 @@ def test_many_records_are_parsed_at_once_and_the_function_is_called_for_requeste
             assert called == RECORDS[: i + 1]
     assert sum(batches) >= COUNT // 2
     assert max(batches) > 8
+
+
+def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):
+    """A program may write a record to a pipe only after it has seen the answer to the one before."""
+    pipe, answered, in_time = tmp_path / "pipe", threading.Semaphore(0), []
+    os.mkfifo(pipe)
+    with io.TFRecordWriter(tmp_path / "one") as writer:
+        writer.write(RECORDS[1])
+    frame = (tmp_path / "one").read_bytes()
+
+    def write():
+        with pipe.open("wb", buffering=0) as file:
+            for _ in range(40):
+                file.write(frame)
+                in_time.append(answered.acquire(timeout=60))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    for number in TFRecordDataset(pipe, buffer_size=0).map(_number):
+        assert number == 2
+        answered.release()
+    thread.join()
+    assert in_time == [True] * 40
 
 
 def test_a_function_that_reads_elsewhere_while_records_wait(file):

@@ -167,6 +167,8 @@ class FilesOperator(BufferedOperator):
         self.file: ElementFile | None = None
 
     def produce(self, n: int) -> Chunk | None:
+        if self._waits:
+            return self._read(n)  # elements that have arrived do not wait for others
         return self.outbox.collect(self._read, n, drops_traceback=True)
 
     def _read(self, n: int) -> Chunk | None:
