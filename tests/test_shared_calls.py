@@ -1,12 +1,16 @@
 """Tests of calls that a library function makes for all current inputs at once: here, parsing in a user's function."""
 
+import functools
 import gc
+import os
+import threading
 
 import numpy as np
 import pytest
 
-from dataset import Dataset, ParseError, RaggedTensor, SparseTensor, io, shared_calls
-from dataset.shared_calls import SharedCalls, calling_for
+from dataset import Dataset, ParseError, RaggedTensor, SparseTensor, TFRecordDataset, io, shared_calls
+from dataset.shared_calls import CallingFor, SharedCalls, calling_for, shares_calls
+from dataset.testing import assert_elements_equal, check_operator, outcomes
 
 FEATURES = {
     "number": io.FixedLenFeature((), np.int64),
@@ -167,3 +171,154 @@ def test_nothing_is_kept_after_the_calls():
     list(records().map(lambda record: io.parse_single_example(record, FEATURES)["number"]).batch(10))
     assert shared_calls._current.columns is None
     assert not shared_calls._current.found
+
+
+def test_a_context_may_be_entered_again_for_other_elements():
+    computed = []
+    calls = SharedCalls(lambda values: computed.append(len(values)) or list(values))
+    values = [b"%d" % i for i in range(20)]
+    context = CallingFor(len(values), lambda: [values])
+    for value in values:
+        with context:
+            assert calls.result(value) is value
+        assert calls.result(value) is None
+    context.settle()
+    assert computed == [20]
+
+
+_PARSER = io.ExampleParser(FEATURES)
+
+
+def _parse(record, features):
+    return io.parse_single_example(record, features)
+
+
+class _Loader:
+    def load(self, record):
+        return _PARSER(record)
+
+
+def _closure():
+    parser = io.ExampleParser(FEATURES)
+    return lambda record: parser(record)["number"]
+
+
+@pytest.mark.parametrize(
+    "function", [_number, functools.partial(_parse, features=FEATURES), _Loader().load, _closure()]
+)
+def test_a_function_that_parses_is_recognized(function):
+    assert shares_calls(function)
+
+
+@pytest.mark.parametrize("function", [len, functools.partial(max, 3), lambda record: record, test_in_workers, _Loader])
+def test_another_function_is_not(function):
+    assert not shares_calls(function)
+
+
+# Records that are read ahead for the sake of shared calls ------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    with io.TFRecordWriter(tmp_path / "records") as writer:
+        for record in RECORDS:
+            writer.write(record)
+    return tmp_path / "records"
+
+
+def _ragged(record):
+    example = io.parse_single_example(record, FEATURES)
+    return example["ragged"], example["number"] + 1
+
+
+def _called(function, record):
+    """Call another function, so that the names in the code of this one say nothing."""
+    return function(record)
+
+
+def _bucketed(dataset):
+    return dataset.bucket_by_sequence_length(lambda ids, number: sum([len(ids)]), [1, 2, 3], [4, 3, 2, 5])
+
+
+SOURCES = {
+    "file": TFRecordDataset,
+    "shuffled": lambda file: TFRecordDataset(file).shuffle(7, seed=1),
+    "skipping": lambda file: TFRecordDataset(file).skip(3).repeat(2),
+    "two files": lambda file: TFRecordDataset([file, file], num_parallel_reads=2),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("downstream", [_bucketed, lambda dataset: dataset.map(lambda ids, number: number)])
+def test_elements_and_places_are_those_of_single_calls(file, source, downstream):
+    def make(function):
+        return downstream(SOURCES[source](file).map(function))
+
+    expected = outcomes(iter(make(functools.partial(_called, _ragged))))
+    check_operator(lambda: make(_ragged), expected, positions=30)
+
+
+def test_a_broken_record_fails_in_its_place(tmp_path):
+    broken = [*RECORDS[:20], b"not an Example", *RECORDS[20:]]
+    with io.TFRecordWriter(tmp_path / "records") as writer:
+        for record in broken:
+            writer.write(record)
+    found = check_operator(lambda: TFRecordDataset(tmp_path / "records").map(_number), positions=30)
+    assert [type(outcome) for outcome in found] == [
+        ParseError if record == b"not an Example" else np.int64 for record in broken
+    ]
+
+
+def test_many_records_are_parsed_at_once_and_the_function_is_called_for_requested_elements_only(file, monkeypatch):
+    batches, called = [], []
+    original = io.ExampleParser._parse_many
+    monkeypatch.setattr(
+        io.ExampleParser,
+        "_parse_many",
+        lambda self, serialized, *arguments: batches.append(len(serialized)) or original(self, serialized, *arguments),
+    )
+
+    def parse(record):
+        called.append(record)
+        return io.parse_single_example(record, FEATURES)["number"]
+
+    with iter(TFRecordDataset(file).map(parse)) as iterator:
+        for i in range(COUNT):
+            assert next(iterator) == i
+            assert called == RECORDS[: i + 1]
+    assert sum(batches) >= COUNT // 2
+    assert max(batches) > 8
+
+
+def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):
+    """A program may write a record to a pipe only after it has seen the answer to the one before."""
+    pipe, answered, in_time = tmp_path / "pipe", threading.Semaphore(0), []
+    os.mkfifo(pipe)
+    with io.TFRecordWriter(tmp_path / "one") as writer:
+        writer.write(RECORDS[1])
+    frame = (tmp_path / "one").read_bytes()
+
+    def write():
+        with pipe.open("wb", buffering=0) as file:
+            for _ in range(40):
+                file.write(frame)
+                in_time.append(answered.acquire(timeout=60))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    for number in TFRecordDataset(pipe, buffer_size=0).map(_number):
+        assert number == 2
+        answered.release()
+    thread.join()
+    assert in_time == [True] * 40
+
+
+def test_a_function_that_reads_elsewhere_while_records_wait(file):
+    """The calls of an iteration inside the function are its own."""
+
+    def parse(record):
+        inner = list(TFRecordDataset(file).map(_number).take(20))
+        return np.array([_number(record), *inner])
+
+    expected = [np.array([2 * i, *range(0, 40, 2)]) for i in range(COUNT)]
+    assert_elements_equal(list(TFRecordDataset(file).map(parse)), expected)

@@ -7,13 +7,15 @@ results for all elements at once. The later calls return them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-__all__ = ["SharedCalls", "calling_for"]
+__all__ = ["CallingFor", "SharedCalls", "calling_for", "shares_calls"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,24 +41,58 @@ _ALONE = contextlib.nullcontext()
 
 def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
     """Declare that a user function is called for each of some elements; ``columns`` returns their components."""
-    return _ALONE if length < _LENGTH_MIN else _CallingFor(length, columns)
+    return _ALONE if length < _LENGTH_MIN else CallingFor(length, columns, once=True)
 
 
-class _CallingFor:
-    """Context in which calls are shared. Entered once."""
+class CallingFor:
+    """Context in which the calls for some elements are shared.
 
-    def __init__(self, length: int, columns: Callable[[], Sequence[Any]]) -> None:
-        self._length, self._columns = length, columns
-        self._outer = _current.columns, _current.found
+    Unless it is entered ``once``, it may be entered again for other ones of the elements, in the same thread, and
+    ``settle`` must be called after the last time.
+    """
+
+    def __init__(self, length: int, columns: Callable[[], Sequence[Any]], *, once: bool = False) -> None:
+        self._length, self._columns, self._once = length, columns, once
+        self._found: dict[SharedCalls[Any, Any], dict[int, Any]] = {}
 
     def __enter__(self) -> None:
-        _current.columns, _current.found = self._columns, {}
+        self._outer = _current.columns, _current.found
+        _current.columns, _current.found = self._columns, self._found
 
     def __exit__(self, *_: object) -> None:
-        for calls, results in _current.found.items():
+        _current.columns, _current.found = self._outer
+        if self._once:
+            self.settle()
+
+    def settle(self) -> None:
+        """Drop the results, and note how many no call has taken."""
+        for calls, results in self._found.items():
             if results is not _NOTHING:
                 calls.settle(self._length, len(results))
-        _current.columns, _current.found = self._outer
+        self._found = {}
+
+
+def shares_calls(function: Callable[..., Any]) -> bool:
+    """Return whether a user function seems to make calls that can be shared, judging by the names in its code."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    return "parse_single_example" in code.co_names or any(map(_is_sharing, _variables(function, code)))
+
+
+def _variables(function: Any, code: CodeType) -> Iterator[Any]:
+    """Yield the values of variables outside the function that its code names."""
+    for name in code.co_names:
+        yield function.__globals__.get(name)
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # the cell is empty
+            yield cell.cell_contents
+
+
+def _is_sharing(value: Any) -> bool:
+    return bool(getattr(type(value), "__dataset_shares_calls__", False))
 
 
 class SharedCalls(Generic[T, R]):

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, SpecError
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
+from dataset.runtime.parallel import pool
+from dataset.runtime.parallel.task_sizer import TaskSizer
 from dataset.testing import check_operator, outcomes
 from support.op_cases import fail_at
 from support.overlap import Calls
@@ -101,3 +105,77 @@ def test_an_operator_reports_what_it_holds_ahead(make, nbytes_each):
         assert 0 <= nbytes <= nbytes_each * elements  # those in progress count as elements, and have no bytes yet
     finally:
         coordinator.shut_down(operator.close, wait=True)
+
+
+# Cheap work that the consumer does itself -----------------------------------------------------------------------------
+
+
+def _noisy(rng, x):
+    return x + rng.integers(9)
+
+
+class AlwaysInline(TaskSizer):
+    """Leaves all work to the consumer, from the beginning on."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._go_inline(float("inf"))
+
+    def _leave_inline(self):
+        pass
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    monkeypatch.setattr(pool, "TaskSizer", AlwaysInline)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls),
+        lambda calls: Dataset.range(60).map(fail_at(0, 7, 8, 30, 59), num_parallel_calls=calls),
+        lambda calls: Dataset.range(60).map(fail_at(3, 20)).map(double, num_parallel_calls=calls),
+        lambda calls: Dataset.range(60).map(fail_at(4, 5), num_parallel_calls=calls).map(double).batch(3),
+        lambda calls: Dataset.range(60).shuffle(9, seed=1).map(double, num_parallel_calls=calls).shuffle(4, seed=2),
+        lambda calls: Dataset.range(60).random_map(_noisy, seed=1, num_parallel_calls=calls),
+        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls).batch(7, num_parallel_calls=calls),
+    ],
+)
+@pytest.mark.usefixtures("inline")
+def test_work_that_is_done_inline_keeps_the_whole_contract(make):
+    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
+    called = []
+
+    def function(x):
+        called.append(int(x))
+        return x
+
+    dataset = Dataset.range(1000).map(function, num_parallel_calls=2)
+    with iter(dataset) as iterator:
+        for i in range(700):
+            assert next(iterator) == i
+            assert len(called) <= 2 * (i + 1)
+            assert len(called) <= i + pool.INLINE_MAX
+        state = iterator.state_dict()
+        assert len(called) > 700
+    assert called == list(range(len(called)))
+    called.clear()
+    with iter(dataset) as resumed:
+        resumed.load_state_dict(state)
+        assert list(resumed) == list(range(700, 1000))
+    assert called == list(range(700, 1000))
+
+
+def test_little_is_computed_inline_at_once():
+    chunk = Chunk(LEAF, 10, [np.zeros((10, 100), np.uint8)])
+    assert pool._inline_step(chunk, 4, 1e-6) == 8
+    assert pool._inline_step(chunk, 1000, 1e-6) == pool.INLINE_MAX
+    assert pool._inline_step(chunk, 100, 1e-3) == 10
+    assert pool._inline_step(chunk, 100, 1.0) == 1
+    large = Chunk(LEAF, 2, [np.zeros((2, pool.INLINE_BYTES // 4), np.uint8)])
+    assert pool._inline_step(large, 100, 1e-6) == 4

@@ -167,6 +167,8 @@ class FilesOperator(BufferedOperator):
         self.file: ElementFile | None = None
 
     def pull(self, n: int) -> Chunk | None:
+        if self._waits:
+            return super().pull(n)  # elements that have arrived do not wait for others
         return self.outbox.collect(self.produce, n, drops_traceback=True)
 
     def produce(self, n: int) -> Chunk | None:

@@ -21,11 +21,14 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.fused import FusedOperator
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.tasks import Divisible
+from dataset.shared_calls import shares_calls
 
 _AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small
+_SHARED_ELEMENTS = 128  # with this many elements, the fixed cost of a shared call is small
 _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 
 
@@ -90,12 +93,23 @@ class Elementwise(ParallelNode):
         while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)
         context.fused_with(*nodes[1:])
-        stages = [nodes[-1].operator(context(nodes[-1].source))]
+        stages = [nodes[-1].first_operator(context)]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
         calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, calls_each)
         return self._in_parallel(context, operator, len(stages))
+
+    def first_operator(self, context: ExecutionContext) -> ElementwiseOperator:
+        """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
+        below = context(self.source)
+        may_read = context.iteration.background and shares_calls(self.called) and not holds_user_code(self.source)
+        if not (may_read and isinstance(below, BufferedOperator)):
+            return self.operator(below)
+        ahead = ReadAheadOperator(below, context, elements_max=_SHARED_ELEMENTS, bytes_max=_AHEAD_BYTES, is_steady=True)
+        operator = self.operator(ahead)
+        operator.ahead = ahead
+        return operator
 
     def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
         """Return the operator, or a parallel operator that runs it in several workers."""

@@ -68,7 +68,9 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     @lazy_property
     def traits(self) -> Traits:
         traits = super().traits
-        return replace(traits, pure=traits.pure or vars(type(self.function)).get(NO_USER_CODE, False))
+        is_ours = vars(type(self.function)).get(NO_USER_CODE, False)
+        has_spec = is_ours and hasattr(self.function, "element_spec")
+        return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
 
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)
@@ -103,7 +105,7 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
 class MapOperator(ElementwiseOperator):
     """Operator whose elements are the results of the function. All have the structure of the first."""
 
-    one_to_one: ClassVar[bool] = True
+    one_to_one = True
     lists_are_structure: ClassVar[bool] = True  # a top-level list becomes a tuple, as in tf.data
     _element_bytes = 0  # of the first results, if they are written into batches
     # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components.

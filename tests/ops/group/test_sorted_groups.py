@@ -13,6 +13,7 @@ from dataset import Dataset, RaggedTensor, SparseTensor, StateError
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.parallel import pool
 from dataset.runtime.state.held_elements import ElementsOperator
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, check_operator, outcomes
@@ -236,3 +237,54 @@ def test_rows_that_are_taken_are_those_at_the_indices(lengths, data):
     for found, expected in ((part.taken(indices), part.chosen(indices)), (part.copy(), list(part))):
         assert_elements_equal(list(found), expected)
         assert not np.shares_memory(found.values, column.values)
+
+
+# Elements that a parallel map has computed ----------------------------------------------------------------------------
+
+
+def _row(x):
+    if x == 17:
+        raise ValueError("17")
+    return np.full(x * 7 % 11, x), x
+
+
+def _lengths_of_rows(rows, x):
+    return len(rows)
+
+
+def _lengths_in_steps(rows, x):
+    return sum([len(rows)])
+
+
+@pytest.mark.parametrize("length_func", [_lengths_of_rows, _lengths_in_steps])
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("pad_to_bucket_boundary", [False, True])
+def test_elements_that_are_ready_are_sorted_like_others(length_func, inline, pad_to_bucket_boundary, monkeypatch):
+    if inline:
+        monkeypatch.setattr(pool.TaskSizer, "inline", property(lambda _: True, lambda self, value: None), raising=False)
+
+    def make(calls):
+        rows = Dataset.range(90).map(_row, num_parallel_calls=calls)
+        return rows.bucket_by_sequence_length(
+            length_func,
+            [3, 6, 10],
+            [4, 3, 2, 5],
+            padded_shapes=([None], []),
+            pad_to_bucket_boundary=pad_to_bucket_boundary,
+        )
+
+    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=25)
+
+
+def test_the_length_function_is_not_called_for_many_elements_if_that_can_be_observed():
+    called = []
+
+    def length_func(rows):
+        called.append(rows)
+        return len(rows)
+
+    dataset = Dataset.range(90).map(lambda x: np.full(5, x), num_parallel_calls=2)
+    with iter(dataset.bucket_by_sequence_length(length_func, [3], [4, 4])) as iterator:
+        for i in range(1, 20):
+            next(iterator)
+            assert len(called) == 4 * i

@@ -156,6 +156,7 @@ class ExampleParser:
 
     __dataset_vectorized__ = True
     __dataset_no_user_code__ = True
+    __dataset_shares_calls__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
         self._features = _checked_features(features)

@@ -32,6 +32,7 @@ from dataset.runtime.chunks.lineage import UNKNOWN, Rows
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.random.streams import function_random_state
 from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call
@@ -127,7 +128,8 @@ class GroupsOperator(UnaryOperator):
     It consumes no more elements than the next result needs. From an input that calls user code, it pulls only as many
     elements as are needed whatever their keys are: the fewest that any group is missing. From any other input, it pulls
     a few more at once and buffers them without calling the key function. If the key function only looks up a length,
-    calling it early is unobservable: then many elements are pulled at once and sorted by their keys.
+    calling it early is unobservable: then many elements are pulled at once and sorted by their keys. From an input that
+    computes elements before they are requested, such as a parallel map, these are the ones that are ready.
 
     Args:
         context: the execution context.
@@ -159,6 +161,9 @@ class GroupsOperator(UnaryOperator):
             if lengths is not None:
                 source.run_unseen(lengths, context)
                 self._at_once = 1  # doubled each time, until the element size is known
+        self._ahead: BackgroundOperator | None = None  # the input, if it computes elements before they are requested
+        if knows_sizes and isinstance(source.source, BackgroundOperator) and not source.is_unseen:
+            self._ahead = source.source
         self._sorted: SortedChunk | None = None
 
     @abstractmethod
@@ -188,7 +193,20 @@ class GroupsOperator(UnaryOperator):
         except BaseException:  # an interrupt, before any element was sorted in
             self.source.unread_keyed(keyed)
             raise
+        if self._ahead is not None and full is None:
+            self._take_what_is_ready()
         return None if full is None else (full, self._remove(full))
+
+    def _take_what_is_ready(self) -> None:
+        """Sort many elements at once from here on, if the key function only looks up a length."""
+        lengths = LengthFunction.of(self.source.function, self._structure)
+        if lengths is None:
+            self._ahead = None
+            return
+        for group in self.groups.values():
+            group.parts = [self._elements_of(group)]
+        self.source.run_unseen(lengths)
+        self._at_once = 1
 
     def _next_sorted(self) -> tuple[int, Chunk] | None:
         """Return the next full group of the sorted elements; if there is none, sort the next elements."""
@@ -202,7 +220,8 @@ class GroupsOperator(UnaryOperator):
                 (self.groups.get(key) or self._open_group(key)).add(part)
             self._sorted = None
         # Elements buffered by a loaded state cannot be put back after later elements, so they are pulled one by one.
-        keyed = self.source.pull(1 if self.source.outbox else self._at_once)
+        count = self._at_once if self._ahead is None else min(self._at_once, self._ahead.ready)
+        keyed = self.source.pull(1 if self.source.outbox else max(1, count))
         if keyed is None:
             self.ended = True
             return None

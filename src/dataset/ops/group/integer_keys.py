@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class KeyOperator(ElementwiseOperator):
         keys_of: the same for an array; if a number has no key, it returns the keys of the numbers before.
     """
 
-    one_to_one: ClassVar[bool] = True
+    one_to_one = True
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class KeyOperator(ElementwiseOperator):
         self._certain, self._room = certain, room
         return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
 
-    def run_unseen(self, lengths: LengthFunction, context: ExecutionContext) -> None:
+    def run_unseen(self, lengths: LengthFunction, context: ExecutionContext | None = None) -> None:
         """Declare that it is unobservable when, or for how many elements, the function is called.
 
-        The function is ``lengths``, and the upstream operators call no user code. ``context`` says whether the input
-        can save its state.
+        The function is ``lengths``, and upstream operators call no user code for elements that are requested early.
+        ``context`` says whether the input can save its state; if it is None, a state holds such elements by value.
         """
         self.is_unseen = True
         self._lengths = lengths

@@ -11,7 +11,7 @@ import contextlib
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
@@ -22,6 +22,7 @@ from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
+from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.tasks import Divisible, Run
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible
@@ -60,15 +61,14 @@ class CallLoop(Divisible):
         self._vectorized = is_vectorized(function)
         self._columns = None if columnwise is None else Columns(columnwise)
         self._returns_immutable = False  # according to the last result
+        self.ahead: ReadAheadOperator | None = None
+        """The source, if it reads ahead so that the function can share its calls."""
         self._begin(0)
 
     def _begin(self, position: int) -> None:
         self.position = position  # elements taken from the input whose calls are done
         self._todo = Remainder()  # inputs after an exception
         self.given: deque[Run] = deque()
-
-    one_to_one: ClassVar[bool] = False
-    """Whether each input yields one element or one exception, which depends on that input and its position only."""
 
     is_unseen = False
     """Whether the caller cannot observe for how many elements it runs."""
@@ -186,7 +186,7 @@ class CallLoop(Divisible):
 
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
-        with calling_for(inputs.length, inputs.columns):
+        with self.sharing(inputs):
             if self._returns_immutable:
                 # extend() keeps the results before an exception, so the function is not called twice for any input.
                 results.extend(map(self.function, *self.arguments(inputs)))
@@ -195,6 +195,11 @@ class CallLoop(Divisible):
                 for given in zip(*self.arguments(inputs), strict=True):
                     keep(own(function(*given), given))
         self._returns_immutable = bool(results) and is_immutable(results[-1])
+
+    def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
+        """Return the context in which the function shares its calls for these inputs."""
+        shared = None if self.ahead is None else self.ahead.shared
+        return shared or calling_for(inputs.length, inputs.columns)
 
     def unread(self, inputs: Chunk, start: int) -> None:
         """Put back inputs from index ``start`` on; they are read again before all others."""

@@ -46,6 +46,7 @@ class ElementwiseOperator(ReplaySkip):
         """Return a copy of this operator for a worker; its inputs are pushed to it."""
         copied = copy.copy(self)
         copied.source, copied.outbox = PushedInput(), OutcomeQueue()
+        copied.ahead = None
         copied.write_into_batch = False  # the parallel operator writes into batches
         copied._remote = copied.process_owner = None  # noqa: SLF001  # its own class
         return copied

@@ -23,7 +23,6 @@ from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
 from dataset.runtime.resources.exceptions import with_location
-from dataset.shared_calls import calling_for
 
 _CACHE_BYTES = 4 << 20
 """Chunks smaller than this stay in the cache from one function to the next."""
@@ -47,7 +46,7 @@ class FusedOperator(Divisible):
         self._passed_bytes: int | None = None  # maximum between two stages, per element; measured on the first element
         self._passes = False  # whether a stage must skip elements that were given before a state was saved
         self._works_for_others = False  # if true, an interrupt is an outcome like any other
-        self._is_one_to_one = all(stage.one_to_one for stage in stages)
+        self.one_to_one = all(stage.one_to_one for stage in stages)
         self.write_into_batch = stages[-1].write_into_batch
         self._set_stages(stages)
 
@@ -108,7 +107,7 @@ class FusedOperator(Divisible):
         try:
             while done < inputs.length and not self.outbox:
                 some = inputs.slice(done, min(done + step, inputs.length))
-                with calling_for(some.length, some.columns):
+                with self._first.sharing(some):
                     count, output, interrupt = self._through_all(some)
                 if output is not None:
                     parts.append(output if block is None else block.write(done, output))
@@ -208,7 +207,7 @@ class FusedOperator(Divisible):
         return self._last.advance(state, count)
 
     def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
-        if self._is_one_to_one:
+        if self.one_to_one:
             return self._last.with_given(state, runs, read)  # the last stage numbers its inputs like the first
         if not runs:
             return state
@@ -230,7 +229,7 @@ class FusedOperator(Divisible):
     # Tasks for several workers.
 
     def next_task(self, n: int) -> Task | None:
-        if self._waits_inside() or (self._passes and not self._is_one_to_one):
+        if self._waits_inside() or (self._passes and not self.one_to_one):
             chunk = self._pull_unfused(n)
             return None if chunk is None else Task(None, 0, chunk.length, [chunk])
         if self._passes:

@@ -169,6 +169,11 @@ class BackgroundOperator(ABC):
         return ()
 
     @property
+    def ready(self) -> int:
+        """How many elements the next pull returns without waiting and without computing any."""
+        return 0
+
+    @property
     def learned(self) -> Any:
         """What the next iteration of the dataset may begin with, besides the knob's value; None if nothing."""
         return None

@@ -9,7 +9,8 @@ elements are handed from thread to thread, and in runs of several (task_sizer.py
 It is much larger than the number of workers, so one slow element does not stop the others. The number of elements that
 are ready but not taken is bounded by what the workers compute at a time, or what the consumer requests at a time.
 
-**Cheap work** is done inline: the consumer runs the inner operator in its own thread. Nothing is computed ahead then.
+**Cheap work** is done inline: the consumer runs the inner operator in its own thread. If it requests few elements at a
+time, it computes about a millisecond of work at once, and keeps the rest like elements that workers have computed.
 
 **State.** Inputs are numbered, and a task consists of a run of them. The worker that reads them leaves marks in a
 replay log (state/replay_log.py). The operator knows which tasks are not done or not completely given. A state is the
@@ -66,6 +67,11 @@ room for eight rounds.
 
 VARIATION_MAX = 2.0
 
+INLINE_MAX = 128
+INLINE_SECONDS = 1e-3
+INLINE_BYTES = 64 * 1024
+"""How much the consumer computes ahead inline. Neither delays it nor takes memory that anybody would notice."""
+
 WAITING_BYTES_MAX = 64 << 20
 """No new task begins while finished elements of this total size wait for an earlier element."""
 
@@ -110,6 +116,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
         self._lease = 0  # inline pulls until the next look at the pace
         self._leased = 0  # approximate number of elements of these pulls
+        self._step = 1  # how many elements an inline pull computes, if fewer are requested
         self._demand = 1  # how many elements the consumer requests at a time
         self._wanted = 0  # how many elements it waits for; 0 if it does not wait
         self._tasks: deque[Task] = deque()  # not accepted yet, in order; only if ordered
@@ -157,7 +164,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if self._is_enough(n) or (inline and self._ready):
                     return self._take(n)
             if inline:
-                self._log = None
                 return self._pull_inline(n)
             if self._log is None:
                 self._begin()
@@ -184,7 +190,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         """Return up to ``n`` elements; the rest of their chunk is kept in ``_hand``, out of the workers' reach."""
         counted_bytes, ready = self._ready.counted_bytes, len(self._ready)
         try:
-            chunk = self._ready.give_joined(max(n, self._task_sizer.size))
+            chunk = self._ready.give_joined(max(n, INLINE_MAX if self._task_sizer.inline else self._task_sizer.size))
             if chunk is None:
                 return None
             self._hand = Remainder(chunk)
@@ -225,20 +231,46 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._task_sizer.waited(self.counters.waited_until - started)
 
     def _pull_inline(self, n: int) -> Chunk | None:
+        count = max(n, self._step)
+        if self._step == 1 or n >= INLINE_MAX:
+            self._log = None
+        elif self._log is None:
+            self._begin()
         started = time.perf_counter()
-        chunk = self.inner.pull(n)
+        chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
         if chunk is None:
             self._ended = True
             return None
         ended = time.perf_counter()
         self._task_sizer.add_inline(chunk.length, ended - started)
-        self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
-        self._lease = LEASE if self._task_sizer.is_settled and ended - started < LEASE_SECONDS else 0
-        self._leased = self._lease * chunk.length
+        if self.inner.one_to_one and n < INLINE_MAX:
+            self._step = _inline_step(chunk, count, ended - started)
+        is_short = self._log is None and self._step <= n and ended - started < LEASE_SECONDS
+        self._lease = LEASE if self._task_sizer.is_settled and is_short else 0
         if self._may_move:
             self._move_to_processes(ended)
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
+        if self._log is None:
+            self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
+            self._leased = self._lease * chunk.length
+            return chunk
+        with self.lock:
+            return self._take(n)
+
+    def _pull_ahead(self, log: ReplayLog, count: int) -> Chunk | None:
+        """Compute 1 to ``count`` elements and keep them like those of a task; return them."""
+        self._leave_mark(log)
+        first = self.inner.position
+        try:
+            chunk = self.inner.pull(count)
+        finally:
+            self._read, self._is_told = self.inner.position, self.inner.may_be_marked
+        if chunk is not None:
+            with self.lock:
+                self._ready.put(chunk)
+                self._ready.take_from(self.inner.outbox)
+                self._count_made(len(self._ready), range(first, self._read))
         return chunk
 
     def _move_to_processes(self, now: float) -> None:
@@ -263,6 +295,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     def inline(self) -> bool:
         """Whether the consumer does the work itself now: no worker is active, and no task was lost to a fault."""
         return self._task_sizer.inline and not (self._visits or self._in_flight or self._is_torn)
+
+    @property
+    def ready(self) -> int:
+        waiting = self._hand.rest()
+        return 0 if waiting is None else waiting.length
 
     @property
     def learned(self) -> tuple[float | None, int]:
@@ -583,6 +620,12 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._tasks.clear()
             self._hand = Remainder()
         self.inner.close()
+
+
+def _inline_step(chunk: Chunk, count: int, seconds: float) -> int:
+    """Return how many elements to compute inline at once, after a pull of ``count`` returned ``chunk``."""
+    fitting = min(INLINE_BYTES / max(1, chunk.nbytes), INLINE_SECONDS / max(1e-9, seconds))
+    return max(1, min(2 * count, INLINE_MAX, int(fitting * chunk.length)))
 
 
 def _first_number(waiting: tuple[range, int]) -> int:

@@ -13,6 +13,7 @@ from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, holds_elements
 from dataset.runtime.state.replay_log import ReplayLog
+from dataset.shared_calls import CallingFor
 
 _OP = "read_ahead"
 
@@ -54,14 +55,20 @@ class ReadAheadOperator(UnaryOperator):
         self._log = ReplayLog(source)
         self._held = OutcomeQueue()
         self._step = 1
+        self.shared: CallingFor | None = None
+        """The context in which a function that is called for the elements pulled last shares its calls."""
 
     def pull(self, n: int) -> Chunk | None:
         held = self._held
         if not held.items:
             chunk = self._read(n)
+            if self.shared is not None:
+                self.shared.settle()
+                self.shared = None
             if chunk is None or chunk.length <= n:
                 return chunk
             held.put(chunk)
+            self.shared = CallingFor(chunk.length, chunk.columns)
         return held.give(n)
 
     def _read(self, n: int) -> Chunk | None:

@@ -91,6 +91,8 @@ class Divisible(BufferedUnaryOperator):
     window_per_call: ClassVar[int] = 32
     task_size_max: ClassVar[int | None] = None
     write_into_batch: bool = False
+    one_to_one: bool = False
+    """Whether each input yields one element or one exception, which depends on that input and its position only."""
 
     @abstractmethod
     def next_task(self, n: int) -> Task | None:
