@@ -111,7 +111,7 @@ def test_the_page_holds_its_cells_texts_and_pictures_and_nothing_of_the_machine_
 
 
 def test_pages_and_notebooks_are_the_same_and_the_pages_are_small():
-    names = ["coming_from", "images", "language_model", "optimizer_and_autotuner"]
+    names = ["coming_from", "images", "language_model", "optimizer_and_autotuner", "queues_to_datasets"]
     assert [path.stem for path in NOTEBOOKS] == sorted(page.stem for page in PAGES.glob("*.md")) == names
     assert sum(path.stat().st_size for path in PAGES.rglob("*") if path.is_file()) < PAGES_BYTES_MAX
 
@@ -190,4 +190,4 @@ def test_render_refuses_what_is_no_notebook():
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 2
     assert "no_such_notebook" in result.stderr
-    assert "coming_from, images, language_model, optimizer_and_autotuner" in result.stderr
+    assert "coming_from, images, language_model, optimizer_and_autotuner, queues_to_datasets" in result.stderr
