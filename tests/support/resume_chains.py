@@ -222,11 +222,6 @@ class Chain:
     def stores_elements(self) -> bool:
         return any(op.keeps_order for op in self.ops)
 
-    @property
-    def may_fail(self) -> bool:
-        """Whether elements may fail: those of a function, and stored ones, whose records skip_records cannot know."""
-        return re.search(r"failing|\.(cache|snapshot)\(.*skip_records", str(self)) is not None
-
     def smaller(self) -> list[Chain]:
         """Return the chains with one op less, those with a simpler source, and the one without options."""
         found = [Chain(self.ops[:index] + self.ops[index + 1 :], self.options) for index in range(1, len(self.ops))]
