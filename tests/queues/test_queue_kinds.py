@@ -15,7 +15,7 @@ from dataset.queues import (
     PriorityQueue,
     RandomShuffleQueue,
 )
-from dataset.queues.element_queue import Call
+from dataset.queues.element_queue import WaitingCall
 
 WAIT = 60  # seconds until a thread that should end counts as hanging
 NUMBER = TensorSpec((), np.int64)
@@ -46,7 +46,7 @@ class Caller(threading.Thread):
 @pytest.fixture
 def waits(monkeypatch):
     """A function that returns when one more call waits in the queue."""
-    entered, wait = threading.Semaphore(0), Call.wait
+    entered, wait = threading.Semaphore(0), WaitingCall.wait
 
     def announced(call, deadline):
         if not call.is_done:
@@ -58,7 +58,7 @@ def waits(monkeypatch):
         with queue._lock:  # which the call releases when it waits
             pass
 
-    monkeypatch.setattr(Call, "wait", announced)
+    monkeypatch.setattr(WaitingCall, "wait", announced)
     return waits
 
 

@@ -52,7 +52,7 @@ def calling_as(caller: Caller) -> Iterator[None]:
         _caller.reset(token)
 
 
-class Call:
+class WaitingCall:
     """A call that waits: for room for its ``rows``, or for elements, which it collects in ``rows``.
 
     Args:
@@ -88,7 +88,7 @@ class Call:
             self._changed.wait(left)
 
 
-class Failure:
+class FailedElement:
     """An exception in the place of an element."""
 
     def __init__(self, error: BaseException) -> None:
@@ -113,8 +113,8 @@ class ElementQueue(ABC):
         self._specs: Sequence[Any] = () if element_spec is None else flatten_spec(element_spec)[1]
         self.name = type(self).__name__ if name is None else str(name)
         self._lock = threading.RLock()
-        self._enqueues: deque[Call] = deque()
-        self._dequeues: deque[Call] = deque()
+        self._enqueues: deque[WaitingCall] = deque()
+        self._dequeues: deque[WaitingCall] = deque()
         self._is_closed = False
         self._converter = SignatureRows(f"{self.name} received", element_spec, "element_spec")
 
@@ -134,7 +134,7 @@ class ElementQueue(ABC):
             TimeoutError: if the queue stayed full.
         """
         is_failure = isinstance(element, BaseException)
-        self._enqueue([Failure(element)] if is_failure else self._converted([element]), timeout)
+        self._enqueue([FailedElement(element)] if is_failure else self._converted([element]), timeout)
 
     @guarded
     def enqueue_many(self, elements: Any, timeout: float | None = None) -> None:
@@ -160,7 +160,7 @@ class ElementQueue(ABC):
         with self._lock:
             if self._is_closed:
                 raise CancelledError(f"{self.name}: it is closed, and takes no more elements")
-            call = Call(self._lock, rows)
+            call = WaitingCall(self._lock, rows)
             try:
                 self._waiting(self._enqueues, call, deadline)
             except TimeoutError:
@@ -237,7 +237,7 @@ class ElementQueue(ABC):
     def _dequeue(self, count: int, timeout: float | None, minimum: int | None = None) -> list[Any]:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
-            call = Call(self._lock, count=count, minimum=count if minimum is None else minimum)
+            call = WaitingCall(self._lock, count=count, minimum=count if minimum is None else minimum)
             try:
                 self._waiting(self._dequeues, call, deadline)
             except TimeoutError:
@@ -250,7 +250,7 @@ class ElementQueue(ABC):
     def _without_failures(self, rows: list[Any]) -> list[Any]:
         """Return the elements. If there is an exception among them, put the elements back and raise it."""
         for index, row in enumerate(rows):
-            if isinstance(row, Failure):
+            if isinstance(row, FailedElement):
                 with self._lock:
                     self._restore(rows[:index] + rows[index + 1 :])
                     self._serve()
@@ -271,7 +271,7 @@ class ElementQueue(ABC):
             rows = self._dequeue(1, None)
             while len(rows) < n and not self._dequeues and self._available():
                 row = self._take()
-                if isinstance(row, Failure):  # raised in its place, by the next call
+                if isinstance(row, FailedElement):  # raised in its place, by the next call
                     self._restore([row])
                     break
                 rows.append(row)
@@ -292,7 +292,7 @@ class ElementQueue(ABC):
                     call.finish()
             self._serve()
 
-    def _waiting(self, calls: deque[Call], call: Call, deadline: float | None) -> None:
+    def _waiting(self, calls: deque[WaitingCall], call: WaitingCall, deadline: float | None) -> None:
         """Wait until a call is finished. If that fails, take it back."""
         if call.caller is not None and call.caller.is_closed:
             raise CancelledError(f"{self.name}: the caller was closed")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.queues.element_queue import ElementQueue, Failure
+from dataset.queues.element_queue import ElementQueue, FailedElement
 
 
 class PriorityQueue(ElementQueue):
@@ -68,4 +68,4 @@ class PriorityQueue(ElementQueue):
 
 
 def _priority(row: Any) -> float:
-    return -math.inf if isinstance(row, Failure) else int(row[0])
+    return -math.inf if isinstance(row, FailedElement) else int(row[0])

@@ -1,7 +1,7 @@
 """Queues for other processes: serve() offers a queue at an address, connect() calls it from elsewhere.
 
 Both sides prove that they know the key, as the connections of multiprocessing do (HMAC of a random challenge), before
-anything else is read. Calls and results are pickled: whoever knows the key can run code in the serving process.
+anything else is read. Calls and results are pickled: a process that knows the key can run code in the serving process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def serve(queue: ElementQueue, address: Address | None = None, authkey: bytes = 
         address: ``(host, port)``, with port 0 for a free one, or the path of a Unix socket; default: a free port of the
             loopback interface.
         authkey: a secret of at least 16 bytes, such as ``secrets.token_bytes(32)``, which ``connect`` must be given.
-            Whoever knows it can run code in this process.
+            A process that knows it can run code in this process.
 
     Returns:
         The server, with ``address`` and ``close()``; also a context manager.
@@ -64,11 +64,11 @@ def connect(address: Address, authkey: bytes) -> RemoteQueue:
 
     Args:
         address: the ``address`` of the server.
-        authkey: its key. Whoever knows it can run code in this process.
+        authkey: its key. A server that knows it can run code in this process.
 
     Raises:
         multiprocessing.AuthenticationError: if the keys differ.
-        OSError: if there is no server.
+        OSError: if the server cannot be reached.
         ValueError: if ``authkey`` is too short.
     """
     return RemoteQueue(address, _require_key("connect", authkey))

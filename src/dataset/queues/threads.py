@@ -147,7 +147,7 @@ class Coordinator:
 
 
 class QueueRunner:
-    """Fills a queue from threads, each of which calls one function again and again, like ``tf.train.QueueRunner``.
+    """Fills a queue from threads, each calling one function repeatedly, like ``tf.train.QueueRunner``.
 
     A thread ends when its function raises one of ``queue_closed_exception_types``, or when its coordinator stops. When
     the last thread has ended, the queue is closed. Any other exception stops the coordinator; without one, it is put
@@ -161,7 +161,7 @@ class QueueRunner:
 
     Raises:
         TypeError: if a function is not callable.
-        ValueError: if there is no function.
+        ValueError: if ``enqueue_functions`` is empty.
 
     Examples:
         >>> from dataset.queues import Coordinator, FIFOQueue, QueueRunner

@@ -33,7 +33,7 @@ from dataset.runtime.resources.exceptions import with_location
 
 @dataclass(frozen=True, eq=False)
 class FromQueue(Node, pure=False):
-    """Source node over the elements of a queue. Each is taken once, whoever takes it."""
+    """Source node over the elements of a queue. Each is taken once, by one of its readers."""
 
     op: ClassVar[str] = "from_queue"
     queue: Any

@@ -70,7 +70,7 @@ VARIATION_MAX = 2.0
 INLINE_MAX = 128
 INLINE_SECONDS = 1e-3
 INLINE_BYTES = 64 * 1024
-"""How much the consumer computes ahead inline. Neither delays it nor takes memory that anybody would notice."""
+"""How much the consumer computes ahead inline. The delay and the memory are small."""
 
 WAITING_BYTES_MAX = 64 << 20
 """No new task begins while finished elements of this total size wait for an earlier element."""
