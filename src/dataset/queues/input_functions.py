@@ -1,7 +1,7 @@
 """Input functions of TensorFlow 1: producers of rows and file names, and queues of batches, each filled by threads.
 
-In TensorFlow they return tensors, which are computed in each step. Here they return functions:
-each call returns the next value. The threads begin with ``start_queue_runners``.
+In TensorFlow they return tensors, which are computed in each step. Here they return functions: each call returns the
+next value. The threads begin with ``start_queue_runners``.
 """
 
 from __future__ import annotations
