@@ -105,7 +105,10 @@ def _texts(summary: Summary, rules: Iterable[str]) -> Iterator[_Text]:
     """Yield the lines of text in a box, without empty ones."""
     yield _TITLE, summary.title
     if summary.detail:
-        yield _SPECIAL, summary.detail
+        yield (
+            _SPECIAL,
+            summary.detail.replace("the op below", "the op above"),
+        )  # the text of a plan ends with its sources
     yield _PLAIN, " · ".join(filter(None, [summary.count, summary.origin]))
     if summary.functions:
         yield _PLAIN, summary.functions
