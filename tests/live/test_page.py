@@ -7,7 +7,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.live import feed as feeds
-from dataset.runtime.metrics.statistics import _number, _seconds
+from dataset.runtime.metrics.statistics import brief_number, brief_seconds
 from support.browser import Browser, find_browser
 
 pytestmark = pytest.mark.skipif(
@@ -59,15 +59,15 @@ def test_the_numbers_on_the_page_are_those_of_stats(browser):
         stats = iterator.stats()
         assert browser.evaluate(SHOWN.format("verdict")) == stats.verdict
         assert browser.evaluate(SHOWN.format("tile-elements")) == f"{stats.elements:,}"
-        assert browser.evaluate(SHOWN.format("tile-rate")) == f"{_number(stats.elements / stats.seconds)}/s"
+        assert browser.evaluate(SHOWN.format("tile-rate")) == f"{brief_number(stats.elements / stats.seconds)}/s"
         for name in ("p50", "p95", "p99"):
             value = browser.evaluate(SHOWN.format(f"tile-{name}"))
-            assert value == _seconds(getattr(stats.step_waits, name))
+            assert value == brief_seconds(getattr(stats.step_waits, name))
         nodes = texts(browser, "#plan .node")
         for operator, shown in zip(stats.operators, nodes[1:], strict=True):
             assert f"{operator.elements:,} elements" in shown
             assert f"{_percent(operator.busy)}% busy" in shown
-            assert not operator.seconds or f"{_seconds(operator.seconds_per_element)} each" in shown
+            assert not operator.seconds or f"{brief_seconds(operator.seconds_per_element)} each" in shown
         hot = texts(browser, "#plan .hot .name")
         expected = stats.bottleneck.name[:25] if stats.bottleneck.operator is not None else "the consumer"
         assert hot[0].startswith(expected)

@@ -514,6 +514,7 @@ NO_OPS = {
     "write_tfrecord": "is a whole pass",
     "save": "is a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py",
     "as_numpy_iterator": "is an iterator",
+    "profile": "is a measurement",
     "progress": "is an iterator",
     "to_queue": "goes to a queue",
     "to_ray": "goes to another library",

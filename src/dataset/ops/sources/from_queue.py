@@ -137,8 +137,9 @@ class FromQueueOperator(BufferedOperator):
         self._convert(rows)
 
     def _convert(self, rows: list[Any]) -> None:
-        for outcome in self._rows.outcomes(rows) if rows else ():
-            self._put(outcome)
+        outcomes = self._rows.outcomes(rows) if rows else []
+        while outcomes:  # no variable keeps an exception, see runtime/contract.py
+            self._put(outcomes.pop(0))
 
     def _put(self, outcome: Any) -> None:
         if isinstance(outcome, Chunk):

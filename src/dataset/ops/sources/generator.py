@@ -14,7 +14,7 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.traits import Traits
-from dataset.runtime.chunks.chunk import Chunk, read_only_component
+from dataset.runtime.chunks.chunk import Chunk, Outcome, read_only_component
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
@@ -181,17 +181,24 @@ class GeneratorOperator(Operator):
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
         outcomes = self._rows.outcomes(rows)
-        for outcome in outcomes:
-            if not isinstance(outcome, Chunk):
-                self._fail(outcome)
-                continue
-            if self._lineage is not None:
-                outcome.lineage = self._lineage.run(self.position, outcome.length)
-            self.position += outcome.length
-            if len(outcomes) == 1:
-                return outcome
-            self._ready.put(outcome)
+        if len(outcomes) == 1 and isinstance(outcomes[0], Chunk):
+            return self._placed(outcomes[0])
+        while outcomes:  # no variable keeps an exception, see runtime/contract.py
+            self._queue(outcomes.pop(0))
         return None
+
+    def _placed(self, chunk: Chunk) -> Chunk:
+        """Return a chunk of the next values, which are counted."""
+        if self._lineage is not None:
+            chunk.lineage = self._lineage.run(self.position, chunk.length)
+        self.position += chunk.length
+        return chunk
+
+    def _queue(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Chunk):
+            self._ready.put(self._placed(outcome))
+        else:
+            self._fail(outcome)
 
     def _fail(self, error: BaseException) -> None:
         self._ready.put(with_location(error, self.node, self.position))

@@ -61,14 +61,16 @@ class SignatureRows:
 
     def outcomes(self, rows: list[Any]) -> list[Outcome]:
         """Return the chunk of at least one value; if some are invalid, chunks and exceptions in their places."""
+        middle = len(rows) // 2
         try:
             return [self.chunk(rows)]
         except StructureMismatchError:
-            error: Exception = self.mismatch(rows[0])
-        except (SpecError, TypeError, ValueError) as invalid:
-            error = invalid
-        middle = len(rows) // 2
-        return [*self.outcomes(rows[:middle]), *self.outcomes(rows[middle:])] if middle else [error]
+            if not middle:
+                return [self.mismatch(rows[0])]
+        except (SpecError, TypeError, ValueError) as error:  # no variable may keep it, see runtime/contract.py
+            if not middle:
+                return [error]
+        return [*self.outcomes(rows[:middle]), *self.outcomes(rows[middle:])]
 
     def _declared(self, index: int, spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any]:
         """Convert a column to the declared spec; return the same object if no conversion is needed."""
