@@ -45,6 +45,12 @@ PIPELINES = {
     "interleave of what follows a whole epoch": lambda names: (
         generated(names).repeat(2).skip(len(names)).interleave(TextLineDataset, cycle_length=2)
     ),
+    "nested interleave of rows of whole batches": lambda names: (
+        generated(names)
+        .batch(2, drop_remainder=True)
+        .unbatch()
+        .interleave(lambda name: TextLineDataset(name).interleave(Dataset.from_tensors, cycle_length=2), cycle_length=1)
+    ),
     "interleave of batches across epochs without end": lambda names: (
         generated(names)
         .shuffle(3, seed=3)

@@ -168,18 +168,23 @@ class OwnElements:
             coordinator.shut_down(operator.close, wait=True)
 
 
-def _once(plan: Node) -> Node:
-    """Return the plan without the repetitions that only repeat its elements, or rows of them."""
+def _once(plan: Node, *, may_be_rows: bool = True) -> Node:
+    """Return the plan without the repetitions that only repeat its elements, or rows of them.
+
+    Args:
+        plan: the plan.
+        may_be_rows: whether rows may take the place of batches; not below an op that computes something from batches.
+    """
     traits = plan.traits
     if traits.passes != 1:
         source = _unselected(plan.inputs[0])
-        return plan.with_inputs([source]) if _varies(source) else _once(source)
+        return plan.with_inputs([source]) if _varies(source) else _once(source, may_be_rows=may_be_rows)
     if traits.batches and traits.rows:  # drops the last rows of each pass
-        return _once(plan.inputs[0])
+        return _once(plan.inputs[0]) if may_be_rows else plan
     if len(plan.inputs) != 1 or not (traits.separable or traits.permutes):
         return plan  # which elements it has may depend on their positions
     (source,) = plan.inputs
-    once = _once(source)
+    once = _once(source, may_be_rows=may_be_rows and traits.only_reorders and traits.pure)
     return plan if once is source else plan.with_inputs([once])
 
 
