@@ -42,7 +42,7 @@ test: $(VENV)/.ready-test $(KERNELS)
 
 check: $(VENV)/.ready-check $(KERNELS)
 	$(PYTEST) tests/test_architecture.py tests/test_lazy_imports.py \
-	  $(addprefix tests/,autotune checkpoint commands io native ops optimize plan runtime) \
+	  $(addprefix tests/,autotune checkpoint commands io native ops optimize plan queues runtime) \
 	  --ignore tests/io/image --ignore tests/io/files/remote --ignore tests/ops/distribute/test_distribute_ray.py
 
 faults: $(VENV)/.ready-test $(KERNELS)
