@@ -9,6 +9,7 @@ import tensorflow as tf
 from dataset import TensorSpec, queues
 
 WAIT = 60
+WAITING = 0.5  # seconds until a call is assumed to wait
 NUMBER = TensorSpec((), np.int64)
 SPECS = {
     "FIFOQueue": NUMBER,
@@ -16,6 +17,18 @@ SPECS = {
     "PaddingFIFOQueue": TensorSpec((None,), np.int64),
     "PriorityQueue": (NUMBER, TensorSpec((), bytes)),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """The first call of an operation takes long in TensorFlow."""
+    queue = theirs("FIFOQueue", 9)
+    queue.enqueue(1)
+    queue.enqueue_many([[1, 2, 3, 4]])
+    queue.dequeue()
+    queue.dequeue_many(2)
+    queue.dequeue_up_to(1)
+    queue.close()
 
 
 def ours(kind, *sizes):
@@ -59,7 +72,7 @@ class Script:
         self.outcomes.append("waits")
         thread = threading.Thread(target=self._run, args=(place, method, args), daemon=True)
         thread.start()
-        thread.join(0.2)  # neither library tells when a call begins to wait
+        thread.join(WAITING)  # neither library tells when a call begins to wait
         assert thread.is_alive(), (method, self.outcomes)
         self._threads.append(thread)
 
