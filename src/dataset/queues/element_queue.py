@@ -22,7 +22,7 @@ import numpy as np
 from dataset.errors import CancelledError, OutOfRangeError, SpecError
 from dataset.plan.checks import require_int
 from dataset.plan.spec import flatten_spec, map_spec
-from dataset.plan.structure import Structure, StructureMismatchError, map_structure, structure_of
+from dataset.plan.structure import Structure, map_structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, stack_column
 from dataset.runtime.chunks.chunk import Column
@@ -30,6 +30,7 @@ from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.chunks.slicing import rows_of
 from dataset.runtime.functions.signature_rows import SignatureRows
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.interrupts import Condition, guarded
 
 
@@ -40,16 +41,6 @@ class Caller(Protocol):
 
 
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
-
-
-@contextlib.contextmanager
-def calling_as(caller: Caller) -> Iterator[None]:
-    """Make the calls in this block cancellable by ``ElementQueue.cancel(caller)``."""
-    token = _caller.set(caller)
-    try:
-        yield
-    finally:
-        _caller.reset(token)
 
 
 class WaitingCall:
@@ -278,7 +269,15 @@ class ElementQueue(ABC):
             self._serve()
         return rows
 
-    calling_as = staticmethod(calling_as)
+    @staticmethod
+    @contextlib.contextmanager
+    def calling_as(caller: Caller) -> Iterator[None]:
+        """Make the calls in this block cancellable by ``cancel(caller)``."""
+        token = _caller.set(caller)
+        try:
+            yield
+        finally:
+            _caller.reset(token)
 
     def cancel(self, caller: Caller) -> None:
         """End the waiting calls of a caller, whose ``is_closed`` must be set. They raise CancelledError."""
@@ -396,13 +395,12 @@ class ElementQueue(ABC):
     def _converted(self, rows: list[Any]) -> list[Any]:
         """Return elements as the queue holds them: canonical, and with memory of their own."""
         with self._lock:
-            try:
-                chunk = self._converter.chunk(rows)
-            except StructureMismatchError:
-                structure = structure_of(rows[0])
-                row = next((row for row in rows if structure_of(row) != structure), rows[0])
-                raise self._converter.mismatch(row) from None
-        return [map_structure(copied_component, row) for row in chunk.rows()]
+            outcomes = OutcomeQueue()
+            outcomes.extend(self._converter.outcomes(rows))
+        converted: list[Any] = []
+        while (chunk := outcomes.give(len(rows))) is not None:
+            converted += [map_structure(copied_component, row) for row in chunk.rows()]
+        return converted
 
     def rows_of_batch(self, elements: Any) -> list[Any]:
         """Return the elements of a batch: components with a leading axis."""

@@ -14,7 +14,7 @@ from multiprocessing import AuthenticationError, connection
 from typing import Any, Self
 
 from dataset.errors import CancelledError
-from dataset.queues.element_queue import ElementQueue, calling_as
+from dataset.queues.element_queue import ElementQueue
 
 _METHODS = frozenset(
     {"close", "dequeue", "dequeue_many", "dequeue_up_to", "enqueue", "enqueue_many", "is_closed", "size"}
@@ -139,7 +139,7 @@ class QueueServer:
 
     def _talk(self, peer: Any) -> None:
         try:
-            with calling_as(self), contextlib.suppress(OSError, EOFError, AuthenticationError):
+            with self._queue.calling_as(self), contextlib.suppress(OSError, EOFError, AuthenticationError):
                 connection.deliver_challenge(peer, self._authkey)
                 connection.answer_challenge(peer, self._authkey)
                 while not self.is_closed:
