@@ -45,28 +45,13 @@ class FromQueue(Node, pure=False):
             self._set("signature", getattr(self.queue, "element_spec", None))
         if self.signature is not None:
             flatten_spec(self.signature)
-        if isinstance(self.queue, asyncio.Queue):
+        if _kind_of_reader(self.queue) is AsyncQueueReader:
             self._set("loop", running_loop())
-        else:
-            self.reader().close()
 
     def reader(self) -> QueueReader:
         """Return a new reader of the queue."""
-        queue = self.queue
-        if hasattr(queue, "take_available"):
-            return ElementQueueReader(queue)
-        if isinstance(queue, thread_queues.Queue):
-            return ThreadQueueReader(queue)
-        if isinstance(queue, thread_queues.SimpleQueue):
-            return SimpleQueueReader(queue)
-        if isinstance(queue, multiprocessing.queues.Queue | multiprocessing.queues.SimpleQueue):
-            return ProcessQueueReader(queue)
-        if isinstance(queue, asyncio.Queue):
-            return AsyncQueueReader(queue, self.loop)
-        raise TypeError(
-            "from_queue(): queue must be one of dataset.queues, queue, multiprocessing or asyncio, got "
-            f"{queue!r:.100} of type {type(queue).__name__}"
-        )
+        kind = _kind_of_reader(self.queue)
+        return kind(self.queue) if self.loop is None else AsyncQueueReader(self.queue, self.loop)
 
     @lazy_property
     def traits(self) -> Traits:
@@ -89,6 +74,23 @@ class FromQueue(Node, pure=False):
     def lower(self, context: ExecutionContext) -> Operator:
         context.mark_not_replayable()
         return FromQueueOperator(self, context)
+
+
+def _kind_of_reader(queue: Any) -> type[QueueReader]:
+    if hasattr(queue, "take_available"):
+        return ElementQueueReader
+    if isinstance(queue, thread_queues.Queue):
+        return ThreadQueueReader
+    if isinstance(queue, thread_queues.SimpleQueue):
+        return SimpleQueueReader
+    if isinstance(queue, multiprocessing.queues.Queue | multiprocessing.queues.SimpleQueue):
+        return ProcessQueueReader
+    if isinstance(queue, asyncio.Queue):
+        return AsyncQueueReader
+    raise TypeError(
+        "from_queue(): queue must be one of dataset.queues, queue, multiprocessing or asyncio, got "
+        f"{queue!r:.100} of type {type(queue).__name__}"
+    )
 
 
 class FromQueueOperator(BufferedOperator):
