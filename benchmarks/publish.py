@@ -2,9 +2,9 @@
 
 python benchmarks/publish.py [build/benchmarks]
 
-The results and pictures go to docs/assets/benchmarks/. The tables go to docs/benchmarks.md and README.md, between
-comments such as ``<!-- results: begin -->`` and ``<!-- results: end -->``. The rest of the pages, and the tables of
-benchmarks without new results, stay unchanged.
+The results and pictures go to docs/assets/benchmarks/. The tables go to docs/benchmarks.md, between comments such as
+``<!-- results: begin -->`` and ``<!-- results: end -->``. The rest of the page, and the tables of benchmarks without
+new results, stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ from harness import markdown
 from harness.results import Result
 
 ROOT = Path(__file__).parents[1]
-PAGE = "docs/benchmarks.md"
 
-Tables = Callable[[Result], str]
-
-PARTS: dict[str, dict[str, Tables]] = {
-    "results": {PAGE: markdown.page, "README.md": markdown.short},
-    "startup": {PAGE: markdown.startup},
-    "scale": {PAGE: markdown.scale},
+PARTS: dict[str, Callable[[Result], str]] = {
+    "results": markdown.page,
+    "startup": markdown.startup,
+    "scale": markdown.scale,
 }
-"""By the name of a results file: the pages that show it, and the function that renders it."""
+"""By the name of a results file: the function that renders it."""
 
 
 def filled(text: str, part: str, tables: str) -> str | None:
@@ -46,7 +43,8 @@ def publish(measured: Path, root: Path = ROOT) -> None:
 
     assets = root / "docs" / "assets" / "benchmarks"
     assets.mkdir(parents=True, exist_ok=True)
-    for part, pages in PARTS.items():
+    page = root / "docs" / "benchmarks.md"
+    for part, render in PARTS.items():
         if not (measured / f"{part}.json").exists():
             print(f"no {part}.json in {measured}; its published tables stay unchanged", file=sys.stderr)
             continue
@@ -56,13 +54,12 @@ def publish(measured: Path, root: Path = ROOT) -> None:
         if part == "results":
             for suffix in ("svg", "png"):
                 plots.speeds(results, assets / f"speeds.{suffix}")
-        for name, made in pages.items():
-            page = root / name
-            text = filled(page.read_text(), part, made(results))
-            if text is None:
-                print(f"{name} has no comments for {part}; it stays unchanged", file=sys.stderr)
-            else:
-                page.write_text(text)
+            plots.front(results, assets / "front.svg")
+        text = filled(page.read_text(), part, render(results))
+        if text is None:
+            print(f"{page} has no comments for {part}; it stays unchanged", file=sys.stderr)
+        else:
+            page.write_text(text)
 
 
 def main() -> None:

@@ -328,15 +328,15 @@ def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(
     for name, part in parts.items():
         (measured / f"{name}.json").write_text(json.dumps({**machine.conditions(), **part}))
     (measured / "scale.svg").write_text("a picture\n")
-    page, readme = docs / "benchmarks.md", tmp_path / "README.md"
+    page = docs / "benchmarks.md"
     page.write_text("".join(f"<!-- {part}: begin -->\n<!-- {part}: end -->\n" for part in publish.PARTS))
-    readme.write_text("nothing\n")
 
     publish.publish(measured, tmp_path)
     assets = docs / "assets" / "benchmarks"
     for part in publish.PARTS:
         assert (assets / f"{part}.json").read_text() == (measured / f"{part}.json").read_text()
     assert (assets / "scale.svg").read_text() == "a picture\n"
+    assert (assets / "front.svg").read_bytes().startswith(b"<?xml")
     first = (assets / "speeds.svg").read_bytes()
     assert first.startswith(b"<?xml")
     assert (assets / "speeds.png").read_bytes().startswith(b"\x89PNG")
@@ -348,7 +348,6 @@ def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(
         "| width: zip → batch, 1 to 10; 1: took longer | 2.00 | 2.00 | 2.00 | 3.00 to 3.00 | 0.100 to 0.100 |",
     ]:
         assert line in text
-    assert readme.read_text() == "nothing\n"
 
     publish.publish(measured, tmp_path)
     assert (assets / "speeds.svg").read_bytes() == first
@@ -361,9 +360,16 @@ def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(
 @pytest.mark.parametrize("part", publish.PARTS)
 def test_published_tables_are_those_of_the_published_results(part):
     results = json.loads((ROOT / "docs" / "assets" / "benchmarks" / f"{part}.json").read_text())
-    for name, made in publish.PARTS[part].items():
-        text = (ROOT / name).read_text()
-        assert publish.filled(text, part, made(results)) == text, f"publish.py makes {name} anew"
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert publish.filled(text, part, publish.PARTS[part](results)) == text, "publish.py renders the page anew"
+
+
+def test_the_chart_of_the_front_page_is_that_of_the_published_results(tmp_path):
+    plots = pytest.importorskip("harness.plots")
+    assets = ROOT / "docs" / "assets" / "benchmarks"
+    plots.front(json.loads((assets / "results.json").read_text()), tmp_path / "front.svg")
+    bars = [len(re.findall(r'<g id="patch_', (folder / "front.svg").read_text())) for folder in (tmp_path, assets)]
+    assert bars[0] == bars[1] > 10
 
 
 def test_sizes_of_folders_are_those_of_their_files(tmp_path):

@@ -1,8 +1,8 @@
-"""Markdown tables of the docs: a page with one table per workload, a short table, and those of startup and scale."""
+"""Markdown tables of the docs: a page with one table per workload, and those of startup and scale."""
 
 from __future__ import annotations
 
-from harness.results import Result, base, spread, standing
+from harness.results import Result, spread
 from harness.tables import (
     SUMMARY_HEADS,
     as_markdown,
@@ -10,11 +10,9 @@ from harness.tables import (
     heads,
     in_bytes,
     machine_line,
-    percent,
     rows,
     summary,
     three,
-    times,
 )
 
 
@@ -52,19 +50,6 @@ def _section(name: str, workload: Result) -> list[str]:
         if result["settings"] or result["source"]
     ]
     return [*parts, "\n".join(settings)] if settings else parts
-
-
-def short(results: Result) -> str:
-    """Return the table of README.md."""
-    body = []
-    for workload in results["workloads"].values():
-        stand = standing(workload)
-        peer = f"{three(stand.speeds[stand.peer])} ({base(stand.peer)})" if stand.peer else "-"
-        ours = f"{three(stand.speed)} {workload['unit']}/s"
-        body.append([workload["title"], ours, peer, times(stand.times(stand.peer)), percent(stand.share)])
-    table = as_markdown(("", "`dataset`", "fastest peer", "`dataset` is", "of the limit"), body)
-    where = f"{machine_line(results)}; medians of {results['runs']} runs, each in a fresh process"
-    return f"{where}:\n\n{table}"
 
 
 def startup(results: Result) -> str:

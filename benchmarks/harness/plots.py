@@ -1,4 +1,4 @@
-"""One picture of all workloads: how fast each library is, measured in this one's speed."""
+"""Pictures of the results: how fast each library is relative to this one, and the chart of the front page."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ OURS_COLOUR = "#d55e00"
 COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ROW_INCHES = 0.36
+SETTINGS = {"font.size": 9, "font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "benchmarks"}
 
 
 def speeds(results: Result, path: Path) -> None:
@@ -32,8 +33,7 @@ def speeds(results: Result, path: Path) -> None:
     names.sort(key=lambda name: stands[name].times(stands[name].peer) or 0)
     titles = [_title(results["workloads"][name]["title"]) for name in names]
     looks = _looks({base(library) for name in names for library in stands[name].speeds})
-    settings = {"font.size": 9, "font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "benchmarks"}
-    with plt.rc_context(settings):
+    with plt.rc_context(SETTINGS):
         figure, axes = plt.subplots(figsize=(10, 1.5 + ROW_INCHES * len(names)), layout="constrained")
         shown: dict[str, Any] = {}
         for row, name in enumerate(names):
@@ -68,14 +68,46 @@ def speeds(results: Result, path: Path) -> None:
             columnspacing=1.4,
         )
         legend.set_in_layout(True)
-        # Without a date, so that the same results give the same file.
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, transparent=True, dpi=160, metadata=metadata)
-        plt.close(figure)
+        _save(figure, path)
 
 
-def _title(title: str) -> str:
-    return textwrap.fill(re.sub(r"\s*->\s*", " → ", title), 62)
+def front(results: Result, path: Path) -> None:
+    """Write the chart of the front page: for each workload, the speed relative to the fastest peer and to tf.data."""
+    rows = []
+    for workload in results["workloads"].values():
+        stand = standing(workload) if "error" not in workload else None
+        if stand and (ratio := stand.times(stand.peer)):
+            theirs = [name for name in stand.speeds if base(name) == "tf.data"]
+            over_tf = stand.times(max(theirs, key=stand.speeds.__getitem__, default=None))
+            rows.append((ratio, over_tf, base(stand.peer or ""), _title(workload["title"], 70)))
+    rows.sort()
+    with plt.rc_context(SETTINGS):
+        figure, axes = plt.subplots(figsize=(9, 1.1 + 0.3 * len(rows)), layout="constrained")
+        right = axes.get_yaxis_transform()
+        for row, (ratio, over_tf, peer, _) in enumerate(rows):
+            colour = OURS_COLOUR if ratio >= 1 else INK
+            axes.barh(row, ratio - 1, left=1, height=0.55, color=colour, alpha=0.85)
+            if over_tf and peer != "tf.data":
+                axes.plot(over_tf, row, marker="D", ms=4.5, ls="none", color=COLOURS[0], mec="none")
+            axes.text(
+                1.01, row, f"{three(ratio)}x {peer}", transform=axes.get_yaxis_transform(), color=INK, va="center"
+            )
+        axes.axvline(1, color=INK, lw=1)
+        _dress(axes, [title for *_, title in rows])
+        axes.set_xlabel("times as fast as the fastest peer (bar) and as tf.data (diamond)", color=INK)
+        axes.text(1.01, len(rows) - 0.3, "fastest peer", transform=right, color=INK, weight="bold")
+        _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Save without a date, so that the same results give the same file."""
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, transparent=True, dpi=160, metadata=metadata)
+    plt.close(figure)
+
+
+def _title(title: str, width: int = 62) -> str:
+    return textwrap.fill(re.sub(r"\s*->\s*", " → ", title), width)
 
 
 def _looks(libraries: set[str]) -> dict[str, dict[str, Any]]:
