@@ -13,14 +13,16 @@ from typing import Any
 
 from dataset.options import AUTOTUNE
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, ParallelNode, holds_user_code, spec_is_static
+from dataset.plan.node import Miss, Node, ParallelNode, holds_user_code, spec_is_static
 from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
+from dataset.runtime.functions.call_loop import ColumnFunction
 from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.fused import FusedOperator
+from dataset.runtime.functions.vectorized import is_vectorized
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
@@ -33,11 +35,21 @@ _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
+class WritesIntoBatch(ParallelNode):
+    """Base node of an op whose results may be written into the arrays of a batch downstream."""
+
+    write_into_batch: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer if the results will be stacked."""
+
+
+@dataclass(frozen=True, eq=False)
 class Elementwise(ParallelNode):
     """Base node of an op that calls a function for each element."""
 
     columnwise: ElementwiseProof | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function is proven to have no effects and may be tried on whole columns."""
+    column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
+    """Set by the optimizer if the function gives results: tried before it if there are enough elements."""
     fused: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the op is fused with its input, which is also Elementwise."""
 
@@ -54,6 +66,16 @@ class Elementwise(ParallelNode):
     def traits(self) -> Traits:
         """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
         return replace(super().traits, pure=self.only_computes)
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether the function is called for many elements at once, so that it cannot be fused."""
+        return self.column_function is not None or is_vectorized(self.called)
+
+    def rewritten(self) -> Node | Miss | None:
+        if self.num_parallel_calls is None and (self.columnwise is not None or is_vectorized(self.called)):
+            return Miss("the function runs on whole columns, which is fast")
+        return super().rewritten()
 
     @lazy_property
     def only_computes(self) -> bool:
@@ -75,7 +97,7 @@ class Elementwise(ParallelNode):
     def _details(self) -> list[str]:
         return [
             self.parallelism(),
-            "on columns" if self.columnwise else "",
+            "on columns" if self.columnwise or self.column_function is not None else "",
             "together with the op below" if self.fused else "",
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dataset.ops.elementwise import Elementwise
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
+from dataset.plan.node import Miss, Node
 from dataset.plan.origin import function_name
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
@@ -25,6 +26,7 @@ class Filter(Elementwise, separable=True):
     """Node that passes on the elements for which ``predicate`` returns True."""
 
     op: ClassVar[str] = "filter"
+    rule: ClassVar[str] = "filter_parallelization"
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -36,6 +38,17 @@ class Filter(Elementwise, separable=True):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
+
+    def rewritten(self) -> Node | Miss | None:
+        """Return the filter with the settings of a parallel map directly upstream, so that both can be fused."""
+        found, below = super().rewritten(), self.source
+        if not isinstance(found, Filter):
+            return found
+        calls, deterministic = found.num_parallel_calls, found.deterministic
+        is_on_map = isinstance(below, Elementwise) and below.traits.aligned and below.executor == "thread"
+        if is_on_map and below.num_parallel_calls is not None:
+            calls, deterministic = below.num_parallel_calls, below.deterministic
+        return replace(found, num_parallel_calls=calls, deterministic=deterministic, fused=False)
 
     def label(self) -> str:
         return f"filter({function_name(self.predicate)})"

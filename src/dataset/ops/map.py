@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.ops.elementwise import Elementwise
+from dataset.ops.elementwise import Elementwise, WritesIntoBatch
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Miss, Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.plan.traits import Traits
@@ -21,7 +22,6 @@ from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.call_loop import ColumnFunction
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.vectorized import chunk_of_columns
 from dataset.runtime.iteration.iterator import probed_spec
@@ -37,10 +37,11 @@ NO_USER_CODE = "__dataset_no_user_code__"
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
+class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
     """Node that applies ``function`` to each element."""
 
     op: ClassVar[str] = "map"
+    rule: ClassVar[str] = "map_parallelization"
     function: Callable[..., Any]
     synchronous: bool = field(default=False, kw_only=True, repr=False)
     """Whether calls must never run ahead or concurrently."""
@@ -48,10 +49,6 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     executor: str | int = field(default="thread", kw_only=True, repr=False)
     process_owner: PoolKey = field(default_factory=PoolKey, kw_only=True, repr=False)
     """The owner of worker processes that are kept between iterations: this node and all nodes derived from it."""
-    write_into_batch: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer if the results will be stacked."""
-    column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
-    """Set by the optimizer: tried before ``function`` if there are enough elements."""
 
     def __post_init__(self) -> None:
         require_callable("map", "map_func", self.function)
@@ -64,6 +61,9 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     @property
     def called(self) -> Callable[..., Any]:
         return self.function
+
+    def rewritten(self) -> Node | Miss | None:
+        return None if self.synchronous else super().rewritten()
 
     @lazy_property
     def traits(self) -> Traits:
@@ -82,7 +82,6 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     def _details(self) -> list[str]:
         parallel, columns, joined = super()._details()
         parallel += {"process": " in processes", AUTOTUNE: " in threads or processes"}.get(self.executor, "")
-        columns = columns or ("on columns" if self.column_function is not None else "")
         return [parallel, columns, joined, "into arrays" if self.write_into_batch else ""]
 
     def operator(self, source: Operator) -> ElementwiseOperator:

@@ -34,7 +34,16 @@ _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few mic
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(UnaryNode, aligned=True, seekable=True, only_reorders=True, exact=True, separable=True, elastic=True):
+class Prefetch(
+    UnaryNode,
+    aligned=True,
+    seekable=True,
+    only_reorders=True,
+    exact=True,
+    separable=True,
+    elastic=True,
+    prefetches=True,
+):
     """Node that passes on its input and computes up to ``buffer_size`` elements ahead."""
 
     op: ClassVar[str] = "prefetch"

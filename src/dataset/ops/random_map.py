@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+from dataset.ops.elementwise import WritesIntoBatch
 from dataset.ops.map import MapOperator
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.checks import require_callable, require_parallelism
-from dataset.plan.node import ParallelNode, Sharding
+from dataset.plan.node import Sharding
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
@@ -22,15 +23,14 @@ from dataset.runtime.random.streams import ElementGenerators, random_state
 
 
 @dataclass(frozen=True, eq=False)
-class RandomMap(ParallelNode, pure=False, static_spec=False, separable=True, elastic=True):
+class RandomMap(WritesIntoBatch, pure=False, static_spec=False, separable=True, elastic=True):
     """Node that applies ``function`` to a random generator and each element."""
 
     op: ClassVar[str] = "random_map"
+    rule: ClassVar[str] = "map_parallelization"
     function: Callable[..., Any]
     seed: InitVar[int | None] = None
     random: RandomState = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]  # set below
-    write_into_batch: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer if the results will be stacked."""
     shards: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """The nested shards that this node processes; empty if it processes all elements."""
 

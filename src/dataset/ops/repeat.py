@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from dataset.errors import StateError
+from dataset.ops.repeat_in_memory import PASS_MAX, open_in_memory
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import openings
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode, inputs_first, is_infallible
+from dataset.plan.node import Node, RewritableNode, Sharding, UnaryNode, inputs_first, is_exact, is_infallible
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
@@ -22,6 +23,7 @@ from dataset.runtime.contract import Operator, State, assumes_no_failures
 @dataclass(frozen=True, eq=False)
 class Repeat(
     UnaryNode,
+    RewritableNode,
     seekable=True,
     exact=True,
     only_reorders=True,
@@ -33,7 +35,10 @@ class Repeat(
     """Node that repeats ``source`` ``count`` times; endlessly if ``count`` is None or negative."""
 
     op: ClassVar[str] = "repeat"
+    rule: ClassVar[str] = "repeat_pushdown"
     count: int | None
+    in_memory: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer if the elements of one pass may be held in memory."""
 
     def __post_init__(self) -> None:
         count = -1 if self.count is None else require_int("repeat", "count", self.count)
@@ -77,10 +82,27 @@ class Repeat(
     def simplified(self) -> Node | None:
         return self.source if self.times == 1 else None
 
+    def rewritten(self) -> Node | None:
+        """Return the op, set to hold the elements of a source that is exact, so that all passes are alike.
+
+        They must be numbers, views or a single element, and at most PASS_MAX.
+        """
+        source, traits = self.source, self.source.traits
+        if self.in_memory or self.times == 0 or source.inputs:
+            return None
+        is_cheap = traits.generated or traits.views or source.cardinality() == 1
+        fits = is_cheap and is_exact(source) and 0 < source.cardinality() <= PASS_MAX
+        return replace(self, in_memory=True) if fits else None
+
     def label(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"
 
+    def annotation(self) -> str:
+        return "in memory" if self.in_memory else ""
+
     def lower(self, context: ExecutionContext) -> Operator:
+        if self.in_memory:
+            return open_in_memory(context, self.source, self.times)
         return RepeatOperator(context, self.source, self.times)
 
 

@@ -8,17 +8,20 @@ from typing import ClassVar
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode, is_infallible
+from dataset.plan.node import Node, RewritableNode, UnaryNode, is_exact, is_infallible
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures, seek
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
+class Skip(
+    UnaryNode, RewritableNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True
+):
     """Node that drops the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "skip"
+    rule: ClassVar[str] = "skip_by_seeking"
     count: int
     by_seeking: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if not computing the skipped elements is unobservable."""
@@ -42,6 +45,11 @@ class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=
             count = -1 if self.source.count < 0 or self.count < 0 else self.source.count + self.count
             return replace(self, source=self.source.source, count=count)
         return None
+
+    def rewritten(self) -> Node | None:
+        """Return the skip, set to seek if no element can fail, which it would not count, and no user code runs."""
+        may_seek = self.count > 0 and not self.by_seeking and is_exact(self.source)
+        return replace(self, by_seeking=True) if may_seek else None
 
     def label(self) -> str:
         return f"skip({self.count})"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, shortest
-from dataset.plan.node import Node, Sharding
+from dataset.plan.node import Node, RowsNode, Sharding
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.lineage import paired
@@ -17,7 +18,7 @@ from dataset.runtime.parallel.buffered_input import BufferedInput
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(Node, aligned=True, seekable=True, exact=True, only_reorders=True, elastic=True):
+class Zip(RowsNode, aligned=True, seekable=True, exact=True, only_reorders=True, elastic=True):
     """Node whose element ``i`` holds element ``i`` of each source, at the source's place in ``structure``."""
 
     op: ClassVar[str] = "zip"
@@ -35,6 +36,14 @@ class Zip(Node, aligned=True, seekable=True, exact=True, only_reorders=True, ela
         if not shard.gives_all:
             return None
         return self.with_inputs([below(source, shard.ordered()) for source in self.sources])
+
+    def gathered(self) -> Node | None:
+        """Return a gather of all arrays, if the sources are arrays with the same rows."""
+        parts = [part for part in self.sources if isinstance(part, TensorSlices)]
+        if len(parts) < len(self.sources) or len({(part.all_rows, part.places) for part in parts}) > 1:
+            return None
+        tensors = self.structure.unflatten([part.tensors for part in parts])
+        return TensorSlices(tensors, rows=parts[0].rows, name=self.name, origin=self.origin).gathered()
 
     def lower(self, context: ExecutionContext) -> Operator:
         return ZipOperator(

@@ -5,46 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataset.ops.with_options import options_of
-from dataset.optimize.fusion.filter_fusion import fuse_filters
+from dataset.optimize.fusion.elementwise_fusion import fusion
 from dataset.optimize.fusion.map_and_batch_fusion import fuse_map_and_batch
-from dataset.optimize.fusion.map_and_filter_fusion import fuse_map_and_filter
-from dataset.optimize.fusion.map_fusion import fuse_maps
 from dataset.optimize.fusion.parser_and_batch_fusion import fuse_parser_and_batch
 from dataset.optimize.noop_elimination import eliminate_noop
-from dataset.optimize.parallelism.filter_parallelization import parallelize_filter
 from dataset.optimize.parallelism.inject_prefetch import inject_prefetch
-from dataset.optimize.parallelism.map_parallelization import parallelize_map
-from dataset.optimize.parallelism.parallel_batch import parallelize_batch
-from dataset.optimize.parallelism.seq_interleave_prefetch import prefetch_interleaved
-from dataset.optimize.pushdown.repeat_pushdown import push_down_repeat
 from dataset.optimize.pushdown.shuffle_before_gather import shuffle_before_gather
-from dataset.optimize.pushdown.skip_by_seeking import skip_by_seeking
 from dataset.optimize.pushdown.slice_pushdown import push_down_slice
-from dataset.optimize.rule import Miss, Rule, WholePlanRule
+from dataset.optimize.rewritable_ops import rule_of_op
+from dataset.optimize.rule import Rule, WholePlanRule
 from dataset.optimize.vectorization.map_vectorization import vectorize_map
 from dataset.optimize.vectorization.parser_projection import project_parser
 from dataset.optimize.vectorization.parser_vectorization import vectorize_parser
 from dataset.options import OptimizationOptions, Options
-from dataset.plan.node import Node, inputs_first
+from dataset.plan.node import Miss, Node, inputs_first
 from dataset.plan.rewriting import Fired, Missed, Rewritten
 
 RULES: dict[str, Rule] = {
     "noop_elimination": eliminate_noop,  # first, so that the other rules see the real neighbours
     "slice_pushdown": push_down_slice,
-    "skip_by_seeking": skip_by_seeking,
-    "repeat_pushdown": push_down_repeat,
+    "skip_by_seeking": rule_of_op("skip_by_seeking"),
+    "repeat_pushdown": rule_of_op("repeat_pushdown"),
     "shuffle_before_gather": shuffle_before_gather,
     "map_vectorization": vectorize_map,
     "parser_vectorization": vectorize_parser,  # before the rules that check which maps parse
     "parser_and_batch_fusion": fuse_parser_and_batch,
     "parser_projection": project_parser,
-    "map_parallelization": parallelize_map,  # only maps that do not run on columns
-    "filter_parallelization": parallelize_filter,
-    "parallel_batch": parallelize_batch,
-    "seq_interleave_prefetch": prefetch_interleaved,
-    "map_fusion": fuse_maps,  # these require equal settings
-    "filter_fusion": fuse_filters,
-    "map_and_filter_fusion": fuse_map_and_filter,
+    "map_parallelization": rule_of_op("map_parallelization"),  # only maps that do not run on columns
+    "filter_parallelization": rule_of_op("filter_parallelization"),
+    "parallel_batch": rule_of_op("parallel_batch"),
+    "seq_interleave_prefetch": rule_of_op("seq_interleave_prefetch"),
+    "map_fusion": fusion(gives_results=True, takes_results=True),  # these require equal settings
+    "filter_fusion": fusion(gives_results=False, takes_results=False),
+    "map_and_filter_fusion": fusion(gives_results=False, takes_results=True),
     "map_and_batch_fusion": fuse_map_and_batch,
 }
 """The rules by the name of their option in ``Options().optimization``, in order."""

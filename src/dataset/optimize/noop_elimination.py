@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dataset.ops.map import Map
-from dataset.optimize.rule import Miss
-from dataset.plan.node import Node, is_exact, sources, spec_is_static
+from dataset.ops.elementwise import Elementwise
+from dataset.plan.node import Miss, Node, is_exact, sources, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import is_tuple
 from dataset.runtime.functions.bytecode import NotProvedError, interpret
@@ -28,7 +27,7 @@ from dataset.runtime.functions.bytecode import NotProvedError, interpret
 
 def eliminate_noop(node: Node) -> Node | Miss | None:
     """Return the input of an operation that does nothing, or one operation for two of the same kind."""
-    if isinstance(node, Map) and _gives_back(node.function, node.source):
+    if isinstance(node, Elementwise) and node.traits.aligned and _gives_back(node.called, node.source):
         return node.source if _counts(node.source) else Miss("it returns its argument unchanged; leave it out")
     return node.simplified()
 

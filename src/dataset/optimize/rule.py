@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from dataset.plan.node import Node
-
-
-@dataclass(frozen=True)
-class Miss:
-    """Record of a rule that does not apply to a node for a ``reason``, which says what the user could change."""
-
-    reason: str
-
+from dataset.plan.node import Miss, Node
 
 Rule: TypeAlias = Callable[[Node], Node | Miss | None]
 """Function that returns a replacement for a node, a Miss if the rule nearly applies, or None if it does not apply.

@@ -52,7 +52,7 @@ class Node:
         """Store the canonical form of an argument in its field, while the node is being created."""
         object.__setattr__(self, name, value)
 
-    def __init_subclass__(cls, **traits: bool) -> None:
+    def __init_subclass__(cls, **traits: Any) -> None:
         """Set the traits that differ from those of the base class, and cache ``cardinality`` per node.
 
         Without the cache, calling it on all nodes of a chain would take quadratic time.
@@ -173,8 +173,39 @@ class UnaryNode(Node):
         return self.with_inputs([below(self.source, shard)]) if one_to_one else None
 
 
+@dataclass(frozen=True)
+class Miss:
+    """Record of a rule that does not apply to a node for a ``reason``, which says what the user could change."""
+
+    reason: str
+
+
+class RewritableNode(Node):
+    """Base class of nodes that a rule of the optimizer runs in another way, whatever the nodes downstream are."""
+
+    rule: ClassVar[str]
+    """The name of the rule's option."""
+
+    def rewritten(self) -> Node | Miss | None:
+        """Return the op, set to run in the other way, or why not; None if the rule does not concern it."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class ParallelNode(UnaryNode):
+class RowsNode(Node):
+    """Base class of nodes whose elements can be selected by position before they are read."""
+
+    def subrange(self, places: slice) -> Node | None:  # noqa: ARG002  # used by overrides
+        """Return a node with the elements at these positions; None if there is no such node."""
+        return None
+
+    def gathered(self) -> Node | None:
+        """Return an equal node with the trait ``gathers``; None if there is no such node."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelNode(UnaryNode, RewritableNode):
     """Base class of nodes that several workers may run.
 
     Attributes:
@@ -182,8 +213,15 @@ class ParallelNode(UnaryNode):
         deterministic: whether the op keeps the order of its elements; if None, the options decide.
     """
 
+    rule: ClassVar[str] = ""
     num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
     deterministic: bool | None = field(default=None, kw_only=True, repr=False)
+
+    def rewritten(self) -> Node | Miss | None:
+        """Return the op, set to make as many calls at once as there are cores, in order."""
+        if self.num_parallel_calls is not None:
+            return None
+        return dataclasses.replace(self, num_parallel_calls=-1, deterministic=True)
 
     def parallelism(self) -> str:
         """Return the description of the workers in plans."""

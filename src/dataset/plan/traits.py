@@ -24,12 +24,18 @@ class Traits:
             tuples.
         permutes: its elements are all elements of its input, a failed one counting as one, in another order.
         passes: how often it iterates its input, -1 for infinitely. If not 1, its elements are those of its input.
-        positional: it selects and orders elements by their positions alone, which costs less on row numbers.
+        positional: it selects and orders elements by their positions alone, which costs less on row numbers. If it is
+            also ``aligned``, it counts only elements that do not fail.
         generated: a source of numbers that it computes, not of data that it holds or reads.
         views: its elements, or the rows of its batches, are views of arrays that it holds or of elements of its input,
             so they cost almost nothing.
         rows: how many rows each component of an element has, if it is known independently of the spec.
         batches: its elements are batches of the elements, or of the rows, of its input.
+        stacks: how many elements it stacks into arrays, for which all must have equal shapes; 0 if it does not.
+        takes_packed: stacking elements whose values are contiguous gives the same as stacking single ones.
+        gathers: its elements are rows of data that it holds or reads, with the numbers that are the elements of its
+            input. They cannot fail if it is ``infallible``.
+        prefetches: it only computes the elements of its input ahead.
         reads_files: it reads or writes files named by a parameter or by an element of its input, or may make such a
             node.
         separable: processes that each run it on a part of its input together produce the output of the whole, up to
@@ -59,6 +65,10 @@ class Traits:
     views: bool = False
     rows: int | None = None
     batches: bool = False
+    stacks: int = 0
+    takes_packed: bool = False
+    gathers: bool = False
+    prefetches: bool = False
     reads_files: bool = False
     separable: bool = False
     elastic: bool = False

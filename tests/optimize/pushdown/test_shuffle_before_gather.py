@@ -7,7 +7,7 @@ import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, TFRecordDataset
 from dataset.io import TFRecordWriter
-from dataset.ops.gather import Gather
+from dataset.ops.sources.row_source import Gather
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes

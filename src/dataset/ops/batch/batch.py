@@ -14,7 +14,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import ParallelNode, Sharding, is_exact, spec_is_static
+from dataset.plan.node import Miss, Node, ParallelNode, Sharding, is_exact, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -29,7 +29,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(ParallelNode, seekable=True, views=True, batches=True, elastic=True):
+class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=True, elastic=True):
     """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
@@ -37,8 +37,7 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, elastic=True)
         "all elements of a batch must have the same {what}: make them equal in map(), or use padded_batch() or "
         "ragged_batch()"
     )
-    takes_packed: ClassVar[bool] = True
-    """Whether stacking rows whose values are contiguous gives the same as stacking single ones."""
+    rule: ClassVar[str] = "parallel_batch"
     batch_size: int
     drop_remainder: bool = False
 
@@ -60,7 +59,19 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, elastic=True)
         """Separable only if the total number of batches is unknown; exact only if stacking cannot fail."""
         separable = not is_known(self.source.cardinality())
         rows = self.batch_size if self.drop_remainder else None
-        return replace(super().traits, separable=separable, exact=self._is_exact(), rows=rows)
+        stacks = self.batch_size if self._is_plain else 0
+        packed = super().traits.takes_packed and self.batch_size > 1
+        return replace(
+            super().traits, separable=separable, exact=self._is_exact(), rows=rows, stacks=stacks, takes_packed=packed
+        )
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether this is not one of the subclasses, which have more reasons to fail and no parallel calls."""
+        return type(self) is Batch
+
+    def rewritten(self) -> Node | Miss | None:
+        return super().rewritten() if self._is_plain else None
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
         elements = shard.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
@@ -69,7 +80,7 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, elastic=True)
     def _is_exact(self) -> bool:
         """Return whether all elements are known to have the same shape, and the order of batches is determined."""
         return (
-            type(self) is Batch  # subclasses may fail for other reasons
+            self._is_plain
             and self.deterministic is not False
             and is_exact(self.source)
             and spec_is_static(self.source)

@@ -21,14 +21,13 @@ from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 
 @dataclass(frozen=True, eq=False)
-class SparseBatch(Batch):
+class SparseBatch(Batch, takes_packed=False):
     """Node that batches a single dense component into SparseTensors. All cells are stored, including zeros.
 
     After its first dimension, a batch has the shape ``row_shape``; None means the largest size in the batch.
     """
 
     op: ClassVar[str] = "sparse_batch"
-    takes_packed: ClassVar[bool] = False
     advice: ClassVar[str] = "all elements of a batch must have the same {what}: make them equal in map()"
     row_shape: Any = ()
 

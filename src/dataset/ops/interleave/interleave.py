@@ -37,6 +37,7 @@ class Interleave(FlatMap, ParallelNode):
     """Node that reads ``block_length`` elements from each of ``cycle_length`` open datasets in turn."""
 
     op: ClassVar[str] = "interleave"
+    rule: ClassVar[str] = "seq_interleave_prefetch"
     cycle_length: int = DEFAULT_CYCLE_LENGTH
     block_length: int = 1
 

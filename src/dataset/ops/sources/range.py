@@ -10,7 +10,7 @@ import numpy as np
 
 from dataset.plan.checks import require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node
+from dataset.plan.node import RowsNode
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
@@ -23,7 +23,7 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Range(Node, gatherable=True, seekable=True, exact=True, generated=True):
+class Range(RowsNode, gatherable=True, seekable=True, exact=True, generated=True):
     """Source node with the numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
 
     op: ClassVar[str] = "range"

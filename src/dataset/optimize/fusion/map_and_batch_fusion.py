@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.ops.batch.batch import Batch
-from dataset.ops.map import Map
-from dataset.ops.random_map import RandomMap
+from dataset.ops.elementwise import WritesIntoBatch
 from dataset.plan.node import Node
 
 
 def fuse_map_and_batch(node: Node) -> Node | None:
     """Return the batch, over a map that writes into its arrays."""
-    if type(node) is not Batch or node.batch_size == 1:  # its subclasses do not stack arrays of equal shape
+    if node.traits.stacks <= 1:
         return None
-    match node.source:
-        case Map(write_into_batch=False) | RandomMap(write_into_batch=False):
-            return node.with_inputs([dataclasses.replace(node.source, write_into_batch=True)])
-    return None
+    (source,) = node.inputs
+    if not isinstance(source, WritesIntoBatch) or source.write_into_batch:
+        return None
+    return node.with_inputs([dataclasses.replace(source, write_into_batch=True)])

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.ops.batch.batch import Batch
-from dataset.ops.map import Map
-from dataset.ops.select import Select
-from dataset.optimize.vectorization.column_parser import column_parser_of
+from dataset.ops.elementwise import Elementwise
+from dataset.optimize.vectorization.column_parser import SelectsComponents, column_parser_of
 from dataset.plan.node import Node
 
 
 def fuse_parser_and_batch(node: Node) -> Node | None:
     """Return the batch, over a map that keeps the values contiguous."""
-    if not isinstance(node, Batch) or not node.takes_packed or node.batch_size == 1:
+    if not node.traits.takes_packed:
         return None
     (source,) = node.inputs
-    parsing = source.source if type(source) is Select else source
+    parsing = source.inputs[0] if isinstance(source, SelectsComponents) else source
     found = column_parser_of(parsing)
     if found is None or found.packed or not found.parser.packs(found.read):
         return None
-    assert isinstance(parsing, Map)
+    assert isinstance(parsing, Elementwise)
     packing: Node = dataclasses.replace(found, packed=True).put_into(parsing)
     return node.with_inputs([packing if parsing is source else source.with_inputs([packing])])

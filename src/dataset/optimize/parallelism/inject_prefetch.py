@@ -15,14 +15,13 @@ if batches are slices of arrays, or generated numbers that no user code processe
 from __future__ import annotations
 
 from dataset.ops.prefetch import Prefetch
-from dataset.optimize.rule import Miss
 from dataset.options import AUTOTUNE
-from dataset.plan.node import Node, UnaryNode, holds_user_code, sources, walk
+from dataset.plan.node import Miss, Node, UnaryNode, holds_user_code, sources, walk
 
 
 def inject_prefetch(plan: Node, *, asked_for: bool) -> Node | Miss | None:
     """Return the plan with a prefetch at its end. ``asked_for``: the user has turned this on, accepting early calls."""
-    if isinstance(plan, Prefetch) or not _makes_batches(plan) or _takes_no_time(plan):
+    if plan.traits.prefetches or not _makes_batches(plan) or _takes_no_time(plan):
         return None
     if holds_user_code(plan) and not asked_for:
         return Miss(

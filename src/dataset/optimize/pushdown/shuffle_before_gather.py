@@ -15,15 +15,7 @@ in the plan numbers its epochs in the order in which passes begin, so its orders
 
 from __future__ import annotations
 
-import dataclasses
-
-from dataset.ops.gather import Gather
-from dataset.ops.sources.range import Range
-from dataset.ops.sources.row_source import RowSource
-from dataset.ops.sources.tensor_slices import TensorSlices
-from dataset.ops.take import Take
-from dataset.ops.zip import Zip
-from dataset.plan.node import Node, is_exact, walk
+from dataset.plan.node import Node, RowsNode, walk
 
 
 def shuffle_before_gather(node: Node) -> Node | None:
@@ -31,43 +23,25 @@ def shuffle_before_gather(node: Node) -> Node | None:
     if not node.traits.positional:
         return None
     (gather,) = node.inputs
-    if isinstance(gather, Gather):
+    if gather.traits.gathers:
         begins_passes = node.traits.permutes and any(below.traits.passes != 1 for below in walk(gather))
         return None if begins_passes else _moved(node, gather)
     return _gathered(node) if node.traits.permutes else None
 
 
-def _gathered(node: Node) -> Gather | None:
+def _gathered(node: Node) -> Node | None:
     """Return a gather of the rows, with ``node`` on their indices; None if there are other ops upstream."""
     if node.traits.positional:
         below = _gathered(node.inputs[0])
         return None if below is None else _moved(node, below)
-    rows = _as_rows(node)
-    if rows is None:
-        return None
-    taken = rows.places
-    numbers = Range(taken.start, taken.stop, taken.step, origin=rows.origin)
-    return Gather(numbers, rows.with_rows(rows.all_rows), name=rows.name, origin=rows.origin)
+    return node.gathered() if isinstance(node, RowsNode) else None
 
 
-def _moved(node: Node, gather: Gather) -> Gather | None:
+def _moved(node: Node, gather: Node) -> Node | None:
     """Return the gather above the op, which then selects row numbers.
 
     None for a take of rows that may fail: it would count them, while it must count only those that do not.
     """
-    if isinstance(node, Take) and not is_exact(gather.rows):
+    if node.traits.aligned and not gather.traits.infallible:
         return None
-    return dataclasses.replace(gather, source=node.with_inputs(gather.inputs))
-
-
-def _as_rows(node: Node) -> RowSource | None:
-    """Return a source of rows, or a zip of arrays with the same number of rows, as one node."""
-    if isinstance(node, RowSource):
-        return node
-    if not isinstance(node, Zip):
-        return None
-    parts = [part for part in node.sources if isinstance(part, TensorSlices)]
-    if len(parts) < len(node.sources) or len({(part.all_rows, part.places) for part in parts}) > 1:
-        return None
-    tensors = node.structure.unflatten([part.tensors for part in parts])
-    return TensorSlices(tensors, rows=parts[0].rows, name=node.name, origin=node.origin)
+    return gather.with_inputs([node.with_inputs(gather.inputs)])

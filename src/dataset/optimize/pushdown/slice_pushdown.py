@@ -15,39 +15,31 @@ function would no longer be called for the elements that are left out, which the
 
 from __future__ import annotations
 
-from dataset.ops.map import Map
-from dataset.ops.shard.shard import Shard
-from dataset.ops.skip import Skip
-from dataset.ops.sources.range import Range
-from dataset.ops.sources.row_source import RowSource
-from dataset.ops.take import Take
-from dataset.optimize.rule import Miss
-from dataset.plan.node import Node, is_exact
+import numpy as np
+
+from dataset.ops.elementwise import Elementwise
+from dataset.plan.node import Miss, Node, RowsNode, is_exact, share_of
 
 
 def push_down_slice(node: Node) -> Node | Miss | None:
     """Return the source with fewer elements, for a take, skip or shard directly above it."""
-    match node:
-        case Take(count=count) if count >= 0:
-            places = slice(count)
-        case Skip(count=count):
-            places = slice(count if count >= 0 else node.source.cardinality(), None)
-        case Shard():
-            places = slice(node.index, None, node.num_shards)
-        case _:
-            return None
+    traits = node.traits
+    if not traits.positional or traits.permutes or traits.passes != 1 or share_of(node) is not None:
+        return None
+    (source,) = node.inputs
     # Rows that are skipped are not read, even if they may fail. A take only counts those that do not fail.
-    skips_rows = node.source.traits.indexable and not isinstance(node, Take)
-    if isinstance(node.source, Range | RowSource) and (skips_rows or is_exact(node.source)):
-        return node.source.subrange(places)
-    return _behind_map(node) if isinstance(node, Skip | Shard) else None
+    if isinstance(source, RowsNode) and ((source.traits.indexable and not traits.aligned) or is_exact(source)):
+        start, second = map(int, node.input_positions(np.array([0, 1], object)))
+        step = second - start
+        return source.subrange(slice(start, start + node.cardinality() * step, step))
+    return None if traits.aligned else _downstream_of_map(node)
 
 
-def _behind_map(node: Skip | Shard) -> Miss | None:
+def _downstream_of_map(node: Node) -> Miss | None:
     """Return a Miss if a user's function is called for elements that are then left out."""
-    below = node.source
+    (below,) = node.inputs
     lowest = None
-    while isinstance(below, Map):
+    while isinstance(below, Elementwise) and below.traits.aligned:
         lowest, below = below, below.source
     if lowest is None or not is_exact(below):
         return None

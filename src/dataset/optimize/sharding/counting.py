@@ -10,16 +10,17 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 
-from dataset.io.dataset_files import FileSource, known_names
+from dataset.io.dataset_files import known_names
 from dataset.io.files.opening import FileStamp, file_stamp
 from dataset.ops.assert_cardinality import AssertCardinality
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, total
 from dataset.plan.fingerprints.fingerprint import content_fingerprint
 from dataset.plan.node import Node
-from dataset.runtime.chunks.file_trace import OpensDatasets
+from dataset.runtime.chunks.file_trace import OpensDatasets, ReadsFiles
 from dataset.runtime.context import open_plan
 from dataset.runtime.state.held_elements import run_through
 
+_OP = "shard_by_process"
 _SOME = 1000
 _STEP = 1024
 
@@ -41,7 +42,7 @@ def count(plan: Node) -> int:
         return _count(plan, _records)
     except CannotCountError as error:
         raise ValueError(
-            f"shard_by_process(): cannot determine how many elements each process gets from its files: {error}; "
+            f"{_OP}(): cannot determine how many elements each process gets from its files: {error}; "
             'use by="elements", or repeat() the dataset before it, so that no process ends before the others'
         ) from None
 
@@ -70,13 +71,13 @@ def _count(plan: Node, records: Callable[[Node], int]) -> int:
 
 def _records(node: Node) -> int:
     """Return the number of elements of an op that reads files."""
-    if isinstance(node, FileSource):
-        return sum(_records_in(node, name) for name in known_names("shard_by_process", node.source))
+    if isinstance(node, ReadsFiles):
+        return sum(_records_in(node.over(os.fsencode(name)), name) for name in known_names(_OP, *node.inputs))
     return total([_count(plan, _records) for plan in _opened(node)])
 
 
 def _some_records(node: Node) -> int:
-    if not isinstance(node, FileSource):
+    if not isinstance(node, ReadsFiles):
         for plan in itertools.islice(_opened(node), 1):
             require_countable(plan)
     return _SOME
@@ -93,14 +94,13 @@ def _opened(node: Node) -> Iterator[Node]:
             yield node.function(*row if isinstance(row, tuple) else (row,)).plan
 
 
-def _records_in(source: FileSource, path: str) -> int:
-    one = source.over(os.fsencode(path))
+def _records_in(source: Node, path: str) -> int:
     try:
-        key = content_fingerprint(one), file_stamp(path)
+        key = content_fingerprint(source), file_stamp(path)
     except OSError:
         return 0  # the reader raises the error in its place
     if key not in _counted:
-        _counted[key] = _passed_over(one)
+        _counted[key] = _passed_over(source)
     return _counted[key]
 
 

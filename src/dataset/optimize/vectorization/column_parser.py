@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from dataset.io.example.parse import ExampleParser
-from dataset.ops.map import Map
+from dataset.ops.elementwise import Elementwise
+from dataset.plan.structure import Structure
 
 Result = str | tuple[Any, ...] | dict[str, Any] | None
 """The features that a function returns: one by name, tuples and dicts of such, or None for all."""
@@ -49,18 +50,30 @@ class ColumnParser:
         columns = self.parser.parse_columns(records, self.read, packed=self.packed)
         return columns if self.result is None else _arranged(self.result, columns)
 
-    def put_into(self, node: Map) -> Map:
+    def put_into(self, node: Elementwise) -> Elementwise:
         """Return the map, set to call this parser for its columns."""
         return dataclasses.replace(node, column_function=self)
 
 
+@runtime_checkable
+class SelectsComponents(Protocol):
+    """A node whose elements are some components of the elements of its input."""
+
+    def selection(self, structure: Structure) -> Any:
+        """Return the selection for elements of this structure: its ``components`` are their indices.
+
+        Raises:
+            ValueError: if there is none.
+        """
+
+
 def column_parser_of(node: Any) -> ColumnParser | None:
     """Return a column parser for a map; None if its function is not a parser or runs in worker processes."""
-    if type(node) is not Map or node.executor != "thread":
+    if not isinstance(node, Elementwise) or not node.traits.aligned or node.executor != "thread":
         return None
     if isinstance(node.column_function, ColumnParser):
         return node.column_function
-    parser = node.function
+    parser = node.called
     if type(parser) is not ExampleParser:  # a subclass may do anything
         return None
     return ColumnParser(parser, lambda: True, None, frozenset(parser.features))

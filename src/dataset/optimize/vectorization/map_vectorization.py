@@ -15,11 +15,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from dataset.ops.filter import Filter
-from dataset.ops.map import Map
-from dataset.optimize.rule import Miss
+from dataset.ops.elementwise import Elementwise
 from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
-from dataset.plan.node import Node, spec_is_static
+from dataset.plan.node import Miss, Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.runtime.functions.columnwise import ELEMENT_BYTES_MAX, NUMBERS, ElementwiseProof, layout_of
@@ -28,14 +26,13 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 def vectorize_map(node: Node) -> Node | Miss | None:
     """Return the map or filter, marked to run on columns."""
-    match node:
-        case Map(function=function, columnwise=None) | Filter(predicate=function, columnwise=None):
-            proof = None if is_vectorized(function) else prove_elementwise(function)
-            if not isinstance(proof, ElementwiseProof):
-                return None if proof is None else Miss(proof)
-            reason = _misfit(proof, node.source)
-            return dataclasses.replace(node, columnwise=proof) if reason is None else Miss(reason)
-    return None
+    if not isinstance(node, Elementwise) or node.columnwise is not None or is_vectorized(node.called):
+        return None
+    proof = prove_elementwise(node.called)
+    if not isinstance(proof, ElementwiseProof):
+        return None if proof is None else Miss(proof)
+    reason = _misfit(proof, node.source)
+    return dataclasses.replace(node, columnwise=proof) if reason is None else Miss(reason)
 
 
 def _misfit(proof: ElementwiseProof, source: Node) -> str | None:

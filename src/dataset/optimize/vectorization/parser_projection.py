@@ -16,20 +16,18 @@ import dataclasses
 
 from dataset.io.example.features import FixedLenFeature, VarLenFeature
 from dataset.io.example.parse import ExampleParser
-from dataset.ops.batch.batch import Batch
-from dataset.ops.map import Map
-from dataset.ops.select import Select
-from dataset.optimize.vectorization.column_parser import ColumnParser, column_parser_of
+from dataset.ops.elementwise import Elementwise
+from dataset.optimize.vectorization.column_parser import ColumnParser, SelectsComponents, column_parser_of
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
 
 
 def project_parser(node: Node) -> Node | None:
     """Return the select directly above the map, which then decodes only the selected features."""
-    if type(node) is not Select:
+    if not isinstance(node, SelectsComponents):
         return None
     between: list[Node] = []
-    below = node.source
+    (below,) = node.inputs
     while _is_independent(below):
         between.append(below)
         (below,) = below.inputs
@@ -39,9 +37,9 @@ def project_parser(node: Node) -> Node | None:
     read = _read(node, found)
     if read is None or read == found.read or not found.parser.skips(read):
         return None
-    assert isinstance(below, Map)
+    assert isinstance(below, Elementwise)
     projected = dataclasses.replace(found, read=read).put_into(below)
-    rewritten: Node = dataclasses.replace(node, source=projected)
+    rewritten: Node = node.with_inputs([projected])
     for passing in reversed(between):
         rewritten = passing.with_inputs([rewritten])
     return rewritten
@@ -51,19 +49,19 @@ def _is_independent(node: Node) -> bool:
     """Return whether an op does not depend on the elements' content. A cache does: other pipelines may read from it."""
     traits = node.traits
     passes_on = traits.positional or (traits.only_reorders and traits.aligned)
-    return type(node) is Batch or (passes_on and traits.passes == 1 and len(node.inputs) == 1)
+    return bool(traits.stacks) or (passes_on and traits.passes == 1 and len(node.inputs) == 1)
 
 
 def _goes_above(passing: Node, parsing: Node) -> bool:
     """Return whether an op between the select and the map may be moved after the select."""
-    assert isinstance(parsing, Map)
-    if not isinstance(parsing.function, ExampleParser):
+    assert isinstance(parsing, Elementwise)
+    if not isinstance(parsing.called, ExampleParser):
         return False  # the features that a function uses may change, and then the select would fail
-    features = parsing.function.features.values()
-    return type(passing) is not Batch or all(isinstance(part, FixedLenFeature | VarLenFeature) for part in features)
+    features = parsing.called.features.values()
+    return not passing.traits.stacks or all(isinstance(part, FixedLenFeature | VarLenFeature) for part in features)
 
 
-def _read(select: Select, found: ColumnParser) -> frozenset[str] | None:
+def _read(select: SelectsComponents, found: ColumnParser) -> frozenset[str] | None:
     """Return the selected features; None if the select is invalid."""
     structure = structure_of(dict.fromkeys(found.parser.features, 0))
     try:

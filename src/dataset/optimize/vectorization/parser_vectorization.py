@@ -11,19 +11,20 @@ is called for each record, so that errors name the right record and source line.
 
 from __future__ import annotations
 
-from dataset.ops.map import Map
-from dataset.optimize.rule import Miss
+from dataset.ops.elementwise import Elementwise
 from dataset.optimize.vectorization.parsing_functions import calls_parser, parsing_function
-from dataset.plan.node import Node
+from dataset.plan.node import Miss, Node
 
 
 def vectorize_parser(node: Node) -> Node | Miss | None:
     """Return the map, set to parse whole columns of records."""
-    if type(node) is not Map or node.column_function is not None or node.executor != "thread":
+    if not isinstance(node, Elementwise) or not node.traits.aligned:
         return None
-    found = parsing_function(node.function)
+    if node.column_function is not None or node.executor != "thread":
+        return None
+    found = parsing_function(node.called)
     if found is None:
-        return Miss(_REASON) if calls_parser(node.function) else None
+        return Miss(_REASON) if calls_parser(node.called) else None
     return found.put_into(node)
 
 

@@ -45,6 +45,9 @@ class ReadsFiles(Protocol):
     def open_file(self, path: str) -> RereadFile:
         """Open the elements of one file. Nothing is read yet."""
 
+    def over(self, path: bytes) -> Any:
+        """Return a copy of the node that reads only one file."""
+
     def number_after(self, file: Any) -> int:
         """Return the number of the element after the one that was read last, if the node ``counts_elements``."""
 

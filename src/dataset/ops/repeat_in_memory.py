@@ -1,4 +1,4 @@
-"""Node and operator of cycle: repeat a short dataset without reopening it. Only the optimizer creates it, from repeat.
+"""Operator of a repeat of a short source that does not reopen it.
 
 Each pass of ``repeat`` opens the upstream operators, which takes longer than computing ten numbers.
 """
@@ -6,12 +6,10 @@ Each pass of ``repeat`` opens the upstream operators, which takes longer than co
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from dataset.ops.repeat import Repeat
+from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk, Column, take_column
 from dataset.runtime.chunks.lineage import Lineage, later
 from dataset.runtime.context import ExecutionContext
@@ -23,21 +21,13 @@ PASS_MAX = 4096
 _AHEAD = 4096  # minimum elements per chunk that may span passes
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatInMemory(Repeat):
-    """Node that repeats a source of at most PASS_MAX elements, which the source returns in one pull if requested."""
-
-    op: ClassVar[str] = "cycle"
-
-    def label(self) -> str:
-        return "cycle()" if self.times < 0 else f"cycle({self.count})"
-
-    def lower(self, context: ExecutionContext) -> Operator:
-        length = self.source.cardinality()
-        return CycleOperator(context(self.source), length, sys.maxsize if self.times < 0 else length * self.times)
+def open_in_memory(context: ExecutionContext, source: Node, times: int) -> Operator:
+    """Return the operator that repeats a source, which returns a whole pass in one pull if requested."""
+    length = source.cardinality()
+    return InMemoryRepeatOperator(context(source), length, sys.maxsize if times < 0 else length * times)
 
 
-class CycleOperator(UnaryOperator):
+class InMemoryRepeatOperator(UnaryOperator):
     """Operator that holds the elements of one pass, starting with the first pull.
 
     Writable arrays are returned as copies, which may span the end of a pass. Read-only arrays are returned without a
@@ -99,7 +89,7 @@ class CycleOperator(UnaryOperator):
         return passed
 
     def save(self) -> State:
-        return {"op": RepeatInMemory.op, "place": self.place, "left": self.left}
+        return {"op": "repeat", "place": self.place, "left": self.left}
 
     def advance(self, state: State, count: int) -> State | None:
         left = int(state["left"]) - count
