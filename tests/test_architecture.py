@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import itertools
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import dataset
 from dataset import Dataset, TFRecordDataset
 from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.ops.elementwise import Elementwise
 from dataset.plan.node import Node
 from dataset.runtime.context import ExecutionContext, open_plan
 from dataset.runtime.contract import Operator
@@ -202,6 +204,50 @@ def test_a_plan_knows_no_threads_and_no_files():
 def test_no_operation_is_a_dataset():
     assert not issubclass(Node, Dataset)
     assert not issubclass(Dataset, Node)
+
+
+CREATED = {
+    "optimize/parallelism/inject_prefetch.py": {"Prefetch"},
+    "optimize/sharding/by_elements.py": {"PadMissing", "ShardByProcess"},
+    "optimize/sharding/by_files.py": {"EqualizeShards", "PadMissing"},
+    "optimize/sharding/among_workers.py": {"ShardByProcess"},
+    "optimize/sharding/counting.py": {"AssertCardinality"},
+    "autotune/profile_report.py": {"Prefetch"},
+}
+"""The rewrites that add an op to a plan: they call its class. Everything else is in traits and methods of nodes."""
+
+
+def test_what_handles_all_ops_knows_the_class_of_none():
+    for path in files_in("plan", "runtime", "optimize", "autotune"):
+        imported, called = op_classes_in(path), set()
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                called.add(node.func)
+        used = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name) and node not in called}
+        where = path.relative_to(ROOT).as_posix()
+        assert imported <= CREATED.get(where, set()), f"{where} imports ops: declare a trait"
+        assert not imported & used, f"{where} compares the class of a node: declare a trait"
+
+
+def op_classes_in(path):
+    """Return the names of the classes of ops that a file imports; a base class of several ops has no name of an op."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("dataset."):
+            values = vars(importlib.import_module(node.module))
+            kinds = {alias.asname or alias.name: values.get(alias.name) for alias in node.names}
+            found |= {name for name, kind in kinds.items() if is_op_class(kind)}
+    return found
+
+
+def is_op_class(value):
+    return isinstance(value, type) and issubclass(value, Node) and hasattr(value, "op")
+
+
+def test_an_op_class_is_known_from_its_base_classes():
+    assert is_op_class(type(Dataset.range(1).map(abs).plan))
+    assert not is_op_class(Elementwise)
+    assert op_classes_in(ROOT / "optimize/sharding/by_files.py") == CREATED["optimize/sharding/by_files.py"]
 
 
 MEMBERS_MAX = {"Operator": 6, "ExecutionContext": 15, "Node": 18}

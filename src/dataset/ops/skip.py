@@ -15,9 +15,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(
-    UnaryNode, RewritableNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True
-):
+class Skip(UnaryNode, RewritableNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that drops the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "skip"
@@ -36,7 +34,7 @@ class Skip(
         return 0 if self.count < 0 else max(0, available - self.count)
 
     def input_positions(self, positions: Array) -> Array:
-        return positions + self.count
+        return positions + (self.count if self.count >= 0 else self.source.cardinality())
 
     def simplified(self) -> Node | None:
         if not self.count:
