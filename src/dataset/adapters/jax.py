@@ -17,6 +17,7 @@ import numpy as np
 
 from dataset import DatasetIterator
 from dataset.adapters.arrays import private
+from dataset.adapters.dataset_view import DatasetView
 from dataset.dataset import Dataset, device_iterator
 from dataset.errors import SpecError, StateError
 from dataset.plan.node import spec_is_static
@@ -38,7 +39,7 @@ Placement = Any
 """A Sharding, a Device, or None for the default device."""
 
 
-class JaxDataset:
+class JaxDataset(DatasetView[Any]):
     """The elements of a Dataset as JAX arrays; see ``Dataset.to_jax``. Each ``iter`` starts a new pass.
 
     Args:
@@ -48,7 +49,7 @@ class JaxDataset:
     """
 
     def __init__(self, dataset: Dataset[Any], sharding: Any, prefetch: int) -> None:
-        self._dataset = dataset
+        super().__init__(dataset)
         self._sharding = sharding
         self._prefetch = prefetch
         _check_sharding(sharding)
@@ -58,15 +59,6 @@ class JaxDataset:
 
     def __iter__(self) -> JaxIterator:
         return device_iterator(self._dataset, _Converter(self._sharding).convert, self._prefetch, JaxIterator)
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __bool__(self) -> bool:
-        return True  # as for a Dataset: the truth value must not depend on the length
-
-    def __repr__(self) -> str:
-        return f"<JaxDataset of {self._dataset!r}>"
 
 
 class JaxIterator(DatasetIterator[Any]):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
+from dataset.adapters.dataset_view import DatasetView
 from dataset.dataset import Dataset
 from dataset.extras import load_extra
 
@@ -20,13 +21,13 @@ _LINE_SECONDS = 10.0
 _PAUSE_COSTS = 50  # the interval is at least this multiple of the time that an update takes
 
 
-class LiveProgress(Generic[T_co]):
+class LiveProgress(DatasetView[T_co]):
     """A dataset that shows a table while it is iterated over. No thread is used: the loop itself updates it."""
 
     def __init__(self, dataset: Dataset[T_co], desc: str | None, arguments: dict[str, Any]) -> None:
         if wrong := sorted(arguments.keys() - _ARGUMENTS):
             raise TypeError(f"progress(live=True) takes no argument {wrong[0]!r}; it takes {sorted(_ARGUMENTS)}")
-        self._dataset = dataset
+        super().__init__(dataset)
         self._prefix = f"{desc}: " if desc else ""
         self._file = arguments.get("file")
         self._interval = arguments.get("mininterval")
@@ -54,15 +55,6 @@ class LiveProgress(Generic[T_co]):
             finally:
                 show(self._prefix + str(elements.stats()))
                 end()
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __bool__(self) -> bool:
-        return True  # as for the dataset
-
-    def __repr__(self) -> str:
-        return f"<live progress of {self._dataset!r}>"
 
     def _is_terminal(self) -> bool:
         file = sys.stderr if self._file is None else self._file

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from tqdm import std
 from tqdm.auto import tqdm
 
 from dataset.adapters.batch_ops import makes_batches
+from dataset.adapters.dataset_view import DatasetView
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import is_known
 
@@ -21,7 +22,7 @@ _ARGUMENTS = {*inspect.signature(std.tqdm.__init__).parameters, "display"} - {"s
 """The arguments of tqdm; ``display`` has an effect only in notebooks."""
 
 
-class Progress(Generic[T_co]):
+class Progress(DatasetView[T_co]):
     """A dataset that draws a bar while it is iterated over. Each iteration is a new one, with its own bar.
 
     The bar and the iterator are closed when the loop ends, also by an exception. ``len`` is that of the dataset.
@@ -37,18 +38,9 @@ class Progress(Generic[T_co]):
             "total": cardinality if is_known(cardinality) else None,
             "unit": "batch" if makes_batches(dataset.plan) else "element",
         }
-        self._dataset = dataset
+        super().__init__(dataset)
         self._arguments = {**defaults, **arguments}
 
     def __iter__(self) -> Iterator[T_co]:
         with iter(self._dataset) as elements:
             yield from tqdm(elements, **self._arguments)  # tqdm's own loop is cheaper than calls of update()
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __bool__(self) -> bool:
-        return True  # as for the dataset
-
-    def __repr__(self) -> str:
-        return f"<progress of {self._dataset!r}>"

@@ -98,7 +98,7 @@ class Elementwise(ParallelNode):
         return [
             self.parallelism(),
             "on columns" if self.columnwise or self.column_function is not None else "",
-            "together with the op below" if self.fused else "",
+            "together with its input" if self.fused else "",
         ]
 
     def lower(self, context: ExecutionContext) -> Operator:

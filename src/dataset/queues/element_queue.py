@@ -28,7 +28,7 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component
 from dataset.runtime.chunks.chunk import Column
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import copied_component
-from dataset.runtime.chunks.slicing import rows_of
+from dataset.runtime.chunks.slicing import rows_of_components
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.interrupts import Condition, guarded
@@ -405,29 +405,18 @@ class ElementQueue(ABC):
     def rows_of_batch(self, elements: Any) -> list[Any]:
         """Return the elements of a batch: components with a leading axis."""
         structure = structure_of(elements)
-        columns = [self._column(structure, index, value) for index, value in enumerate(structure.flatten(elements))]
-        lengths = {structure.component_name(index): len(column) for index, column in enumerate(columns)}
-        if not columns:
+        components = list(map(self._component, structure.flatten(elements)))
+        if not components:
             raise SpecError(f"{self.name}: the batch for enqueue_many() has no components: {elements!r:.100}")
-        if len(set(lengths.values())) != 1:
-            raise SpecError(f"{self.name}: the components of enqueue_many() have different lengths: {lengths}")
-        return structure.rows(columns, len(columns[0]))
+        return structure.rows(*rows_of_components(f"{self.name}: enqueue_many()", structure, components))
 
-    def _column(self, structure: Structure, index: int, value: Any) -> Any:
+    def _component(self, value: Any) -> Any:
         if isinstance(value, list) and value and isinstance(value[0], tuple | dict):
             raise SpecError(
                 f"{self.name}: enqueue_many() takes components with a leading axis, as batch() returns them, got a "
                 f"list of elements: {value!r:.100}; call enqueue() for each"
             )
-        component = canonical_component(value)
-        if isinstance(component, RaggedTensor | SparseTensor):
-            return rows_of(component)
-        if not (isinstance(component, np.ndarray) and component.ndim):
-            raise SpecError(
-                f"{self.name}: {structure.component_name(index)} of enqueue_many() must have a leading axis, got "
-                f"{value!r:.100}"
-            )
-        return component
+        return canonical_component(value)
 
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""

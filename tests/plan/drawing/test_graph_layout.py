@@ -25,8 +25,8 @@ def overlap(a, b):
     return a.x < b.x + b.width and b.x < a.x + a.width and a.y < b.y + b.height and b.y < a.y + a.height
 
 
-def top(box):
-    return (box.x + box.width / 2, box.y)
+def bottom(box):
+    return (box.x + box.width / 2, box.y + box.height)
 
 
 @settings(max_examples=200, deadline=None)
@@ -41,17 +41,17 @@ def test_boxes_keep_their_size_stay_inside_and_do_not_overlap_and_no_line_goes_t
     assert not any(itertools.starmap(overlap, itertools.combinations(boxes, 2)))
     for line, box in itertools.product(layout.lines, boxes):
         (x, y), (bend_x, bend_y), (_, end_y) = line.start, line.bend, line.end
-        assert y >= bend_y >= end_y
+        assert y <= bend_y <= end_y
         # Between start and bend it may be anywhere from one side to the other, from there on it is straight.
         assert not (
-            min(x, bend_x) < box.x + box.width and max(x, bend_x) > box.x and bend_y < box.y + box.height and y > box.y
+            min(x, bend_x) < box.x + box.width and max(x, bend_x) > box.x and y < box.y + box.height and bend_y > box.y
         )
-        assert not (box.x < bend_x < box.x + box.width and end_y < box.y + box.height and bend_y > box.y)
+        assert not (box.x < bend_x < box.x + box.width and bend_y < box.y + box.height and end_y > box.y)
 
 
 @settings(max_examples=100, deadline=None)
 @given(graphs())
-def test_data_flows_up_from_each_input_into_each_reader(graph):
+def test_data_flows_down_from_each_input_into_each_reader(graph):
     inputs, sizes = graph
     layout = lay_out(inputs, sizes)
     arrows = {line.end: line for line in layout.lines if line.is_arrow}
@@ -60,10 +60,10 @@ def test_data_flows_up_from_each_input_into_each_reader(graph):
     for node, sources in inputs.items():
         box = layout.boxes[node]
         for number, source in enumerate(sources, 1):
-            line = arrows[box.x + box.width * number / (len(sources) + 1), box.y + box.height]
+            line = arrows[box.x + box.width * number / (len(sources) + 1), box.y]
             while line.start in threads:
                 line = threads[line.start]
-            assert line.start == top(layout.boxes[source])
+            assert line.start == bottom(layout.boxes[source])
 
 
 def test_lines_of_a_tree_do_not_cross():
@@ -74,18 +74,18 @@ def test_lines_of_a_tree_do_not_cross():
             assert (one.start[0] < other.start[0]) == (one.end[0] < other.end[0])
 
 
-def test_a_reader_stands_above_the_middle_of_its_inputs():
+def test_a_reader_is_below_the_middle_of_its_inputs():
     inputs = {"a": [], "b": [], "zip": ["a", "b"], "batch": ["zip"]}
     boxes = lay_out(inputs, dict.fromkeys(inputs, (50, 20))).boxes
     assert boxes["a"].x < boxes["b"].x
     assert boxes["batch"].x == boxes["zip"].x == (boxes["a"].x + boxes["b"].x) / 2
-    assert boxes["batch"].y < boxes["zip"].y < boxes["a"].y == boxes["b"].y
+    assert boxes["batch"].y > boxes["zip"].y > boxes["a"].y == boxes["b"].y
 
 
-def test_what_is_read_twice_stands_once_below_its_lowest_reader():
+def test_what_is_read_twice_is_drawn_once_above_its_highest_reader():
     inputs = {"source": [], "map": ["source"], "zip": ["source", "map", "source"]}
     layout = lay_out(inputs, dict.fromkeys(inputs, (50, 20)))
     assert set(layout.boxes) == set(inputs)
-    assert layout.boxes["source"].y > layout.boxes["map"].y
+    assert layout.boxes["source"].y < layout.boxes["map"].y
     boxes = lay_out({"a": [], "b": [], "zip": ["a", "b"]}, {"a": (10, 9), "b": (10, 9), "zip": (200, 9)}).boxes
-    assert top(boxes["zip"])[0] == 100 == (boxes["a"].x + boxes["b"].x + boxes["b"].width) / 2
+    assert bottom(boxes["zip"])[0] == 100 == (boxes["a"].x + boxes["b"].x + boxes["b"].width) / 2

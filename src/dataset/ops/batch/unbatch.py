@@ -13,7 +13,7 @@ from dataset.plan.node import UnaryNode
 from dataset.plan.spec import map_spec
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import divided
-from dataset.runtime.chunks.slicing import number_of_rows, rows_of
+from dataset.runtime.chunks.slicing import rows_of_components
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
@@ -60,10 +60,9 @@ class UnbatchOperator(BufferedUnaryOperator):
 
     def _take_apart(self, element: Chunk) -> Chunk | None:
         components = [column[0] for column in element.columns()]
-        length = number_of_rows(self.node, element.structure, components)
+        columns, length = rows_of_components(self.node, element.structure, components)
         if not length:
             return None
-        columns = [value if isinstance(value, np.ndarray) else rows_of(value) for value in components]
         rows = Chunk(element.structure, length, columns)
         if element.lineage is not None:
             rows.lineage = divided(element.lineage[0], length)

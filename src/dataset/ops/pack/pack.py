@@ -140,11 +140,6 @@ class _RowLayout(NamedTuple):
     starts: npt.NDArray[np.int32]
     ends: Lengths
 
-    @property
-    def is_piece(self) -> npt.NDArray[np.bool_]:
-        """Which runs are not padding."""
-        return self.numbers > 0
-
 
 class PackOperator(SequencesOperator):
     """Operator that packs a window at a time."""

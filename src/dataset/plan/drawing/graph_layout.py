@@ -1,10 +1,10 @@
-"""Graph layout: the result is on top, each box is below its readers, and no line crosses a box.
+"""Graph layout: the result is at the bottom, each box is above its readers, and no line crosses a box.
 
-Boxes are arranged in rows, each one row below the lowest of its readers. Everything below a box gets its own strip, as
+Boxes are arranged in rows, each one row above the highest of its readers. Everything above a box gets its own strip, as
 wide as necessary, so strips never overlap, and the lines of a tree never cross. A box with several readers is in the
-strip of the highest of them. If that is more than a row away, a thread leads down to it, through a place in each row
-between; the other readers join that thread, or the box itself, one row below them. So all lines that are not straight
-run between two rows, where there are no boxes. The time is linear in the number of boxes, lines and places.
+strip of the lowest of them. If that is more than a row away, a thread leads from the box down to it, through a place in
+each row between; the other readers join that thread, or the box itself, one row above them. So all lines that are not
+straight run between two rows, where there are no boxes. The time is linear in the number of boxes, lines and places.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Box:
 
 @dataclass(frozen=True)
 class DiagramLine:
-    """Line between two rows: a curve from ``start`` to ``bend``, then straight up to ``end``.
+    """Line between two rows: a curve from ``start`` to ``bend``, then straight down to ``end``.
 
     Attributes:
-        start: the middle of the upper edge of a box, or a place of a thread.
-        bend: the point at the lower edge of the upper row.
-        end: a point at the lower edge of a box, or at the upper end of a place of a thread.
+        start: the middle of the lower edge of a box, or a place of a thread.
+        bend: the point at the upper edge of the lower row.
+        end: a point at the upper edge of a box, or at the lower end of a place of a thread.
         is_arrow: whether the line ends at a box.
     """
 
@@ -71,7 +71,7 @@ def lay_out(inputs: dict[N, Sequence[N]], sizes: Mapping[N, Size]) -> DiagramLay
         sizes: the width and height of each node's box.
     """
     rows = _LayoutRows(inputs, sizes)
-    return DiagramLayout(rows.boxes, [*rows.arrows(), *rows.threads()], rows.width, rows.bottoms[-1])
+    return DiagramLayout(rows.boxes, [*rows.arrows(), *rows.threads()], rows.width, rows.bottoms[0])
 
 
 class _LayoutRows(Generic[N]):
@@ -82,7 +82,7 @@ class _LayoutRows(Generic[N]):
         self.sizes = sizes
         self.result: N = next(reversed(inputs))
         self.row_of = self._row_of()
-        self.below = self._below()
+        self.above = self._above()
         self.strips = self._strips()
         self.width = self.strips[self.result, 0]
         self.centres = self._centres()
@@ -90,25 +90,25 @@ class _LayoutRows(Generic[N]):
         self.boxes = {node: self._box(node) for node in inputs}
 
     def _row_of(self) -> dict[N, int]:
-        """Return the row of each node; row 0 is the result's."""
+        """Return the row of each node, counted from the bottom; row 0 is the result's."""
         found = dict.fromkeys(self.inputs, 0)
         for node, sources in reversed(self.inputs.items()):
             for source in sources:
                 found[source] = max(found[source], found[node] + 1)
         return found
 
-    def _below(self) -> dict[_Place[N], list[_Place[N]]]:
-        """Return the places directly below each place, from left to right; upper places first."""
-        highest: dict[N, N] = {}
+    def _above(self) -> dict[_Place[N], list[_Place[N]]]:
+        """Return the places directly above each place, from left to right; lower places first."""
+        lowest: dict[N, N] = {}
         for node in sorted(self.inputs, key=self.row_of.__getitem__):
             for source in self.inputs[node]:
-                highest.setdefault(source, node)
+                lowest.setdefault(source, node)
         found: dict[_Place[N], list[_Place[N]]] = {}
         waiting: list[_Place[N]] = [(self.result, 0)]
         while waiting:
             node, row = place = waiting.pop()
             sources = dict.fromkeys(self.inputs[node]) if row == self.row_of[node] else [node]
-            found[place] = [(source, row + 1) for source in sources if source is node or highest[source] is node]
+            found[place] = [(source, row + 1) for source in sources if source is node or lowest[source] is node]
             waiting += found[place]
         return found
 
@@ -117,25 +117,25 @@ class _LayoutRows(Generic[N]):
         return self.sizes[node][0] if row == self.row_of[node] else _THREAD_WIDTH
 
     def _strips(self) -> dict[_Place[N], float]:
-        """Return the width of each place, including everything below it."""
+        """Return the width of each place, including everything above it."""
         found: dict[_Place[N], float] = {}
-        for place in reversed(self.below):
-            found[place] = max(self._place_width(place), _side_by_side(found[child] for child in self.below[place]))
+        for place in reversed(self.above):
+            found[place] = max(self._place_width(place), _side_by_side(found[child] for child in self.above[place]))
         return found
 
     def _centres(self) -> dict[_Place[N], float]:
-        """Return the centre of each place: above the centre of what is below it, as far as its strip allows."""
+        """Return the centre of each place: below the centre of what is above it, as far as its strip allows."""
         lefts: dict[_Place[N], float] = {(self.result, 0): 0.0}
-        for place, children in self.below.items():
+        for place, children in self.above.items():
             left = lefts[place] + (self.strips[place] - _side_by_side(self.strips[child] for child in children)) / 2
             for child in children:
                 lefts[child] = left
                 left += self.strips[child] + _BOX_GAP
         found: dict[_Place[N], float] = {}
-        for place in reversed(self.below):
+        for place in reversed(self.above):
             left, right, half = lefts[place], lefts[place] + self.strips[place], self._place_width(place) / 2
-            below = [found[child] for child in self.below[place]] or [(left + right) / 2]
-            found[place] = min(max((below[0] + below[-1]) / 2, left + half), right - half)
+            above = [found[child] for child in self.above[place]] or [(left + right) / 2]
+            found[place] = min(max((above[0] + above[-1]) / 2, left + half), right - half)
         return found
 
     def _tops_and_bottoms(self) -> tuple[list[float], list[float]]:
@@ -146,32 +146,32 @@ class _LayoutRows(Generic[N]):
             heights[row] = max(heights[row], self.sizes[node][1])
             for source in self.inputs[node]:
                 aside[row] = max(aside[row], abs(self.centres[source, row + 1] - self.centres[node, row]))
-        tops, bottoms = [0.0], [heights[0]]
-        for height, distance in zip(heights[1:], aside, strict=False):
+        tops, bottoms = [0.0], [heights[-1]]
+        for height, distance in zip(heights[-2::-1], aside[-2::-1], strict=True):
             tops.append(bottoms[-1] + min(_ROW_GAP_MAX, _ROW_GAP + distance / _STEEPNESS))
             bottoms.append(tops[-1] + height)
-        return tops, bottoms
+        return tops[::-1], bottoms[::-1]
 
     def _box(self, node: N) -> Box:
         width, height = self.sizes[node]
         row = self.row_of[node]
-        return Box(self.centres[node, row] - width / 2, self.tops[row], width, height)
+        return Box(self.centres[node, row] - width / 2, self.bottoms[row] - height, width, height)
 
     def arrows(self) -> Iterable[DiagramLine]:
-        """Yield a line into each box from each of its inputs, at equal distances along the lower edge."""
+        """Yield a line into each box from each of its inputs, at equal distances along the upper edge."""
         for node, sources in self.inputs.items():
             box, row = self.boxes[node], self.row_of[node]
             for number, source in enumerate(sources, 1):
                 x = box.x + box.width * number / (len(sources) + 1)
-                start = (self.centres[source, row + 1], self.tops[row + 1])
-                yield DiagramLine(start, (x, self.bottoms[row]), (x, box.y + box.height), is_arrow=True)
+                start = (self.centres[source, row + 1], self.bottoms[row + 1])
+                yield DiagramLine(start, (x, self.tops[row]), (x, box.y), is_arrow=True)
 
     def threads(self) -> Iterable[DiagramLine]:
-        """Yield a line into each place of a thread, from the one below it."""
+        """Yield a line into each place of a thread, from the one above it."""
         for (node, row), x in self.centres.items():
             if row < self.row_of[node]:
-                start = (self.centres[node, row + 1], self.tops[row + 1])
-                yield DiagramLine(start, (x, self.bottoms[row]), (x, self.tops[row]), is_arrow=False)
+                start = (self.centres[node, row + 1], self.bottoms[row + 1])
+                yield DiagramLine(start, (x, self.tops[row]), (x, self.bottoms[row]), is_arrow=False)
 
 
 def _side_by_side(widths: Iterable[float]) -> float:

@@ -10,9 +10,9 @@ import html
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dataset.plan.drawing.graph_layout import Box, DiagramLayout, DiagramLine, Point, lay_out
+from dataset.plan.drawing.graph_layout import Box, DiagramLayout, DiagramLine, lay_out
 from dataset.plan.drawing.summary import Summary, summaries
 from dataset.plan.node import Node
 
@@ -71,22 +71,9 @@ def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]]) -> str:
     known = summaries(plan)
     texts = {node: list(_texts(summary, rules_of.get(node, ()))) for node, summary in known.items()}
     sizes = {node: _size(lines) for node, lines in texts.items()}
-    layout = _upside_down(lay_out({node: node.inputs for node in known}, sizes))
+    layout = lay_out({node: node.inputs for node in known}, sizes)
     boxes = [part for node, box in layout.boxes.items() for part in _box(box, texts[node], is_made=node in rules_of)]
     return "\n".join([*_opening(layout), *map(_line, layout.lines), *boxes, "</g>", "</svg>"])
-
-
-def _upside_down(layout: DiagramLayout[Node]) -> DiagramLayout[Node]:
-    """Return the layout with the sources on top."""
-
-    def moved(point: Point) -> Point:
-        return point[0], layout.height - point[1]
-
-    boxes = {node: replace(box, y=layout.height - box.y - box.height) for node, box in layout.boxes.items()}
-    lines = [
-        replace(line, start=moved(line.start), bend=moved(line.bend), end=moved(line.end)) for line in layout.lines
-    ]
-    return replace(layout, boxes=boxes, lines=lines)
 
 
 def _opening(layout: DiagramLayout[Node]) -> list[str]:
@@ -105,10 +92,7 @@ def _texts(summary: Summary, rules: Iterable[str]) -> Iterator[_Text]:
     """Yield the lines of text in a box, without empty ones."""
     yield _TITLE, summary.title
     if summary.detail:
-        yield (
-            _SPECIAL,
-            summary.detail.replace("the op below", "the op above"),
-        )  # the text of a plan ends with its sources
+        yield _SPECIAL, summary.detail
     yield _PLAIN, " · ".join(filter(None, [summary.count, summary.origin]))
     if summary.functions:
         yield _PLAIN, summary.functions

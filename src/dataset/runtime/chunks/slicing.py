@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.node import Node
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 
-def number_of_rows(node: Node, structure: Structure, components: Sequence[Any]) -> int:
+def number_of_rows(where: Any, structure: Structure, components: Sequence[Any]) -> int:
     """Return the number of rows that all components of an element have.
+
+    Args:
+        where: names the node or the method in errors.
+        structure: the structure of the element.
+        components: its components.
 
     Raises:
         SpecError: if a component has no rows, or the numbers differ.
@@ -25,12 +29,12 @@ def number_of_rows(node: Node, structure: Structure, components: Sequence[Any]) 
     for index, value in enumerate(components):
         if not (isinstance(value, RaggedTensor) or (isinstance(value, np.ndarray | SparseTensor) and value.shape)):
             raise SpecError(
-                f"{node}: {structure.component_name(index)} must be an array with rows, got a {type(value).__name__}"
+                f"{where}: {structure.component_name(index)} must be an array with rows, got a {type(value).__name__}"
             )
         counts.append(int(value.shape[0]))  # type: ignore[arg-type]  # a ragged tensor's number of rows is known, too
         if counts[index] != counts[0]:
             raise SpecError(
-                f"{node}: all components must have the same number of rows; "
+                f"{where}: all components must have the same number of rows; "
                 f"{structure.component_name(0)} has {counts[0]}, {structure.component_name(index)} has {counts[index]}"
             )
     return counts[0]
@@ -42,6 +46,14 @@ def rows_of(component: RaggedTensor | SparseTensor) -> list[Any]:
         return _sparse_rows(component)
     values = component.values
     return [values[start:stop] for start, stop in itertools.pairwise(component.row_splits.tolist())]
+
+
+def rows_of_components(
+    where: Any, structure: Structure, components: Sequence[Any]
+) -> tuple[list[Sequence[Any]], int]:
+    """Return the rows of each component of an element, and their number. Arguments and errors as ``number_of_rows``."""
+    length = number_of_rows(where, structure, components)
+    return [value if isinstance(value, np.ndarray) else rows_of(value) for value in components], length
 
 
 def uncut_rows_of(component: RaggedTensor | SparseTensor) -> Sequence[Any]:
