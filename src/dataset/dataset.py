@@ -51,8 +51,6 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
     from dataset.runtime.iteration.iterator import DatasetIterator
     from dataset.runtime.state.replay_log import ReplayMarks
 
-__all__ = ["Dataset"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["load_extra"]
-
 
 def load_extra(module: str, extra: str, need: str) -> Any:
     """Import a module of a library that an extra of this package installs.

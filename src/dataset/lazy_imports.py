@@ -15,8 +15,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-__all__ = ["lazy_imports"]
-
 _installing = threading.RLock()
 
 

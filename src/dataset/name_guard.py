@@ -13,8 +13,6 @@ from contextvars import ContextVar
 
 from dataset.errors import StateError
 
-__all__ = ["check_name", "watching_names"]
-
 
 class _Watch:
     """Record of whether a name was used inside ``watching_names``."""

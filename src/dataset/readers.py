@@ -13,9 +13,6 @@ from dataset import deferred
 from dataset.dataset import Dataset
 from dataset.plan.checks import require_bool
 
-__all__ = ["CsvDataset", "FixedLengthRecordDataset", "JsonLinesDataset", "SqlDataset", "TFRecordDataset"]
-__all__ += ["TarDataset", "TextLineDataset"]
-
 
 class CsvDataset(Dataset[tuple[Any, ...]]):
     r"""A dataset of the rows of CSV files, as tuples of scalars. For dicts keyed by the header's names: ``from_csv``.

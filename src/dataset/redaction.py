@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 from urllib.parse import unquote, unquote_plus
 
-__all__ = ["hidden_errors", "redacted", "redacted_error", "redacted_text", "secrets_of"]
-__all__ += ["raise_redacted", "text_without_secrets"]
-
 _HIDDEN = "***"
 
 _URL = re.compile(r"""[A-Za-z][\w.+-]+://[^\s'"<>]*""")

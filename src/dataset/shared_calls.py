@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-__all__ = ["CallingFor", "SharedCalls", "calling_for", "shares_calls"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

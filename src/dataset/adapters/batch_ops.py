@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataset.plan.node import Node
 
-__all__ = ["makes_batches"]
-
 _BATCHING = {"batch", "padded_batch", "ragged_batch", "sparse_batch", "rebatch", "bucket_by_sequence_length"}
 _ENDING = {"flat_map", "interleave", "unbatch", "window", "group_by_window"}
 """Ops that do not preserve the elements of their input, so a batch op upstream of them says nothing."""

@@ -6,8 +6,6 @@ from typing import Generic, TypeVar
 
 from dataset.dataset import Dataset
 
-__all__ = ["DatasetView"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

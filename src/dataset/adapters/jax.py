@@ -33,8 +33,6 @@ from dataset.plan.spec import (
 )
 from dataset.plan.structure import LEAF, NONE, Structure, StructureMismatchError, structure_of
 
-__all__ = ["JaxDataset", "JaxIterator"]
-
 Placement = Any
 """A Sharding, a Device, or None for the default device."""
 

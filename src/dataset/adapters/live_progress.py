@@ -11,8 +11,6 @@ from dataset.adapters.dataset_view import DatasetView
 from dataset.dataset import Dataset
 from dataset.extras import load_extra
 
-__all__ = ["LiveProgress"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 _ARGUMENTS = {"file", "mininterval", "disable"}

@@ -13,8 +13,6 @@ import pyarrow as pa
 from dataset.errors import SpecError
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 
-__all__ = ["columns_of"]
-
 OP = "from_pandas"
 Convert = Callable[..., Any]
 

@@ -9,8 +9,6 @@ import polars as pl
 
 from dataset.errors import SpecError
 
-__all__ = ["table_of"]
-
 OP = "from_polars"
 
 

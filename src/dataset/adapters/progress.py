@@ -14,8 +14,6 @@ from dataset.adapters.dataset_view import DatasetView
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import is_known
 
-__all__ = ["Progress"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 _ARGUMENTS = {*inspect.signature(std.tqdm.__init__).parameters, "display"} - {"self", "iterable", "kwargs"}

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["process_rank"]
-
 _VARIABLES = ("RANK", "WORLD_SIZE")
 """The variables that torchrun and other launchers set."""
 

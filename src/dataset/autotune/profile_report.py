@@ -36,8 +36,6 @@ from dataset.runtime.metrics.statistics import (
 from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.random.streams import EpochLedger
 
-__all__ = ["ProfileReport", "Suggestion", "profile"]
-
 T = TypeVar("T")
 
 _GAIN_MIN = 1.1  # suggestions that gain less are left out

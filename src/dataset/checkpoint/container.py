@@ -28,8 +28,6 @@ from dataset.plan.drawing.brief import brief_bytes
 from dataset.plan.plain import from_json, to_json
 from dataset.version import __version__
 
-__all__ = ["Saved", "pack", "read"]
-
 MAGIC = b"\x93DSTATE\n"
 VERSION = 1
 

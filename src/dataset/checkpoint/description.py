@@ -23,8 +23,6 @@ from dataset.plan.fingerprints.plan_diff import chain, is_outline
 from dataset.plan.plain import digest, unwrapped
 from dataset.runtime.state.envelope import STATE_VERSION
 
-__all__ = ["describe"]
-
 _CHILDREN = frozenset({"source", "inner", "iterator", "reader", "current", "start"})
 """Keys of the state of an input. They are not shown, except for those in _CHILD_WORDS."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from dataset.plan.plain import state_from_json, state_to_json
 
-__all__ = ["from_json", "to_json"]
-
 
 def to_json(state: dict[str, Any]) -> dict[str, Any]:
     """Convert a state to a dict that ``json.dumps`` accepts. ``load_state_dict`` accepts the result of ``json.loads``.

@@ -8,8 +8,6 @@ from typing import Any, Literal
 from dataset.checkpoint.state_files import load, write
 from dataset.io.files.opening import local_folder
 
-__all__ = ["keras_callback"]
-
 
 def keras_callback(
     directory: str | os.PathLike[str],

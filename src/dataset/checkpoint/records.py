@@ -9,8 +9,6 @@ from dataset.dataset import Dataset, tracing_iterator
 from dataset.plan.plain import unwrapped
 from dataset.runtime.chunks.source_records import Provenance
 
-__all__ = ["records"]
-
 
 def records(
     state: Mapping[str, Any],

@@ -11,8 +11,6 @@ from dataset.errors import StateError
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import path_string
 
-__all__ = ["Resumable", "load", "restore", "save", "write"]
-
 
 class Resumable(Protocol):
     """Protocol of iterators and loaders whose state can be saved and restored."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["DAMAGED", "GOOD", "INTERRUPTED", "PIPE_CLOSED", "USAGE", "CommandError", "os_error_words"]
-
 GOOD = 0
 DAMAGED = 1  # the content of a file is not what was written
 USAGE = 2  # the command line is wrong, or a file is missing or of another kind; argparse uses the same status

@@ -7,9 +7,6 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-__all__ = ["Subparsers", "add_command", "add_files", "add_input_compression", "add_json", "byte_count", "count"]
-__all__ += ["compression", "index"]
-
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # it has no public name
 
 COMPRESSIONS = {"none": "", "gzip": "GZIP", "zlib": "ZLIB", "zstd": "ZSTD"}

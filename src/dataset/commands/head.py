@@ -26,8 +26,6 @@ from dataset.commands.display.terminal import complain, counted, json_text, prin
 from dataset.commands.inputs import Input, damage_json, open_inputs
 from dataset.errors import DataLossError
 
-__all__ = ["add"]
-
 COUNT = 5
 LONG = 8  # of a longer list, only this many values are shown
 LONG_TEXT = 200  # characters

@@ -11,8 +11,6 @@ from dataset.commands.inputs import damage_json, file_names, look_at
 from dataset.errors import DataLossError
 from dataset.io.tfrecord.index import SUFFIX, TFRecordIndex
 
-__all__ = ["add"]
-
 MORE = """\
 Reads the headers of all records and writes their positions to FILE.index,
 replacing an existing index. TFRecordDataset(..., index=True) then reads any record

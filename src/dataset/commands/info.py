@@ -22,8 +22,6 @@ from dataset.io.files.compression import open_stream
 from dataset.io.files.opening import open_input
 from dataset.io.tfrecord.frames import FRAME_BYTES
 
-__all__ = ["add"]
-
 SAMPLE = 1000
 PIECE_BYTES = 1 << 18
 SAMPLE_BYTES_MAX = 1 << 28  # limits a sample of large records

@@ -30,8 +30,6 @@ from dataset.io.tfrecord.frames import HEADER_BYTES, length_damage, read_exactly
 from dataset.io.tfrecord.index import SUFFIX
 from dataset.io.tfrecord.reader import TFRecordFile
 
-__all__ = ["COMPRESSION_WORDS", "RECORDS_AT_ONCE", "Input", "damage_json", "file_names", "look_at", "open_inputs"]
-
 COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}
 RECORDS_AT_ONCE = 1 << 16
 

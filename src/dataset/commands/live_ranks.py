@@ -19,8 +19,6 @@ from dataset.commands.command_errors import GOOD, CommandError
 from dataset.commands.common_options import Subparsers, add_command
 from dataset.commands.display.terminal import number, printable, say, say_json, size, table
 
-__all__ = ["add"]
-
 MORE = """\
 Shows a line for each process that serves a page: iterator.serve() in it, or
 DATASET_LIVE=8080 in its environment. In a training loop over several processes,

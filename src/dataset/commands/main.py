@@ -18,8 +18,6 @@ from dataset.errors import DataLossError, StateError
 from dataset.native.library import kernels_status
 from dataset.version import __version__
 
-__all__ = ["main", "parser"]
-
 COMMANDS = (info, head, verify, index, split, merge)
 
 MORE = """\

@@ -11,8 +11,6 @@ from dataset.commands.display.terminal import counted, printable, say, say_json
 from dataset.commands.inputs import open_inputs
 from dataset.commands.outputs import Losses, NewFiles, add_output_options, check_new, output_options, sound_records
 
-__all__ = ["add"]
-
 MORE = """\
 The records are written in the order of the files on the command line. All checksums
 are verified. The new file appears when it is complete; if an error occurs, no file

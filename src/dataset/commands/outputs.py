@@ -26,8 +26,6 @@ from dataset.io.tfrecord.damage.salvage import Gap
 from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.writer import RecordFile, TFRecordOptions, complete
 
-__all__ = ["Losses", "NewFiles", "add_force", "add_output_options", "check_new", "output_options", "sound_records"]
-
 SALVAGED_AT_ONCE = 1000
 
 

@@ -27,8 +27,6 @@ from dataset.commands.outputs import Losses, NewFiles, add_output_options, check
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.writer import TFRecordOptions
 
-__all__ = ["add"]
-
 SHARDS_MAX = 100_000
 
 MORE = """\

@@ -15,8 +15,6 @@ from dataset.commands.common_options import Subparsers, add_command, count
 from dataset.commands.display.terminal import json_text, say
 from dataset.dataset import Dataset
 
-__all__ = ["add"]
-
 MORE = """\
 Reading a file executes no code from it.
 

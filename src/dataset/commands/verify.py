@@ -14,8 +14,6 @@ from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, d
 from dataset.errors import DataLossError
 from dataset.io.tfrecord.damage.salvage import Gap
 
-__all__ = ["add"]
-
 MORE = """\
 Reads all files and verifies both checksums of each record. For a damaged file, it
 shows the position of the first bad record, and searches the rest of the file for

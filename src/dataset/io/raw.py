@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decode_raw"]
-
 _HOST_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 

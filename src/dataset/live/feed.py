@@ -7,8 +7,6 @@ import threading
 import time
 from typing import Any, Protocol
 
-__all__ = ["SnapshotFeed", "SnapshotSource"]
-
 _INTERVAL_SECONDS = 1.0
 _INTERVAL_COSTS = 50  # the interval is at least this multiple of the time that a snapshot takes
 _ENDED_SECONDS = 15.0  # without news, streams send the last snapshot again, which reveals clients that have vanished

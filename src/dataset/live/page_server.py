@@ -28,8 +28,6 @@ from dataset.closing import Closing
 from dataset.live.feed import SnapshotFeed
 from dataset.live.prometheus import exposition
 
-__all__ = ["LivePage"]
-
 _logger = logging.getLogger("dataset")
 
 _HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?", re.IGNORECASE)

@@ -10,8 +10,6 @@ import threading
 from dataset.live.feed import SnapshotFeed
 from dataset.live.page_server import LivePage
 
-__all__ = ["shown_by_environment"]
-
 _logger = logging.getLogger("dataset")
 _opening = threading.RLock()
 _page: tuple[SnapshotFeed, LivePage] | None = None

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["OPERATOR", "PIPELINE", "Family", "exposition"]
-
 Family = tuple[str, str, str, Callable[[Mapping[str, Any]], Any]]
 """A metric: its name, its kind, what it is, and how it is read from figures."""
 

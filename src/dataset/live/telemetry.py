@@ -12,8 +12,6 @@ from typing import Any
 from dataset.extras import load_extra
 from dataset.live.prometheus import OPERATOR, PIPELINE, Family
 
-__all__ = ["Telemetry"]
-
 _UNITS = {"seconds": "s", "bytes": "By", "ratio": "1"}
 
 

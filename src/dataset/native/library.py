@@ -18,8 +18,6 @@ from ctypes import c_int32, c_int64, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["KERNELS", "LIBRARY", "Kernel", "kernels", "kernels_status", "load", "source_hash"]
-
 LIBRARY = Path(__file__).with_name("_kernels.so")  # on Windows, too: the loader does not look at the suffix
 
 _log = logging.getLogger("dataset")

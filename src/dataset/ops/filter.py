@@ -45,8 +45,12 @@ class Filter(Elementwise, separable=True):
         if not isinstance(found, Filter):
             return found
         calls, deterministic = found.num_parallel_calls, found.deterministic
-        is_on_map = isinstance(below, Elementwise) and below.traits.aligned and below.executor == "thread"
-        if is_on_map and below.num_parallel_calls is not None:
+        if (
+            isinstance(below, Elementwise)
+            and below.traits.aligned
+            and below.executor == "thread"
+            and below.num_parallel_calls is not None
+        ):
             calls, deterministic = below.num_parallel_calls, below.deterministic
         return replace(found, num_parallel_calls=calls, deterministic=deterministic, fused=False)
 

@@ -19,8 +19,6 @@ from dataset.errors import StateError
 from dataset.plan.skeleton import DIMENSION_MAX, dtype_name, dtype_named
 from dataset.plan.spec import BYTES
 
-__all__ = ["digest", "from_json", "is_json_form", "state_from_json", "state_to_json", "to_json", "unwrapped"]
-
 FORMAT = "dataset state as JSON, version 1"
 _KEYS = {"format", "digest", "state"}
 

@@ -23,18 +23,6 @@ from dataset.plan.nested import is_dataset
 from dataset.plan.structure import Structure, map_structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, as_splits_dtype
 
-__all__ = [
-    "BYTES",
-    "ComponentSpec",
-    "DatasetSpec",
-    "RaggedTensorSpec",
-    "Shape",
-    "SparseTensorSpec",
-    "TensorSpec",
-    "as_dtype",
-    "spec_of",
-]
-
 Shape = tuple[int | None, ...] | None
 BYTES = np.dtype("S")
 

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RaggedTensor", "SparseTensor"]
-
 Array = npt.NDArray[Any]
 Splits = npt.NDArray[np.int32 | np.int64]
 _INT32_MAX = 2**31 - 1

@@ -17,13 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-import numpy as np
-
 from dataset.errors import CancelledError, OutOfRangeError, SpecError
 from dataset.plan.checks import require_int
 from dataset.plan.spec import flatten_spec, map_spec
-from dataset.plan.structure import Structure, map_structure, structure_of
-from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.plan.structure import map_structure, structure_of
 from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, stack_column
 from dataset.runtime.chunks.chunk import Column
 from dataset.runtime.chunks.normalization import canonical_component

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from dataset.errors import SpecError
 
-__all__ = ["OP", "TableColumns", "in_order", "pixels"]
-
 OP = "from_huggingface"
 
 _DECODED = (datasets.Image, datasets.Audio)

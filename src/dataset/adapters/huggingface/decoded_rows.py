@@ -7,8 +7,6 @@ from typing import Any
 
 from dataset.adapters.huggingface.decoded_columns import OP, in_order, pixels
 
-__all__ = ["DecodedRows", "TransformedRows"]
-
 
 class TransformedRows:
     """The rows of a dataset as converted by ``set_transform``, or by a format with arguments."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from dataset.adapters.huggingface.decoded_columns import TableColumns, in_order, pixels
 
-__all__ = ["RowStream"]
-
 
 class RowStream:
     """Function that starts an iteration over the rows each time it is called.

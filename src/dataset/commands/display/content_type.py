@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from dataset.io.image.image_headers import bmp_size, gif_size, jpeg_frame, png_size
 
-__all__ = ["IMAGES", "RAW", "TEXT", "Look", "look_of", "text_of"]
-
 TEXT = "text"
 RAW = "raw"
 IMAGES = {"jpeg", "png", "gif", "bmp", "webp"}

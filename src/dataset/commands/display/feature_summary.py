@@ -16,8 +16,6 @@ from dataset.commands.display.content_type import IMAGES, RAW, TEXT, look_of, te
 from dataset.commands.display.record_content import Message, Values, read_message
 from dataset.commands.display.terminal import counted, number, printable, size
 
-__all__ = ["FeatureSummary", "RecordsSummary", "ValueRange"]
-
 NAMES_MAX = 1000  # further features are only counted
 EXAMPLE_TEXT = 24  # characters shown of a text value
 

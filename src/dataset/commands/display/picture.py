@@ -16,8 +16,6 @@ from dataset.commands.outputs import add_force, check_new
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.image.codecs import decode_image, encode_png
 
-__all__ = ["add_picture_options", "check_picture_options", "save_picture"]
-
 DECODED = {"jpeg", "png", "gif", "bmp"}
 NAMES_SHOWN = 10
 

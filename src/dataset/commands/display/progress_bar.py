@@ -12,8 +12,6 @@ from typing import TextIO
 from dataset.closing import Closing
 from dataset.commands.display.terminal import counted, printable, size
 
-__all__ = ["ProgressMeter"]
-
 SECONDS_BETWEEN = 0.1
 BAR_WIDTH = 24
 NAME_WIDTH = 30

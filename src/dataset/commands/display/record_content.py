@@ -14,8 +14,6 @@ from google.protobuf.message import DecodeError
 
 from dataset.io.example.messages import Feature, FeatureList, SequenceExample, Shell
 
-__all__ = ["EXAMPLE", "OTHER", "SEQUENCE_EXAMPLE", "Message", "Values", "read_message"]
-
 EXAMPLE = "Example"
 SEQUENCE_EXAMPLE = "SequenceExample"
 OTHER = "other"

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["complain", "counted", "json_text", "number", "printable", "remark", "say", "say_json", "size", "table"]
-
 UNITS = ["kB", "MB", "GB", "TB", "PB"]
 
 

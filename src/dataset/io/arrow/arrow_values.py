@@ -16,8 +16,6 @@ from dataset.io.arrow.pyarrow_library import library
 from dataset.io.arrow.types import component_of, is_text, value_type
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 
-__all__ = ["Converted", "Converter"]
-
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 _NAT = np.iinfo(np.int64).min  # how NumPy writes NaT

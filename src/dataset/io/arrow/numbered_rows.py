@@ -16,8 +16,6 @@ from dataset.io.arrow.arrow_values import Converted, Converter
 from dataset.io.arrow.pyarrow_library import library
 from dataset.io.arrow.requested_columns import Leaf, storage_of
 
-__all__ = ["NumberedRows"]
-
 TOGETHER_BYTES_MAX = 64 << 20
 """Maximum size of a column whose chunks are combined in memory."""
 

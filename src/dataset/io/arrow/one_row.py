@@ -8,8 +8,6 @@ from typing import Any
 from dataset.io.arrow.numbered_rows import NumberedRows
 from dataset.io.arrow.requested_columns import ArrowLayout, null_message
 
-__all__ = ["RowReader"]
-
 
 class RowReader:
     """Converter of tables of one row to elements.

@@ -10,8 +10,6 @@ from typing import Any
 
 from dataset.extras import load_extra
 
-__all__ = ["library"]
-
 
 @functools.cache
 def library(name: str = "pyarrow") -> Any:

@@ -17,8 +17,6 @@ from dataset.io.arrow.types import UnsupportedTypeError, component_of, holds_nul
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.structure import Structure, structure_of
 
-__all__ = ["ArrowLayout", "Leaf", "TableColumn", "null_message", "require_columns", "require_fill_null", "storage_of"]
-
 
 class Leaf:
     """A column that becomes one component.

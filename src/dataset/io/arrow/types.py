@@ -25,8 +25,6 @@ import numpy as np
 from dataset.io.arrow.pyarrow_library import library
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, TensorSpec
 
-__all__ = ["UnsupportedTypeError", "component_of", "holds_null", "is_text", "plain_type", "value_type"]
-
 
 class UnsupportedTypeError(Exception):
     """Internal error: values of this type have no component. The message says why; callers add the column."""

@@ -19,8 +19,6 @@ from dataset.io.files.opening import open_input, read_file
 from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.io.parquet.parquet_file import WholeReads
 
-__all__ = ["IpcContainer"]
-
 _MAGIC = b"ARROW1"  # the file format begins and ends with it, the stream format does not
 
 

@@ -13,8 +13,6 @@ from dataset.io.csv.layout import Array, CsvLayout, layout_of
 from dataset.io.csv.row_parser import scan_record
 from dataset.io.csv.rows import CsvRows, arrays_of, read_rows, values_of
 
-__all__ = ["decode_csv"]
-
 _FEW = 32  # up to this many records are faster to convert one by one than as columns
 _IMMUTABLE = (type, np.dtype, np.generic, str, bytes, int, float, type(None))
 

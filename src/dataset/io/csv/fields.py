@@ -12,8 +12,6 @@ import numpy as np
 
 from dataset.io.csv.layout import CsvLayout
 
-__all__ = ["RowError", "convert_field", "parse_float", "parse_int", "unescaped"]
-
 _MISSING = (
     "the field is empty, and the column has no default; if fields may be empty, pass a default value instead of the "
     "dtype"

@@ -19,8 +19,6 @@ from dataset.io.csv.layout import TEXT, CsvColumn, CsvLayout
 from dataset.io.csv.reader import CsvFile
 from dataset.redaction import redacted
 
-__all__ = ["infer_columns", "infer_names"]
-
 _INT64 = np.dtype(np.int64)
 _DECIMAL = re.compile(rb"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?\s*", re.IGNORECASE)
 _ROWS_AT_ONCE = 1024

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from dataset.plan.checks import require_bool
 
-__all__ = ["NUMBERS", "TEXT", "Array", "CsvColumn", "CsvLayout", "columns_of", "layout_of"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 TEXT = np.dtype("S")

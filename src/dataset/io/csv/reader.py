@@ -25,8 +25,6 @@ from dataset.io.files.compression import DamagedStreamError, guess_compression
 from dataset.io.files.stream_file import StreamFile
 from dataset.redaction import redacted
 
-__all__ = ["CsvFile"]
-
 BLOCK_BYTES = 1 << 18
 ROW_BYTES_MAX = 1 << 26  # so that an unclosed quotation mark does not read a whole file into memory
 _PIECE_BYTES = 1 << 15  # comparing larger arrays would cost a page fault per page

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from dataset.io.csv.fields import unescaped
 from dataset.io.csv.layout import CsvLayout
 
-__all__ = ["NEVER_CLOSED", "ScannedRow", "scan_record", "scan_row"]
-
 _STRAY_QUOTE = (
     "a field that does not begin with a quotation mark contains one; put the field in quotes and double the quotation "
     "marks in it, or pass use_quote_delim=False"

@@ -18,8 +18,6 @@ from dataset.io.csv.layout import TEXT, Array, CsvLayout
 from dataset.io.csv.row_parser import ScannedRow, scan_row
 from dataset.native.library import kernels
 
-__all__ = ["CsvRows", "arrays_of", "cut_texts", "parse_rows", "read_rows", "values_of"]
-
 _WIDTH_MAX = 64  # bytes of a text; longer ones are cheaper to slice one by one
 _IN_NUMBERS = b"0123456789+-.eE "  # delimiters that do not end every number
 _KINDS = {"S": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}

@@ -21,8 +21,6 @@ from dataset.io.files.opening import local_folder, path_string
 from dataset.plan.checks import require_int
 from dataset.plan.plain import state_from_json, state_to_json
 
-__all__ = ["Checkpoints"]
-
 _KEYS = frozenset({"directory", "max_to_keep", "checkpoint_name", "checkpoint_interval"})
 
 DEFAULT_INTERVAL_BYTES = 1 << 24

@@ -24,8 +24,6 @@ from dataset.plan.skeleton import dtype_name
 from dataset.plan.spec import BYTES
 from dataset.plan.values import RaggedTensor, SparseTensor
 
-__all__ = ["ALIGNMENT", "INT64", "RECORD_BYTES", "RECORD_ELEMENTS", "column_kind", "encode"]
-
 Array = npt.NDArray[Any]
 Column = Array | list[Any]
 

@@ -16,8 +16,6 @@ from dataset.plan.skeleton import DIMENSION_MAX, dtype_named
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
 
-__all__ = ["DamagedRecordError", "decode"]
-
 _SPLITS_DTYPES = ({np.dtype("<i4")}, {INT64})  # the same for all dimensions
 _read_length = struct.Struct("<I").unpack_from
 

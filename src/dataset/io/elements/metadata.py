@@ -19,9 +19,6 @@ from dataset.plan.skeleton import fits, names_classes, spec_from_plain, spec_to_
 from dataset.plan.spec import ComponentSpec, flatten_spec
 from dataset.plan.structure import Structure
 
-__all__ = ["FILE_NAME", "Metadata", "ShardRecord", "compression_of_elements", "is_run", "is_shard_name", "run_path"]
-__all__ += ["shard_name"]
-
 FORMAT = "dataset elements"
 VERSION = 1
 FILE_NAME = "metadata.json"

@@ -37,8 +37,6 @@ from dataset.io.files.compression import new_compressor
 from dataset.io.files.locks import NO_FOLLOW, LockFile, check_digits
 from dataset.io.tfrecord.frames import framed
 
-__all__ = ["RunGoneError", "RunWriter", "remove_leftovers"]
-
 _BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and os.scandir in os.supports_fd
 _OPEN_FILES_MAX = 64  # shard_func may use thousands of shards, and a process may open about a thousand files
 

@@ -35,8 +35,6 @@ from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES
 from dataset.plan.values import RaggedTensor, SparseTensor
 
-__all__ = ["Assembler", "assembler_for"]
-
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 Values = Array | Sequence[Any] | None

@@ -16,8 +16,6 @@ from dataset.errors import ParseError
 from dataset.io.example.reference import read_lists
 from dataset.plan.spec import BYTES
 
-__all__ = ["Column", "MessageColumns", "Problem", "kind_of", "object_array", "wrong_kind"]
-
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
 
 

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["encode_example"]
-
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
     """Return the bytes of a tf.train.Example with these features.

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, as_shape
 
-__all__ = ["FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "VarLenFeature"]
-
 _DTYPES = (np.dtype(np.int64), np.dtype(np.float32), BYTES)
 
 

@@ -20,8 +20,6 @@ from dataset.io.example.columns import Column, object_array, wrong_kind
 from dataset.io.example.reference import read_lists, regular_record
 from dataset.native.library import kernels
 
-__all__ = ["KernelColumns", "KernelReader", "kernels_for_strings"]
-
 _ROWS = 4  # of the table of a key: kind, start, end, count
 _SEVERAL = 4  # added to the kind of a list that is not a single field
 _SUMMARY = 5  # of a key: kinds, each, total, octets, width

@@ -12,9 +12,6 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = ["BytesList", "Example", "Feature", "FeatureList", "FeatureLists", "Features", "FloatList", "Int64List"]
-__all__ += ["SequenceExample"]
-
 _PACKAGE = "dataset.io"
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {"bytes": _Field.TYPE_BYTES, "float": _Field.TYPE_FLOAT, "int64": _Field.TYPE_INT64}

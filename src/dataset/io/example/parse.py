@@ -23,8 +23,6 @@ from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
-__all__ = ["ExampleParser", "parse_example", "parse_single_example"]
-
 Records = Sequence[bytes] | npt.NDArray[Any]
 _Wanted = tuple[int, int, bool]  # the place of a key, the kind of its list, and whether an earlier feature reads it
 

@@ -13,8 +13,6 @@ from typing import Any
 from dataset.errors import ParseError
 from dataset.io import example, libraries
 
-__all__ = ["read_lists", "regular_record"]
-
 _KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
 
 

@@ -19,8 +19,6 @@ from dataset.io.files.locks import NO_FOLLOW, check_digits, hold
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote, local_form
 
-__all__ = ["AtomicFile", "commit_together", "sync_directory"]
-
 # Bytes per system call: large enough that its cost is negligible compared with that of framing the records.
 OUTPUT_BUFFER_BYTES = 1 << 18
 

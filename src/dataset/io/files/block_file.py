@@ -21,8 +21,6 @@ from dataset.io.files.stream_file import StreamFile
 if TYPE_CHECKING:
     import os
 
-__all__ = ["BlockFile"]
-
 BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
 

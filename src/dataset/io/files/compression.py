@@ -24,9 +24,6 @@ from dataset.io.files.opening import open_input
 if TYPE_CHECKING:
     from dataset.io.files.opening import InputFile
 
-__all__ = ["Compressor", "DamagedStreamError", "DecompressedStream", "InputStream", "bomb_words", "compression_name"]
-__all__ += ["guess_compression", "new_compressor", "open_stream", "read_input"]
-
 # The wbits values that select the format (see zlib's manual: 15 is zlib, 16 more is gzip).
 WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
 

@@ -20,8 +20,6 @@ try:
 except ImportError:  # Windows has no file locks that show which files are abandoned, so none are removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["NO_FOLLOW", "LockFile", "check_digits", "hold", "holder_of"]
-
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _FLAGS = NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
 _CONTENT = re.compile(rb"process (\d{1,20})\n")

@@ -15,17 +15,6 @@ from dataset.io.files import remote
 from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.name_guard import check_name
 
-__all__ = [
-    "FileStamp",
-    "InputFile",
-    "file_stamp",
-    "local_folder",
-    "open_input",
-    "path_string",
-    "read_file",
-    "read_whole",
-]
-
 _WHOLE_BYTES = 1 << 20  # bytes per read when a whole file is read
 
 

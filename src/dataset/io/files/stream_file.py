@@ -17,8 +17,6 @@ from dataset.redaction import redacted
 if TYPE_CHECKING:
     import os
 
-__all__ = ["StreamFile"]
-
 
 class StreamFile(Closing):
     """Reader of one file; holds the stream of its uncompressed bytes while the file is open.

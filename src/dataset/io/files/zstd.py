@@ -19,8 +19,6 @@ from dataset.io.files.compression import INPUT_BYTES, ZSTD, DecompressedStream, 
 if TYPE_CHECKING:
     from dataset.io.files.opening import InputFile
 
-__all__ = ["FrameCompressor", "ZstdStream"]
-
 _RATIO_MAX = 1 << 15  # a block of 128 KiB from a header of 3 bytes and one byte that is repeated
 _WINDOW_LOG_MAX = 27  # 128 MiB: the library allocates the window that a frame declares
 _OTHER_MODES = {zlib.Z_SYNC_FLUSH: "FLUSH_BLOCK", zlib.Z_FINISH: "FLUSH_FRAME"}

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DecodeRequest", "check_image", "image_bytes"]
-
 
 @dataclass(frozen=True, slots=True)
 class DecodeRequest:

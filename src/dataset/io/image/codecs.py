@@ -24,8 +24,6 @@ from dataset.io.image.argument_checks import DecodeRequest, check_image, image_b
 from dataset.io.image.decoders import decode
 from dataset.io.image.image_libraries import Pixels, library, recolor
 
-__all__ = ["MAX_PIXELS", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png"]
-
 MAX_PIXELS: Final = 2**29 // 3
 """Default maximum number of pixels of a decoder: half a GiB of RGB, the same limit as TensorFlow's."""
 

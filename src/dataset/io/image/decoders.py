@@ -23,8 +23,6 @@ from dataset.io.image.image_headers import (
 )
 from dataset.io.image.image_libraries import Pixels, library, opencv_decode, recolor, to_rgb
 
-__all__ = ["decode"]
-
 
 def decode(request: DecodeRequest, contents: bytes, *, expand_animations: bool) -> Pixels:
     """Decode an image of any format. Wrong file extensions are common, so no function requires its own format."""

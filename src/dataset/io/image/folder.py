@@ -9,8 +9,6 @@ from typing import Any
 
 from dataset.io.files.opening import path_string
 
-__all__ = ["EXTENSIONS", "image_folder_classes", "images_below"]
-
 EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 
 

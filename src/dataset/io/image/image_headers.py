@@ -9,19 +9,6 @@ raises nothing and imports no library of the extra. Each parser expects that its
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = [
-    "PNG_GRAY",
-    "PNG_GRAY_ALPHA",
-    "PNG_RGB",
-    "JpegFrame",
-    "bmp_size",
-    "gif_size",
-    "jpeg_frame",
-    "plain_png",
-    "png_color_type",
-    "png_size",
-]
-
 # JPEG (ITU T.81) ------------------------------------------------------------------------------------------------------
 
 # SOF0 to SOF15; C4, C8 and CC are tables and extensions.

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from dataset.extras import load_extra
 
-__all__ = ["Pixels", "library", "opencv_decode", "recolor", "to_rgb"]
-
 Pixels = npt.NDArray[Any]
 """One image of shape ``(height, width, channels)``, or several of the same size with a leading axis."""
 

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from dataset.io.image.image_libraries import Pixels, library
 
-__all__ = ["resize"]
-
 # The limit of OpenCV 5; that of version 4 was 512.
 _OPENCV_CHANNELS_MAX: Final = 128
 

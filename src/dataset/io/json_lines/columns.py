@@ -28,8 +28,6 @@ from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 
-__all__ = ["Column", "JsonColumns", "JsonValueError", "inferred_tree", "requested_tree"]
-
 _NULL = type(None)
 _KINDS: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}, "S": {str}}
 _WORDS = {_NULL: "null", bool: "a bool", int: "an integer", float: "a number", str: "text", list: "a list"}

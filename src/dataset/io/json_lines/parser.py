@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["line_parser", "syntax_error", "text_of"]
-
 _INT_DIGITS_MAX = 20  # of a 64-bit integer
 
 

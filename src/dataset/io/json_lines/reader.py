@@ -21,8 +21,6 @@ from dataset.io.json_lines.parser import line_parser, syntax_error
 from dataset.io.text.lines import TextLineFile
 from dataset.redaction import redacted
 
-__all__ = ["JsonLinesFile"]
-
 LINES_AT_ONCE = 1024  # enough to amortize the fixed cost of a conversion
 
 

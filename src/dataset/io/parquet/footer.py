@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["ColumnChunk", "Footer"]
-
 _INTEGERS = frozenset({4, 5, 6})  # of 16, 32 and 64 bits, all encoded alike
 _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 3, 7, 8, 9, 10, 12  # and below 3, the two values of a bool
 

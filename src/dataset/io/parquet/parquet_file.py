@@ -18,8 +18,6 @@ from dataset.io.files.opening import InputFile, open_input
 from dataset.io.parquet.footer import Footer
 from dataset.redaction import redacted
 
-__all__ = ["ParquetContainer", "WholeReads"]
-
 _TEXT = frozenset({"STRING", "NONE", "JSON", "BSON", "ENUM"})
 _TEXT_BYTES_MIN = 4  # of each value that is not in a dictionary: its length prefix
 _TAIL_BYTES = 1 << 16  # read first: enough for the footers of most files

@@ -16,8 +16,6 @@ from dataset.io.parquet.parquet_file import ParquetContainer
 from dataset.io.parquet.row_group import Column, NullError, RowGroup
 from dataset.redaction import redacted
 
-__all__ = ["ParquetFile", "Request"]
-
 
 @dataclass(frozen=True)
 class Request:

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from dataset.io.arrow.requested_columns import TableColumn
 from dataset.plan.values import RaggedTensor, frozen_view
 
-__all__ = ["NullError", "RowGroup"]
-
 BLOCK_ROWS_MAX = 8192  # enough to amortize the fixed cost of a conversion
 BLOCK_BYTES = 1 << 20  # a block has fewer rows if they are large
 

@@ -14,8 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["Driver", "blocks_of_rows"]
-
 Driver: TypeAlias = str | Callable[..., Any]
 """``"sqlite"``, or a function that opens a connection."""
 

@@ -21,8 +21,6 @@ import numpy.typing as npt
 
 from dataset.plan.spec import BYTES, as_dtype
 
-__all__ = ["ValueRefusedError", "column_of", "inferred_dtype", "sql_dtype"]
-
 Dtype = np.dtype[Any]
 
 

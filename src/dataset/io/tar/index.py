@@ -20,8 +20,6 @@ from dataset.io.tar.reader import Sample, SampleError, SampleReader, sample_erro
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.redaction import redacted
 
-__all__ = ["SamplesAt", "TarIndex"]
-
 PEEK_BYTES = 1 << 12  # bytes read at once: longer data between headers is not read
 
 

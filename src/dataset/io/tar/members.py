@@ -16,8 +16,6 @@ from dataset.io.files.compression import DamagedStreamError, bomb_words, guess_c
 if TYPE_CHECKING:
     from dataset.io.files.compression import InputStream
 
-__all__ = ["BLOCK_BYTES", "Member", "MemberReader", "key_and_field"]
-
 BLOCK_BYTES = 512
 LARGE_BYTES = 1 << 18  # larger members are compared with the rest of the file before they are read
 EXTENDED_BYTES_MAX = 1 << 20  # of a header that holds a long name

@@ -16,8 +16,6 @@ from dataset.io.files.stream_file import StreamFile
 from dataset.io.tar.members import Member, MemberReader, key_and_field
 from dataset.redaction import redacted
 
-__all__ = ["KEY", "Sample", "SampleError", "SampleReader", "TarFile", "sample_error"]
-
 KEY = "__key__"
 BYTES_AT_ONCE = 1 << 20  # samples returned at once are at most this long together, except for a single one
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from dataset.io.files.compression import InputStream
 
-__all__ = ["FixedLengthFile"]
-
 PIECE_BYTES_MAX = 1 << 20  # skipped bytes are read in pieces of this size, so a large header does not fill the memory
 FOOTER_BLOCK_BYTES_MAX = 1 << 26  # blocks are as large as the footer up to this size: each block copies the footer
 

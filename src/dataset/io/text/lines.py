@@ -17,8 +17,6 @@ from dataset.io.files.compression import LARGE_BYTES, DamagedStreamError, bomb_w
 if TYPE_CHECKING:
     from dataset.io.files.compression import InputStream
 
-__all__ = ["TextLineFile"]
-
 
 class TextLineFile(BlockFile):
     r"""Sequential reader of the lines of one text file, without line ends. Arguments and methods as in ``BlockFile``.

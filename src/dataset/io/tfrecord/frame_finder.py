@@ -10,8 +10,6 @@ import numpy as np
 from dataset.io.tfrecord.frames import FRAME_BYTES, walk_frames
 from dataset.native.library import kernels
 
-__all__ = ["cut_frames", "find_frames"]
-
 FEW_FRAMES = 8  # slicing fewer frames one by one is faster
 KEPT_FRAMES = 1 << 14  # as many as fit in a block of the default size
 

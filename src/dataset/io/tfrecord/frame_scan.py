@@ -26,8 +26,6 @@ from dataset.io.tfrecord.frames import (
 )
 from dataset.io.tfrecord.index_file import hinted
 
-__all__ = ["scan_lengths"]
-
 BLOCK_BYTES = 1 << 18
 PEEK_BYTES = 1 << 12  # bytes read at once if records are long
 FEW_FRAMES = 8  # a block with at most this many frames was larger than necessary

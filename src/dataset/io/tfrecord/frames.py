@@ -23,11 +23,6 @@ from dataset.io.files.compression import bomb_words
 if TYPE_CHECKING:
     from dataset.io.files.compression import InputStream
 
-__all__ = ["FOOTER_BYTES", "FRAME_BYTES", "HEADER_BYTES", "LENGTH_BYTES", "MASK_DELTA", "DamagedFrameError"]
-__all__ += ["VERIFY_ALL", "VERIFY_LENGTHS", "VERIFY_NOTHING", "cut_words", "data_damage", "finish_frame", "frame_bytes"]
-__all__ += ["frame_damage", "framed", "framed_all", "header_words", "length_damage", "masked_crc", "read_exactly"]
-__all__ += ["walk_frames"]
-
 LENGTH_BYTES = 8
 HEADER_BYTES = 12
 FOOTER_BYTES = 4

@@ -27,8 +27,6 @@ from dataset.io.tfrecord.index_file import MAGIC, NotAnIndexError, pack_index, u
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.redaction import redacted, redacted_text
 
-__all__ = ["SUFFIX", "TFRecordIndex"]
-
 SUFFIX = ".index"
 
 _log = logging.getLogger("dataset")

@@ -17,8 +17,6 @@ from dataset.io.files.compression import guess_compression
 from dataset.io.files.opening import FileStamp
 from dataset.io.tfrecord.frames import FRAME_BYTES, masked_crc
 
-__all__ = ["MAGIC", "NotAnIndexError", "hinted", "pack_index", "unpack_index"]
-
 MAGIC = b"TFRINDEX"
 VERSION = 1
 

@@ -9,8 +9,6 @@ import time
 from dataset.closing import Closing
 from dataset.plan.drawing.brief import brief_bytes
 
-__all__ = ["ProgressLine"]
-
 INTERVAL_SECONDS = 0.1  # between updates: as fast as a person can read, and negligible cost
 BAR_CELLS_MAX = 20
 BAR_CELLS_MIN = 5  # a shorter bar shows no more than the percentage

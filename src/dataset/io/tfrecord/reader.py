@@ -36,8 +36,6 @@ from dataset.redaction import redacted
 if TYPE_CHECKING:
     import os
 
-__all__ = ["TFRecordFile"]
-
 BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
 

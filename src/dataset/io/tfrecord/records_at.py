@@ -26,8 +26,6 @@ from dataset.io.tfrecord.frames import (
 )
 from dataset.redaction import redacted
 
-__all__ = ["RUN_BYTES", "RecordsAt"]
-
 RUN_BYTES = 1 << 18  # maximum bytes per read, or one record if it is larger
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataset.io.files.opening import path_string
 from dataset.io.tfrecord.writer import RecordFile, RecordWriter, TFRecordOptions, complete, writer_options
 
-__all__ = ["ShardedTFRecordWriter"]
-
 FIELDS = ("shard", "num_shards")
 
 

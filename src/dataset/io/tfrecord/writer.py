@@ -27,8 +27,6 @@ from dataset.redaction import redacted
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["RecordFile", "RecordWriter", "TFRecordOptions", "TFRecordWriter", "complete", "writer_options"]
-
 
 @dataclass(frozen=True)
 class TFRecordOptions:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dataset.ops.batch.rows_per_element import known_rows, require_rows, require_static_rows
 from dataset.plan.cardinality import endless_or_unknown, map_known
 from dataset.plan.node import UnaryNode

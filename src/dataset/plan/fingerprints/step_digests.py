@@ -24,8 +24,6 @@ import numpy as np
 from dataset.plan.fingerprints.content import Content, Parts, full_name
 from dataset.plan.node import Node, walk
 
-__all__ = ["PYTHON", "difference", "stable_digests", "step_digests"]
-
 PYTHON = f"{sys.implementation.cache_tag}-{sys.flags.optimize}"
 """The version and flags of Python that bytecode depends on."""
 

@@ -48,9 +48,7 @@ def rows_of(component: RaggedTensor | SparseTensor) -> list[Any]:
     return [values[start:stop] for start, stop in itertools.pairwise(component.row_splits.tolist())]
 
 
-def rows_of_components(
-    where: Any, structure: Structure, components: Sequence[Any]
-) -> tuple[list[Sequence[Any]], int]:
+def rows_of_components(where: Any, structure: Structure, components: Sequence[Any]) -> tuple[list[Any], int]:
     """Return the rows of each component of an element, and their number. Arguments and errors as ``number_of_rows``."""
     length = number_of_rows(where, structure, components)
     return [value if isinstance(value, np.ndarray) else rows_of(value) for value in components], length

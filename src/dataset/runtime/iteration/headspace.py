@@ -13,8 +13,6 @@ from dataset.plan.checks import require_seconds
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.ownership import copied_component
 
-__all__ = ["Headspace"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 _KEPT = 8  # elements that are replayed

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple, Protocol
 
 from dataset.runtime.metrics.background import Counters
 
-__all__ = ["Trace", "TracedCounters", "TracedOp"]
-
 _EVENTS_MAX = 200_000  # about 20 MB of JSON
 
 

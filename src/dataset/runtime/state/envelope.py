@@ -21,8 +21,6 @@ from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.state import resharding
 from dataset.version import __version__
 
-__all__ = ["KEYS", "STATE_VERSION", "Envelope"]
-
 STATE_VERSION = 4
 
 KEYS = ("version", "library", "fingerprint", "plan", "shares", "elements", "orders", "operator", "digest")

@@ -25,18 +25,6 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext, Moved, open_beside, unmoved
 from dataset.runtime.state.saved_chunks import digest, save_value
 
-__all__ = [
-    "REMEDY",
-    "OwnElements",
-    "holds_text",
-    "holds_values",
-    "key_of",
-    "mapping_of",
-    "name_of",
-    "names_in",
-    "saved_key",
-]
-
 REMEDY = (
     "build the pipeline over the same files in the same order; if they were renamed, use "
     "load_state_dict(state, moved={old prefix: new prefix})"

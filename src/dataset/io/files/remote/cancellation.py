@@ -12,8 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-__all__ = ["CancellationToken", "current_interruption"]
-
 _current: ContextVar[CancellationToken | None] = ContextVar("interruption", default=None)
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 from dataset.redaction import redacted, text_without_secrets
 
-__all__ = ["explained", "may_pass", "status_of"]
-
 PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504, *range(505, 600)}
 """HTTP: the server is busy or failing. 501 is not included: it means that the server never supports the request."""
 

@@ -18,8 +18,6 @@ from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.objects import RemoteObject, Version, run
 from dataset.io.files.remote.paths import FileSystem
 
-__all__ = ["HTTPObject"]
-
 _PIECE_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 

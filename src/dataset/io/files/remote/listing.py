@@ -6,8 +6,6 @@ from dataset.io.files.remote.cancellation import current_interruption
 from dataset.io.files.remote.paths import filesystem_of
 from dataset.io.files.remote.retrying import Tries
 
-__all__ = ["matching_remote_files"]
-
 
 def matching_remote_files(pattern: str) -> list[str]:
     """Return the names that match, in no particular order, with the scheme of the pattern.

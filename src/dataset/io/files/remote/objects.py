@@ -21,8 +21,6 @@ from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import FileSystem
 from dataset.redaction import redacted
 
-__all__ = ["AsyncObject", "BlockingObject", "RemoteObject", "Version", "run"]
-
 _SKIP_BYTES = 1 << 18  # bytes per read when skipping to a position without seek
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from dataset.extras import load_extra
 from dataset.redaction import raise_redacted, redacted, text_without_secrets
 
-__all__ = ["ON_THIS_MACHINE", "FileSystem", "allow_protocols", "filesystem_of", "is_remote", "local_form", "schemes"]
-
 FileSystem = Any
 """An ``fsspec.AbstractFileSystem``. fsspec has no type annotations."""
 

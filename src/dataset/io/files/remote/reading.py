@@ -29,8 +29,6 @@ from dataset.io.files.remote.retrying import Tries
 from dataset.io.files.remote.s3 import S3Object
 from dataset.redaction import redacted
 
-__all__ = ["RemoteFile", "open_remote"]
-
 AHEAD_BYTES_MIN = 1 << 17
 """Bytes per request while it is unknown how much will be read. They take about a millisecond on a fast connection."""
 

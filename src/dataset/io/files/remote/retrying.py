@@ -12,8 +12,6 @@ from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.failures import explained, may_pass
 from dataset.redaction import raise_redacted, redacted_error, text_without_secrets
 
-__all__ = ["Tries"]
-
 TRIES = 5
 """Number of consecutive failed requests for a range of bytes after which an error is raised."""
 

@@ -12,8 +12,6 @@ from typing import Any
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, run
 
-__all__ = ["S3Object"]
-
 _PIECE_BYTES = 1 << 18
 
 

@@ -10,8 +10,6 @@ from dataset.io.files.remote.paths import filesystem_of
 from dataset.io.files.remote.retrying import Tries
 from dataset.redaction import redacted
 
-__all__ = ["remote_stamp"]
-
 
 def remote_stamp(path: str) -> tuple[int, int]:
     """Return the size of a remote file in bytes, and a number derived from its ETag or, without one, its change time.

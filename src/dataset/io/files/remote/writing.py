@@ -27,8 +27,6 @@ from dataset.redaction import raise_redacted, redacted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["RemoteTarget"]
-
 COMMITTING = {"s3", "s3a", "gs", "gcs"}
 """Files of these schemes are opened with ``autocommit=False`` and have ``commit`` and ``discard``. Other file systems
 of fsspec accept the option, too, but some of them ignore it and show the file immediately."""

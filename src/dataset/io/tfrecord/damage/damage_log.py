@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from dataset.errors import DataLossError
 
-__all__ = ["LOGGED_MAX", "DamageLog"]
-
 LOGGED_MAX = 10
 """Damaged records that are logged individually: enough to see a pattern. After that only a summary is logged."""
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from dataset.io import libraries
 from dataset.io.tfrecord.frames import HEADER_BYTES, LENGTH_BYTES, MASK_DELTA
 
-__all__ = ["find_headers"]
-
 
 def find_headers(block: bytes, length_max: int) -> list[int]:
     """Return all positions of complete headers with a correct checksum and a length of at most ``length_max``.

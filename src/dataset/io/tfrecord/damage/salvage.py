@@ -34,8 +34,6 @@ from dataset.io.tfrecord.frames import (
     length_damage,
 )
 
-__all__ = ["Gap", "Salvage", "Sound"]
-
 BLOCK_BYTES_MIN = 1 << 12
 BLOCK_BYTES_MAX = 1 << 18
 SCAN_BYTES = 1 << 18  # bytes searched for headers at once
