@@ -214,17 +214,17 @@ ops/take.py: optimize/test_noop_elimination.py
 ops/shard/shard.py: optimize/test_noop_elimination.py
     rule joins shards: inner.num_shards * self.index => self.num_shards * self.index
 optimize/pushdown/slice_pushdown.py: optimize/pushdown/test_slice_pushdown.py
-    rule slices: slice(node.index, None, node.num_shards) => slice(node.index, None)
-optimize/pushdown/skip_by_seeking.py: optimize/pushdown/test_skip_by_seeking.py
-    rule seeks past errors: and not node.by_seeking and is_exact(node.source) => and not node.by_seeking
-optimize/fusion/fuse.py: optimize/fusion/test_map_fusion.py
+    rule slices: node.cardinality() * step, step) => node.cardinality() * step)
+ops/skip.py: optimize/pushdown/test_skip_by_seeking.py
+    rule seeks past errors: and not self.by_seeking and is_exact(self.source) => and not self.by_seeking
+optimize/fusion/elementwise_fusion.py: optimize/fusion/test_map_fusion.py
     rule joins other settings: node.parallel_settings() != below.parallel_settings() => False
-optimize/parallelism/map_parallelization.py: optimize/parallelism/test_map_parallelization.py
-    rule and synchronous maps: node.synchronous => False
-optimize/parallelism/parallel_batch.py: optimize/parallelism/test_parallel_batch.py
-    rule loses the order: deterministic=True => deterministic=False
+ops/map.py: optimize/parallelism/test_map_parallelization.py
+    rule and synchronous maps: None if self.synchronous else => None if False else
+plan/node.py: optimize/parallelism/test_parallel_batch.py
+    rule loses the order: num_parallel_calls=-1, deterministic=True => num_parallel_calls=-1, deterministic=False
 optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py
-    rule shuffles failing rows: isinstance(node, Take) and not => False and not
+    rule shuffles failing rows: node.traits.aligned and not => False and not
 optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vectorization.py
     rule marks nothing: columnwise=proof) if reason is None => columnwise=None) if reason is None
 
