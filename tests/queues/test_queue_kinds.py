@@ -222,8 +222,8 @@ def test_ragged_batches_are_divided():
     ("elements", "message"),
     [
         ([(1, "a"), (2, "b")], "got a list of elements"),
-        (([1, 2], [1]), "different lengths"),
-        (3, "must have a leading axis"),
+        (([1, 2], [1]), "must have the same number of rows"),
+        (3, "must be an array with rows"),
         ((), "no components"),
     ],
 )

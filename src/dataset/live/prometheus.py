@@ -5,45 +5,47 @@ https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-Family = tuple[str, str, str, Callable[[Mapping[str, Any]], Any]]
-"""A metric: its name, its kind, what it is, and how it is read from figures."""
+Family = tuple[str, str, str, str]
+"""A metric: its name, its kind, its key among the figures, and what it is."""
 
 _SNAPSHOT: list[Family] = [
-    ("pipeline", "gauge", "The number of the iteration that the figures are of.", lambda s: s["pipeline"]),
-    ("tuning_decisions_total", "counter", "Decisions of the autotuner.", lambda s: s["decision_count"]),
+    ("pipeline", "gauge", "pipeline", "The number of the iteration that the figures are of."),
+    ("tuning_decisions_total", "counter", "decision_count", "Decisions of the autotuner."),
 ]
 
 PIPELINE: list[Family] = [
-    ("running", "gauge", "1 while the iteration runs, 0 after its end.", lambda s: int(not s["ended"])),
-    ("elements_total", "counter", "Elements that the consumer has received.", lambda s: s["elements"]),
-    ("seconds_total", "counter", "Time since the first element was requested.", lambda s: s["seconds"]),
-    ("wait_seconds_total", "counter", "Time that the consumer waited.", lambda s: s["wait_seconds"]),
-    ("buffered_bytes", "gauge", "Size of all buffers.", lambda s: s["buffered_bytes"]),
-    ("ram_budget_bytes", "gauge", "Limit of the size of all buffers.", lambda s: s["ram_budget"]),
-    ("cpu_budget_cores", "gauge", "Cores that AUTOTUNE may keep busy.", lambda s: s["cpu_budget"]),
+    ("running", "gauge", "running", "1 while the iteration runs, 0 after its end."),
+    ("elements_total", "counter", "elements", "Elements that the consumer has received."),
+    ("seconds_total", "counter", "seconds", "Time since the first element was requested."),
+    ("wait_seconds_total", "counter", "wait_seconds", "Time that the consumer waited."),
+    ("buffered_bytes", "gauge", "buffered_bytes", "Size of all buffers."),
+    ("ram_budget_bytes", "gauge", "ram_budget", "Limit of the size of all buffers."),
+    ("cpu_budget_cores", "gauge", "cpu_budget", "Cores that AUTOTUNE may keep busy."),
 ]
 
 OPERATOR: list[Family] = [
-    (f"operator_{name}", kind, words, lambda o, key=key: o[key])  # type: ignore[misc]
-    for name, kind, key, words in [
-        ("elements_total", "counter", "elements", "Elements that the operator has produced."),
-        ("bytes_total", "counter", "nbytes", "Approximate size of these elements."),
-        ("seconds_total", "counter", "seconds", "Time of the operator's own work over all threads."),
-        ("cpu_seconds_total", "counter", "cpu_seconds", "CPU time of that work."),
-        ("input_wait_seconds_total", "counter", "input_wait_seconds", "Time that it waited for its inputs."),
-        ("consumer_wait_seconds_total", "counter", "consumer_wait_seconds", "Time that its consumer waited for it."),
-        ("skipped_elements_total", "counter", "skipped_elements", "Elements that it dropped."),
-        ("memory_refusals_total", "counter", "memory_refusals", "How often it paused for lack of memory."),
-        ("busy_ratio", "gauge", "busy", "Share of the time in which it did its own work."),
-        ("parallelism", "gauge", "parallelism", "Limit of concurrent calls."),
-        ("buffer_size", "gauge", "buffer_size", "Limit of buffered elements."),
-        ("buffered_elements", "gauge", "buffered_elements", "Buffered elements."),
-        ("buffered_bytes", "gauge", "buffered_bytes", "Size of the buffered elements."),
-    ]
+    ("operator_elements_total", "counter", "elements", "Elements that the operator has produced."),
+    ("operator_bytes_total", "counter", "nbytes", "Approximate size of these elements."),
+    ("operator_seconds_total", "counter", "seconds", "Time of the operator's own work over all threads."),
+    ("operator_cpu_seconds_total", "counter", "cpu_seconds", "CPU time of that work."),
+    ("operator_input_wait_seconds_total", "counter", "input_wait_seconds", "Time that it waited for its inputs."),
+    ("operator_consumer_wait_seconds_total", "counter", "consumer_wait_seconds", "Time that its consumer waited."),
+    ("operator_skipped_elements_total", "counter", "skipped_elements", "Elements that it dropped."),
+    ("operator_memory_refusals_total", "counter", "memory_refusals", "How often it paused for lack of memory."),
+    ("operator_busy_ratio", "gauge", "busy", "Share of the time in which it did its own work."),
+    ("operator_parallelism", "gauge", "parallelism", "Limit of concurrent calls."),
+    ("operator_buffer_size", "gauge", "buffer_size", "Limit of buffered elements."),
+    ("operator_buffered_elements", "gauge", "buffered_elements", "Buffered elements."),
+    ("operator_buffered_bytes", "gauge", "buffered_bytes", "Size of the buffered elements."),
 ]
+
+
+def value_of(figures: Mapping[str, Any], key: str) -> Any:
+    """Return one of the figures of a pipeline."""
+    return int(not figures["ended"]) if key == "running" else figures[key]
 
 
 def exposition(snapshot: Mapping[str, Any]) -> str:
@@ -54,14 +56,14 @@ def exposition(snapshot: Mapping[str, Any]) -> str:
     common = {} if rank is None else {"rank": str(rank)}
     lines: list[str] = []
     for figures, families in ((snapshot, _SNAPSHOT), (stats, PIPELINE)):
-        for name, kind, words, value in families:
-            _add(lines, name, kind, words, [(common, value(figures))])
+        for name, kind, key, words in families:
+            _add(lines, name, kind, words, [(common, value_of(figures, key))])
     operators = [
         ({**common, "index": str(index), "operator": operator["name"]}, operator)
         for index, operator in enumerate(stats["operators"])
     ]
-    for name, kind, words, value in OPERATOR:
-        _add(lines, name, kind, words, [(labels, value(operator)) for labels, operator in operators])
+    for name, kind, key, words in OPERATOR:
+        _add(lines, name, kind, words, [(labels, operator[key]) for labels, operator in operators])
     if waits := stats["step_waits"]:
         quantiles = [({**common, "quantile": f"0.{percent}"}, waits[f"p{percent}"]) for percent in (50, 95, 99)]
         _add(lines, "step_wait_seconds", "summary", "How long a step waits for its element.", quantiles)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataset.extras import load_extra
-from dataset.live.prometheus import OPERATOR, PIPELINE, Family
+from dataset.live.prometheus import OPERATOR, PIPELINE, Family, value_of
 
 _UNITS = {"seconds": "s", "bytes": "By", "ratio": "1"}
 
@@ -35,8 +35,8 @@ class Telemetry:
                 self._send(family, operator, attributes, index)
 
     def _send(self, family: Family, figures: Mapping[str, Any], attributes: Mapping[str, Any], index: int) -> None:
-        name, kind, _, value_of = family
-        value = value_of(figures)
+        name, kind, key, _ = family
+        value = value_of(figures, key)
         if value is None:
             return
         if kind == "gauge":
@@ -47,7 +47,7 @@ class Telemetry:
 
 
 def _instrument(meter: Any, family: Family) -> Any:
-    name, kind, words, _ = family
+    name, kind, _, words = family
     name = name.removesuffix("_total")
     create = meter.create_gauge if kind == "gauge" else meter.create_counter
     unit = _UNITS.get(name.rpartition("_")[2], "")
