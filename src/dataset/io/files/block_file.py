@@ -11,15 +11,12 @@ elements follow.
 from __future__ import annotations
 
 import operator
+import os
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.files.stream_file import StreamFile
-
-if TYPE_CHECKING:
-    import os
 
 BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 

@@ -5,17 +5,14 @@ Subclasses define the format and the position in the file: tfrecord/reader.py, c
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from dataset.closing import Closing
 from dataset.errors import ClosedError
 from dataset.io.files.compression import InputStream, compression_name, open_decompressed
 from dataset.io.files.opening import path_string
 from dataset.redaction import redacted
-
-if TYPE_CHECKING:
-    import os
 
 
 class StreamFile(Closing):

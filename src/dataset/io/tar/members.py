@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from dataset.io.files.compression import DamagedStreamError, bomb_words, guess_compression
-
-if TYPE_CHECKING:
-    from dataset.io.files.compression import InputStream
+from dataset.io.files.compression import DamagedStreamError, InputStream, bomb_words, guess_compression
 
 BLOCK_BYTES = 512
 LARGE_BYTES = 1 << 18  # larger members are compared with the rest of the file before they are read

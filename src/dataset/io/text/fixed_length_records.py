@@ -6,16 +6,11 @@ garbage. Otherwise (compressed files and pipes), the last ``footer_bytes`` bytes
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
 
 from dataset.io.files.block_file import BlockFile
-from dataset.io.files.compression import DamagedStreamError
-
-if TYPE_CHECKING:
-    import os
-
-    from dataset.io.files.compression import InputStream
+from dataset.io.files.compression import DamagedStreamError, InputStream
 
 PIECE_BYTES_MAX = 1 << 20  # skipped bytes are read in pieces of this size, so a large header does not fill the memory
 FOOTER_BLOCK_BYTES_MAX = 1 << 26  # blocks are as large as the footer up to this size: each block copies the footer

@@ -9,13 +9,8 @@ blocks is kept as a list of pieces, which are joined once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dataset.io.files.block_file import BlockFile
-from dataset.io.files.compression import LARGE_BYTES, DamagedStreamError, bomb_words
-
-if TYPE_CHECKING:
-    from dataset.io.files.compression import InputStream
+from dataset.io.files.compression import LARGE_BYTES, DamagedStreamError, InputStream, bomb_words
 
 
 class TextLineFile(BlockFile):

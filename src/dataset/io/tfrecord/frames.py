@@ -15,13 +15,9 @@ import io
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from dataset.io import libraries
-from dataset.io.files.compression import bomb_words
-
-if TYPE_CHECKING:
-    from dataset.io.files.compression import InputStream
+from dataset.io.files.compression import InputStream, bomb_words
 
 LENGTH_BYTES = 8
 HEADER_BYTES = 12

@@ -13,7 +13,7 @@ exactly the missing bytes. Large records are read in the same way, without copyi
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+import os
 
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, InputStream
@@ -32,9 +32,6 @@ from dataset.io.tfrecord.frames import (
 )
 from dataset.io.tfrecord.index_file import hinted
 from dataset.redaction import redacted
-
-if TYPE_CHECKING:
-    import os
 
 BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 

@@ -16,16 +16,14 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from dataset.io.files.atomic import AtomicFile, commit_together
 from dataset.io.files.compression import compression_name, new_compressor
 from dataset.io.tfrecord.frames import framed, framed_all
 from dataset.plan.origin import Origin, caller
 from dataset.redaction import redacted
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 @dataclass(frozen=True)

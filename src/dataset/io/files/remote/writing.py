@@ -18,14 +18,12 @@ import errno
 import importlib
 import io
 import secrets
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from dataset.io.files.remote.failures import explained
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes
 from dataset.redaction import raise_redacted, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COMMITTING = {"s3", "s3a", "gs", "gcs"}
 """Files of these schemes are opened with ``autocommit=False`` and have ``commit`` and ``discard``. Other file systems
