@@ -6,12 +6,13 @@ import contextlib
 import queue as thread_queues
 import threading
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
+from dataset.closing import Closing
 from dataset.errors import CancelledError, ClosedError
 
 
-class QueueFeeder:
+class QueueFeeder(Closing):
     """Puts the elements of a dataset into a queue, in a background thread. ``Dataset.to_queue`` returns one.
 
     At the end of the data it closes the queue. An exception is put into the queue and is the last that comes. Use it as
@@ -52,12 +53,6 @@ class QueueFeeder:
             with self._queue.not_full:
                 self._queue.not_full.notify_all()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _run(self) -> None:
         try:

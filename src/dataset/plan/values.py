@@ -54,7 +54,7 @@ def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
     return splits.astype(dtype, copy=False)
 
 
-def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
+def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike = np.int64) -> Splits:
     """Return the row splits of rows with these lengths."""
     counts = np.asarray(lengths, np.int64)
     splits = np.zeros(len(counts) + 1, np.int64)

@@ -13,6 +13,7 @@ import threading
 from multiprocessing import AuthenticationError, connection
 from typing import Any, Self
 
+from dataset.closing import Closing
 from dataset.errors import CancelledError
 from dataset.queues.element_queue import ElementQueue
 
@@ -83,7 +84,7 @@ def _require_key(op: str, authkey: Any) -> bytes:
 _KEY_MIN = 16
 
 
-class QueueServer:
+class QueueServer(Closing):
     """The server of one queue: a thread that accepts connections, and one for each connection.
 
     Attributes:
@@ -118,12 +119,6 @@ class QueueServer:
                     end.shutdown(socket.SHUT_RDWR)  # ends recv()
         for thread in threads:
             thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _accept(self) -> None:
         with self._listener:

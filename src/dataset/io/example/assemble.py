@@ -33,7 +33,7 @@ from dataset.io.example.features import (
 )
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES
-from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.plan.values import RaggedTensor, SparseTensor, splits_of_lengths
 
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -47,12 +47,6 @@ def _array(values: Values, dtype: np.dtype[Any]) -> Array:
     if isinstance(values, np.ndarray):
         return values
     return object_array(values or ()) if dtype == BYTES else np.array(() if values is None else values, dtype)
-
-
-def _splits(counts: Ints) -> Ints:
-    splits = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=splits[1:])
-    return splits
 
 
 class Assembler:
@@ -88,7 +82,7 @@ class Assembler:
         values, counts = columns[0].values, columns[0].counts
         if self.inner:
             values, counts = values.reshape(-1, *self.inner), counts // self.size
-        return RaggedColumn(values, _splits(counts), sparse=self.sparse)
+        return RaggedColumn(values, splits_of_lengths(counts), sparse=self.sparse)
 
     def batch(self, columns: Sequence[Column]) -> Any:
         """Return a SparseTensor of rank 2, a RaggedTensor, or a padded array of shape (n, max rows, *inner)."""
@@ -204,7 +198,7 @@ class Nested(Assembler):
 
     def packed(self, columns: Sequence[Column]) -> list[Any]:
         """Return the n values, each as returned by ``one``."""
-        splits = [_splits(column.counts).tolist() for column in columns]
+        splits = [splits_of_lengths(column.counts).tolist() for column in columns]
         result = []
         for row in range(len(columns[0].counts)):
             items = [c.values[s[row] : s[row + 1]] for c, s in zip(columns, splits, strict=True)]
@@ -224,8 +218,8 @@ class Nested(Assembler):
         result: Any = columns[0].values.reshape(-1, *self.inner)
         for level in reversed(range(len(self.partitions))):
             lengths = [np.diff(record.nested_row_splits[level]) for record in records]
-            result = RaggedTensor(result, _splits(np.concatenate([_NOTHING, *lengths])))
-        return RaggedTensor(result, _splits(np.array([len(record) for record in records], np.int64)))
+            result = RaggedTensor(result, splits_of_lengths(np.concatenate([_NOTHING, *lengths])))
+        return RaggedTensor(result, splits_of_lengths(np.array([len(record) for record in records], np.int64)))
 
 
 def _checked_splits(partition: Partition, given: Array | None, total: int) -> Ints:
@@ -245,7 +239,7 @@ def _to_splits(partition: Partition, given: Ints, total: int) -> Ints:
     if isinstance(partition, RowSplits):
         return given if len(given) else np.zeros(1, np.int64)
     if isinstance(partition, RowLengths):
-        return _splits(given)
+        return splits_of_lengths(given)
     if isinstance(partition, RowStarts):
         return np.append(given, total)
     if isinstance(partition, RowLimits):
