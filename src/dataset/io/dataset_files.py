@@ -26,7 +26,7 @@ from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.sources.select_positions import Gatherer
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.options import AUTOTUNE
-from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
 from dataset.plan.nested import dataset_of, is_dataset
 from dataset.plan.node import Node, UnaryNode, spec_is_static
@@ -75,7 +75,7 @@ class ElementFile(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True):
+class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True, counted=False):
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
 
     counts_elements: ClassVar[bool] = True
@@ -102,9 +102,6 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
         In a compressed file it always is, because ``seek`` reads such a file from its beginning.
         """
         return sys.maxsize if self.compression_type else READ_ON_BYTES
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def over(self, path: bytes) -> Self:
         """Return a copy of this node that reads only one file."""

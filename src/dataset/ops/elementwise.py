@@ -14,6 +14,7 @@ from typing import Any
 from dataset.options import AUTOTUNE
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node, ParallelNode, holds_user_code, spec_is_static
+from dataset.plan.origin import function_name
 from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
@@ -61,6 +62,9 @@ class Elementwise(ParallelNode):
     @abstractmethod
     def operator(self, source: Operator) -> ElementwiseOperator:
         """Return the operator of this op alone, for one thread."""
+
+    def label(self) -> str:
+        return f"{self.op}({function_name(self.called)})"
 
     @lazy_property
     def traits(self) -> Traits:

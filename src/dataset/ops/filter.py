@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.ops.elementwise import Elementwise
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Miss, Node
-from dataset.plan.origin import function_name
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
@@ -22,7 +20,7 @@ from dataset.runtime.resources.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Elementwise, separable=True):
+class Filter(Elementwise, separable=True, counted=False):
     """Node that passes on the elements for which ``predicate`` returns True."""
 
     op: ClassVar[str] = "filter"
@@ -35,9 +33,6 @@ class Filter(Elementwise, separable=True):
     @property
     def called(self) -> Callable[..., Any]:
         return self.predicate
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def rewritten(self) -> Node | Miss | None:
         """Return the filter with the settings of a parallel map directly upstream, so that both can be fused."""
@@ -53,9 +48,6 @@ class Filter(Elementwise, separable=True):
         ):
             calls, deterministic = below.num_parallel_calls, below.deterministic
         return replace(found, num_parallel_calls=calls, deterministic=deterministic, fused=False)
-
-    def label(self) -> str:
-        return f"filter({function_name(self.predicate)})"
 
     def operator(self, source: Operator) -> ElementwiseOperator:
         return FilterOperator(source, self, self.predicate, columnwise=self.columnwise)

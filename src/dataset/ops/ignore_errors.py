@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
@@ -22,7 +21,7 @@ _log = logging.getLogger("dataset")
 
 
 @dataclass(frozen=True, eq=False)
-class IgnoreErrors(UnaryNode, separable=True):
+class IgnoreErrors(UnaryNode, separable=True, counted=False):
     """Node that passes on the elements that do not fail."""
 
     op: ClassVar[str] = "ignore_errors"
@@ -30,9 +29,6 @@ class IgnoreErrors(UnaryNode, separable=True):
 
     def __post_init__(self) -> None:
         self._set("log_warning", require_bool("ignore_errors", "log_warning", self.log_warning))
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
         return IgnoreErrorsOperator(context(self.source), self, context)

@@ -14,7 +14,6 @@ from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node
-from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome
@@ -75,9 +74,6 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)
         return probed_spec(self) if declared is None else declared
-
-    def label(self) -> str:
-        return f"map({function_name(self.function)})"
 
     def _details(self) -> list[str]:
         parallel, columns, joined = super()._details()

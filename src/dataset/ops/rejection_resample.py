@@ -56,16 +56,13 @@ class Labelled(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class Accept(UnaryNode):
+class Accept(UnaryNode, counted=False):
     """Node that accepts pairs with a probability per class."""
 
     op: ClassVar[str] = "rejection_resample.accept"
     target: tuple[float, ...]
     initial: tuple[float, ...] | None
     random: RandomState = field(kw_only=True, repr=False)
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
         random = RandomPass(context.draws(self.random), context.iteration.epochs, self.random, again=True)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.plan.origin import function_name
@@ -21,7 +20,7 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 @dataclass(frozen=True, eq=False)
-class TakeWhile(UnaryNode, pure=False):
+class TakeWhile(UnaryNode, pure=False, counted=False):
     """Node that passes on the elements before the first for which ``predicate`` returns False."""
 
     op: ClassVar[str] = "take_while"
@@ -29,9 +28,6 @@ class TakeWhile(UnaryNode, pure=False):
 
     def __post_init__(self) -> None:
         require_callable("take_while", "predicate", self.predicate)
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def label(self) -> str:
         return f"take_while({function_name(self.predicate)})"

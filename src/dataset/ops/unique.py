@@ -10,7 +10,6 @@ import numpy as np
 
 from dataset.errors import StateError
 from dataset.ops.element_keys import OBJECTS, keys_of, number_dtype
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
@@ -19,13 +18,10 @@ from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 
 @dataclass(frozen=True, eq=False)
-class Unique(UnaryNode):
+class Unique(UnaryNode, counted=False):
     """Node that passes on elements that differ from all earlier elements."""
 
     op: ClassVar[str] = "unique"
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
         return UniqueOperator(context(self.source), self)

@@ -164,8 +164,8 @@ class UnaryNode(Node):
         return self.source.element_spec
 
     def cardinality(self) -> int:
-        """Return the cardinality of the input."""
-        return self.source.cardinality()
+        """Return the cardinality of the input, or UNKNOWN_CARDINALITY if the op is not ``counted``."""
+        return self.source.cardinality() if self._declared.counted else UNKNOWN_CARDINALITY
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Node | None:
         """Return the op over a shard of its input, if the traits say that the elements correspond one to one."""

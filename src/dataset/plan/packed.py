@@ -14,7 +14,7 @@ from typing import Any, Self, TypeGuard, overload
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.values import SparseTensor
+from dataset.plan.values import SparseTensor, splits_of_lengths
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -67,8 +67,7 @@ class RaggedColumn(Sequence[Any]):
     def taken(self, indices: npt.NDArray[np.intp]) -> RaggedColumn:
         """Return the arrays at ``indices`` as a column with its own values."""
         starts, stops = self.splits[indices], self.splits[1:][indices]
-        splits = np.zeros(len(indices) + 1, np.int64)
-        np.cumsum(stops - starts, out=splits[1:])
+        splits = splits_of_lengths(stops - starts)
         total = int(splits[-1])
         if total > _LONG * len(indices):
             values = np.concatenate([self.values[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)])

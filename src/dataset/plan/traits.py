@@ -12,6 +12,7 @@ class Traits:
     Attributes:
         pure: running it calls no user function and iterates no user object, so read-ahead is unobservable.
         static_spec: its spec follows from those of its inputs; False if it is only known by running user code.
+        counted: the number of its elements follows from those of its inputs; by default, it has as many as its input.
         gatherable: its operator is an IndexedOperator, and a position determines an element of this source.
         seekable: its operator can continue at any position by arithmetic, if those of its inputs can.
         indexable: its method ``element`` returns any element directly, without opening an operator.
@@ -49,6 +50,7 @@ class Traits:
 
     pure: bool = True
     static_spec: bool = True
+    counted: bool = True
     gatherable: bool = False
     seekable: bool = False
     indexable: bool = False

@@ -10,7 +10,6 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.ops.batch.rows_per_element import known_rows, require_rows, require_static_rows
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import UnaryNode, spec_is_static
@@ -27,7 +26,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Rebatch(UnaryNode, batches=True):
+class Rebatch(UnaryNode, batches=True, counted=False):
     """Node that yields batches with the sizes ``batch_size``, in cycles."""
 
     op: ClassVar[str] = "rebatch"
@@ -63,9 +62,6 @@ class Rebatch(UnaryNode, batches=True):
     @lazy_property
     def traits(self) -> Traits:
         return replace(super().traits, rows=self._size())
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def label(self) -> str:
         sizes = self.batch_size[0] if len(self.batch_size) == 1 else list(self.batch_size)

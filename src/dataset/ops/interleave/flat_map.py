@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
@@ -20,7 +19,9 @@ from dataset.runtime.random.streams import function_random_state
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, reads_files=True, separable=True):
+class FlatMap(
+    UnaryNode, pure=False, static_spec=False, expands_elements=True, reads_files=True, separable=True, counted=False
+):
     """Node that yields all elements of the dataset ``function(element)`` for each element."""
 
     op: ClassVar[str] = "flat_map"
@@ -32,9 +33,6 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
 
     def _element_spec(self) -> Any:
         return probed_spec(self)
-
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
 
     def label(self) -> str:
         return f"{self.op}({function_name(self.function)})"
