@@ -14,7 +14,7 @@ from typing import Any, Self, TypeGuard, overload
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.values import SparseTensor, splits_of_lengths
+from dataset.plan.values import SparseTensor, row_offsets
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class RaggedColumn(Sequence[Any]):
     def taken(self, indices: npt.NDArray[np.intp]) -> RaggedColumn:
         """Return the arrays at ``indices`` as a column with its own values."""
         starts, stops = self.splits[indices], self.splits[1:][indices]
-        splits = splits_of_lengths(stops - starts)
+        splits = row_offsets(stops - starts)
         total = int(splits[-1])
         if total > _LONG * len(indices):
             values = np.concatenate([self.values[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)])

@@ -54,12 +54,17 @@ def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
     return splits.astype(dtype, copy=False)
 
 
-def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike = np.int64) -> Splits:
-    """Return the row splits of rows with these lengths."""
+def row_offsets(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return where each of several rows with these lengths begins, and the end of the last."""
     counts = np.asarray(lengths, np.int64)
-    splits = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=splits[1:])
-    return cast_splits(splits, dtype)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
+    """Return the row splits of rows with these lengths."""
+    return cast_splits(row_offsets(lengths), dtype)
 
 
 class RaggedTensor:

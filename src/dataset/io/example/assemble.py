@@ -33,7 +33,7 @@ from dataset.io.example.features import (
 )
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES
-from dataset.plan.values import RaggedTensor, SparseTensor, splits_of_lengths
+from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -82,7 +82,7 @@ class Assembler:
         values, counts = columns[0].values, columns[0].counts
         if self.inner:
             values, counts = values.reshape(-1, *self.inner), counts // self.size
-        return RaggedColumn(values, splits_of_lengths(counts), sparse=self.sparse)
+        return RaggedColumn(values, row_offsets(counts), sparse=self.sparse)
 
     def batch(self, columns: Sequence[Column]) -> Any:
         """Return a SparseTensor of rank 2, a RaggedTensor, or a padded array of shape (n, max rows, *inner)."""
@@ -198,7 +198,7 @@ class Nested(Assembler):
 
     def packed(self, columns: Sequence[Column]) -> list[Any]:
         """Return the n values, each as returned by ``one``."""
-        splits = [splits_of_lengths(column.counts).tolist() for column in columns]
+        splits = [row_offsets(column.counts).tolist() for column in columns]
         result = []
         for row in range(len(columns[0].counts)):
             items = [c.values[s[row] : s[row + 1]] for c, s in zip(columns, splits, strict=True)]
@@ -218,8 +218,8 @@ class Nested(Assembler):
         result: Any = columns[0].values.reshape(-1, *self.inner)
         for level in reversed(range(len(self.partitions))):
             lengths = [np.diff(record.nested_row_splits[level]) for record in records]
-            result = RaggedTensor(result, splits_of_lengths(np.concatenate([_NOTHING, *lengths])))
-        return RaggedTensor(result, splits_of_lengths(np.array([len(record) for record in records], np.int64)))
+            result = RaggedTensor(result, row_offsets(np.concatenate([_NOTHING, *lengths])))
+        return RaggedTensor(result, row_offsets(np.array([len(record) for record in records], np.int64)))
 
 
 def _checked_splits(partition: Partition, given: Array | None, total: int) -> Ints:
@@ -239,7 +239,7 @@ def _to_splits(partition: Partition, given: Ints, total: int) -> Ints:
     if isinstance(partition, RowSplits):
         return given if len(given) else np.zeros(1, np.int64)
     if isinstance(partition, RowLengths):
-        return splits_of_lengths(given)
+        return row_offsets(given)
     if isinstance(partition, RowStarts):
         return np.append(given, total)
     if isinstance(partition, RowLimits):

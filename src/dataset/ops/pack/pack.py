@@ -32,7 +32,7 @@ from dataset.plan.checks import require_bool, require_int, require_one_of
 from dataset.plan.node import Sharding, UnaryNode, spec_is_static
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
-from dataset.plan.values import filled, splits_of_lengths
+from dataset.plan.values import filled, row_offsets
 from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, lineage_of, object_column, take_column
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
@@ -246,7 +246,7 @@ class PackOperator(SequencesOperator):
             runs,
             _with_last(numbers, counts, np.zeros_like(gaps)).astype(np.int32),
             ((np.cumsum(runs) - runs) % capacity).astype(np.int32),
-            splits_of_lengths(counts + 1),
+            row_offsets(counts + 1),
         )
 
     def _runs_of(self, index: int, columns: Sequence[Column]) -> list[npt.NDArray[Any]]:
@@ -292,7 +292,7 @@ class PackOperator(SequencesOperator):
 
 def _ragged(values: npt.NDArray[Any], counts: Lengths) -> Column:
     """Split values into groups of these sizes."""
-    return list(RaggedColumn(values, splits_of_lengths(counts)))
+    return list(RaggedColumn(values, row_offsets(counts)))
 
 
 def _with_last(values: npt.NDArray[Any], counts: Lengths, last: Lengths) -> Lengths:
