@@ -233,7 +233,7 @@ def op_classes_in(path):
     """Return the names of the classes of ops that a file imports; a base class of several ops has no name of an op."""
     found = set()
     for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("dataset."):
+        if isinstance(node, ast.ImportFrom) and room_of(node.module) in {"ops", "io"}:
             values = vars(importlib.import_module(node.module))
             kinds = {alias.asname or alias.name: values.get(alias.name) for alias in node.names}
             found |= {name for name, kind in kinds.items() if is_op_class(kind)}
