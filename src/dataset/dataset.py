@@ -2139,10 +2139,11 @@ class Dataset(Generic[T_co]):
 
     def cache(
         self,
-        filename: str | os.PathLike[str] = "",
+        filename: str | os.PathLike[str] | int = "",
         name: str | None = None,
         *,
         on_mismatch: Literal["error", "rebuild"] = "error",
+        directory: str | os.PathLike[str] = "",
     ) -> Dataset[T_co]:
         """Cache the elements of the first full pass for later passes, in memory or in files.
 
@@ -2159,9 +2160,19 @@ class Dataset(Generic[T_co]):
         that later passes are the same. This does not apply to a cache in a dataset that a function returns, such as
         that of ``interleave``, which the next pass fills.
 
+        ``cache(AUTOTUNE)`` finds the place. It may stand anywhere, also after random ops, and changes no element: not
+        the order, which random ops after that place draw anew in each pass, not the elements that fail, and not
+        whether arrays are writable. The candidates are the ops before it, up to the first that has several inputs,
+        repeats, or runs in other processes, as far as no random op comes before them. The first pass measures their
+        times and sizes, and keeps the elements of the last candidate while they take less than half of the memory
+        budget (``options.autotune.ram_budget``), or of the free space on the disk. At its end, the candidate is chosen
+        that saves most work and fits. If it is another one, the second pass fills it. ``explain()`` and ``stats()`` say
+        what was chosen and why. Functions and generators must return the same in each pass.
+
         Args:
             filename: a directory, created by the first pass if its parent exists; later processes read from it, too.
-                Default: in memory, for this Dataset.
+                Default: in memory, for this Dataset. AUTOTUNE: the elements of this op or of one before it, in memory
+                or in ``directory``.
             name: a label.
             on_mismatch: what to do if the directory was filled by another pipeline, or by this one before an edit:
                 ``"error"``, or ``"rebuild"`` to fill it again. Detected are changed operations, arguments, seeds and
@@ -2170,11 +2181,14 @@ class Dataset(Generic[T_co]):
                 files with the same names, changed contents of objects from other packages, values that change while the
                 pipeline runs, edits of functions if another version of Python filled the cache, and changes of a few
                 values in arrays of more than 64 MiB.
+            directory: where ``cache(AUTOTUNE)`` keeps the elements, like ``filename``. Default: in memory.
 
         Raises:
-            FileExistsError: while iterating, if another iterator is filling the same directory.
+            FileExistsError: while iterating, if another iterator is filling the same directory. With AUTOTUNE, the pass
+                is not cached instead.
             SpecError: while iterating, if the directory holds the elements of another pipeline.
-            ValueError: if ``filename`` has a scheme, such as ``s3://``, or ``on_mismatch`` is invalid.
+            ValueError: if the directory has a scheme, such as ``s3://``, if ``on_mismatch`` is invalid, or if
+                ``directory`` is given without AUTOTUNE.
             TypeError: while iterating, for an element that cannot be stored in files, such as an object of your own
                 class.
 
@@ -2182,9 +2196,25 @@ class Dataset(Generic[T_co]):
         >>> dataset = Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
         >>> [len(list(dataset)), len(list(dataset)), len(calls)]
         [3, 3, 3]
+        >>> import time
+        >>> epochs = Dataset.range(3).map(lambda x: time.sleep(0.01) or x, name="slow").shuffle(3).cache(AUTOTUNE)
+        >>> print(epochs.explain().splitlines()[1])
+          cache(AUTOTUNE) the first pass decides where  3 elements  ...
+        >>> for epoch in range(2):
+        ...     _ = list(epochs)
+        >>> print(epochs.explain().splitlines()[1])
+          cache(AUTOTUNE) keeps 24 B after slow, which saves ... of work in each pass  3 elements  ...
         """
         if on_mismatch not in {"error", "rebuild"}:
             raise ValueError(f'cache(): on_mismatch must be "error" or "rebuild", got {on_mismatch!r:.100}')
+        if isinstance(filename, int):
+            if filename != AUTOTUNE:
+                raise TypeError(f"cache(): filename must be a path or AUTOTUNE, got {filename!r:.100}")
+            folder = directory and deferred.local_folder("cache", directory)
+            store = deferred.CacheDirectories(folder, on_mismatch) if folder else None
+            return Dataset(deferred.AutoCache(self._plan, store, name=name))
+        if directory:
+            raise ValueError("cache(): directory is for cache(AUTOTUNE, directory=...); pass it as filename")
         if isinstance(filename, str | bytes) and not filename:
             return Dataset(deferred.Cache(self._plan, name=name))
         return Dataset(

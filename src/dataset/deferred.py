@@ -31,7 +31,7 @@ with lazy_imports():
     from dataset.io.csv.layout import layout_of
     from dataset.io.csv.source import Csv
     from dataset.io.dataset_files import file_names, read_files
-    from dataset.io.elements.cache_dataset import FileCache
+    from dataset.io.elements.cache_dataset import CacheDirectories, FileCache
     from dataset.io.elements.load_dataset import load
     from dataset.io.elements.save_dataset import save
     from dataset.io.elements.snapshot_dataset import Snapshot
@@ -55,6 +55,7 @@ with lazy_imports():
     from dataset.ops.batch.sparse_batch import SparseBatch
     from dataset.ops.batch.unbatch import Unbatch
     from dataset.ops.batch.window import Window
+    from dataset.ops.cache.auto_cache import AutoCache
     from dataset.ops.cache.cache import Cache
     from dataset.ops.concatenate import Concatenate
     from dataset.ops.distribute.distribute import Distribute

@@ -7,6 +7,7 @@ finds the case by its name: the public name, followed by a colon and the variant
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dataset import (
+    AUTOTUNE,
     CsvDataset,
     Dataset,
     FixedLengthRecordDataset,
@@ -67,6 +69,12 @@ def numbers(stop: int = 13) -> Dataset[Any]:
 def streamed(stop: int = 13) -> Dataset[Any]:
     """Return numbers without random access, so that they cannot be skipped without being read."""
     return Dataset.range(stop).filter(lambda x: x >= 0)
+
+
+def slow(x: Any) -> Any:
+    """Take long enough for a cache to choose this place."""
+    time.sleep(0.0005)
+    return x
 
 
 def fail_at(*bad: int) -> Callable[[Any], Any]:
@@ -452,6 +460,18 @@ case("cache: batched, ahead")(
 case("cache: in files")(lambda files: streamed(7).cache(files.scratch / "cache").repeat(3))
 case("cache: in files, of a shuffled order, ahead", repeatable=False)(
     lambda files: streamed(7).shuffle(4).cache(files.scratch / "cache").prefetch(2).repeat(3)
+)
+case("cache: at a place that is chosen")(lambda _: streamed(7).map(lambda x: x + 1).cache(AUTOTUNE).repeat(4))
+case("cache: at a place that is chosen, before random ops")(
+    lambda _: streamed(7).map(slow).map(str).shuffle(4, 1).batch(2).cache(AUTOTUNE).repeat(4)
+)
+case("cache: at a place that is chosen, with failures")(
+    lambda _: numbers(7).map(fail_at(0, 3, 6)).map(slow).cache(AUTOTUNE).repeat(3)
+)
+case("cache: at a place that is chosen, in files, ahead")(
+    lambda files: (
+        streamed(7).map(slow).shuffle(4, 1).cache(AUTOTUNE, directory=files.scratch / "cache").prefetch(2).repeat(4)
+    )
 )
 case("cache: in files, with failures")(
     lambda files: numbers(7).map(fail_at(0, 3, 6)).cache(files.scratch / "cache").repeat(3)

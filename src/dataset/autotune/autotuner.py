@@ -15,7 +15,7 @@ from dataset.plan.node import Node
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
-from dataset.runtime.metrics.statistics import Decision, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.statistics import Decision, OperatorStatistics, PipelineStatistics, TuningLog
 
 LOG_MAX = 10_000
 """Maximum number of logged decisions, so that a pipeline that runs for weeks does not fill the memory."""
@@ -101,6 +101,10 @@ class Autotuner:
     def measured(self, elements: int) -> Measured:
         """Return the measurements so far, with the model that predicts what changes gain."""
         return Measured(self._profile, elements, dict(self._contention))
+
+    def costs(self, elements: int) -> Mapping[OpRecord, OperatorStatistics]:
+        """Return the statistics of each op so far."""
+        return self.measured(elements).operators
 
     def tuning_log(self) -> TuningLog:
         """Return the decisions so far."""

@@ -99,6 +99,7 @@ class Measured:
             source_elements=tuple(record.counters.by_source),
             busy=min(1.0, seconds / self.seconds / workers) if self.seconds else 0.0,
             capacity=None if stage is None else stage.capacity,
+            note=record.node.annotation() if record.node.traits.keeps_pass else "",
         )
         for source in below:
             if stage is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.epochs import openings, random_states
@@ -18,6 +18,7 @@ from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
+from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.random.streams import Draws, EpochLedger, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.limits import Limits
@@ -72,6 +73,10 @@ class Iteration:
         """Whether background work is allowed. Probing a single element must not compute elements ahead."""
         self.read_from_store: set[Node] = set()
         """The ops that read the elements they have cached, without running their inputs."""
+        self.cache_choices: dict[Any, Any] = {}
+        """Where each cache(AUTOTUNE) keeps elements in its present pass (ops/cache/auto_cache.py)."""
+        self.profile: PipelineProfile | None = None
+        """The profile of the iteration, if it is observed."""
         self.above: tuple[tuple[int, ...], int] = (), 0
         """``inputs`` and ``epoch`` of the LineageContext in another process that reads from the plan."""
 
@@ -236,6 +241,16 @@ class ExecutionContext:
     def counters(self) -> Counters:
         """The op's counters for background work."""
         return Counters() if self._record is None else self._record.counters
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the op is measured."""
+        return self._record is not None and self.iteration.profile is not None
+
+    def costs(self) -> Mapping[Node, OperatorStatistics]:
+        """Return the statistics of the op and of those upstream up to now, by node; empty if they are not measured."""
+        profile, record = self.iteration.profile, self._record
+        return {} if profile is None or record is None else profile.costs(record)
 
     def tunable(self, name: str, requested: int, autotuned: int, maximum: int) -> Tunable:
         """Return the value of an option that the tuner may set while the op runs.
@@ -428,7 +443,7 @@ def open_plan(
     if profile is None:
         return coordinator, ExecutionContext(Iteration(coordinator, epochs, options, PeriodicCallback(), moved))(plan)
     iteration = Iteration(coordinator, epochs, options, profile.pulse, moved)
-    profile.limits = iteration.limits
+    iteration.profile, profile.limits = profile, iteration.limits
     context = ExecutionContext(iteration, profile.top)
     return coordinator, context(plan) if reader is None else reader(context, plan)
 

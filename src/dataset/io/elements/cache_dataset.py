@@ -84,3 +84,15 @@ class CacheDirectory(DirectoryStore):
         written, digests, pipeline = self.node.written, self.node.digests, fingerprint(self.node.source)
         assert written is not None
         return lambda: {"pipeline": pipeline, "python": PYTHON, "steps": stable_digests(written, digests)}
+
+
+@dataclass(frozen=True)
+class CacheDirectories:
+    """Makes the stores of cache(AUTOTUNE, directory=...)."""
+
+    folder: str
+    on_mismatch: str
+
+    def __call__(self, source: Node, *, replaces: bool) -> CacheDirectory:
+        node = FileCache(source, self.folder, on_mismatch="rebuild" if replaces else self.on_mismatch)
+        return CacheDirectory(node)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.metrics.metering import Metering
 from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.metrics.step_waits import StepWaits
 from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.resources.garbage import ScheduledCollection
@@ -36,6 +37,9 @@ class Observer(Protocol):
 
     def stats(self, elements: int) -> Any:
         """Return the statistics of the pipeline so far; the consumer has got ``elements`` elements."""
+
+    def costs(self, elements: int) -> Mapping[OpRecord, OperatorStatistics]:
+        """Return the statistics of each op so far."""
 
     def tuning_log(self) -> Any:
         """Return the decisions made so far."""
@@ -108,6 +112,13 @@ class PipelineProfile:
     def elements_until(self, left: int) -> int:
         """Return how many elements the consumer has requested if ``left`` of the current step were not."""
         return self.elements + self._step - left
+
+    def costs(self, record: OpRecord) -> dict[Node, OperatorStatistics]:
+        """Return the statistics of an op and of those upstream up to now, by node; empty after the end."""
+        if self._observer is None:
+            return {}
+        found = self._observer.costs(self.elements)
+        return {part.node: found[part] for part in record.walk() if part in found}
 
     def _begin(self, now: float) -> None:
         self.began = now

@@ -46,6 +46,7 @@ class OperatorStatistics:
             1, the mean over these workers.
         capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
             background.
+        note: what was decided about it while it ran, such as where ``cache(AUTOTUNE)`` keeps elements.
     """
 
     name: str
@@ -70,6 +71,7 @@ class OperatorStatistics:
     capacity: int | None = None
     workers: tuple[WorkerFigures, ...] = ()
     source_elements: tuple[int, ...] = ()
+    note: str = ""
 
     @property
     def source_shares(self) -> tuple[float, ...]:
@@ -204,6 +206,7 @@ class PipelineStatistics:
             for operator in self.operators
             if 0 < len(counts := operator.source_elements) <= _SOURCES_MAX and operator.source_shares
         ]
+        records += [f"{operator.name} {operator.note}" for operator in self.operators if operator.note]
         records += [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
         if self.garbage_collections:
             each = brief_seconds(self.garbage_collection_seconds / self.garbage_collections)
