@@ -2203,7 +2203,7 @@ class Dataset(Generic[T_co]):
         >>> for epoch in range(2):
         ...     _ = list(epochs)
         >>> print(epochs.explain().splitlines()[1])
-          cache(AUTOTUNE) keeps 24 B after slow, which saves ... of work in each pass  3 elements  ...
+          cache(AUTOTUNE) keeps about ... after slow, which saves ... of work in each pass  3 elements  ...
         """
         if on_mismatch not in {"error", "rebuild"}:
             raise ValueError(f'cache(): on_mismatch must be "error" or "rebuild", got {on_mismatch!r:.100}')

@@ -29,6 +29,7 @@ class Symptoms:
         contention: the share of its work during which it holds the interpreter's lock, as far as known.
         memory: the share of the memory budget that is used.
         has_stages: whether anything in the pipeline works in the background.
+        core_wait: how long its threads waited for a core, per second of CPU time.
     """
 
     record: OpRecord
@@ -36,11 +37,18 @@ class Symptoms:
     contention: float
     memory: float
     has_stages: bool
+    core_wait: float = 0.0
+
+    @property
+    def cpu_share(self) -> float:
+        """The share of its time in which it computes, without the time in which it waits for a core."""
+        cpu, seconds = self.own.cpu_seconds, self.own.seconds
+        return cpu / max(cpu, seconds - self.core_wait * cpu) if cpu else 0.0
 
     @property
     def computes(self) -> bool:
-        """Whether the processor works for most of its time."""
-        return self.own.cpu_seconds >= _MOSTLY * self.own.seconds
+        """Whether it computes for most of its time."""
+        return self.cpu_share >= _MOSTLY
 
     @property
     def calls_function(self) -> bool:
@@ -56,7 +64,7 @@ class Symptoms:
 
 
 def _waits(it: Symptoms, cores: int) -> float:  # noqa: ARG001  # the cores are not what it waits for
-    return max(it.own.cpu_seconds / it.own.seconds, 1 / _CALLS_MAX)
+    return max(it.cpu_share, 1 / _CALLS_MAX)
 
 
 def _shared(it: Symptoms, cores: int) -> float:  # noqa: ARG001  # any work can be shared

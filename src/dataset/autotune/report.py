@@ -204,7 +204,9 @@ class Measured:
         assert limits is not None  # it is open
         memory = limits.ledger.held / max(1, limits.ledger.budget)
         has_stages = any(other.stage is not None for other in self.operators)
-        return Symptoms(record, self.operators[record], self.contention.get(record, 0.0), memory, has_stages)
+        contention = self.contention.get(record, 0.0)
+        core_wait = 0.0 if record.trace is None else record.trace.core_wait(record)
+        return Symptoms(record, self.operators[record], contention, memory, has_stages, core_wait)
 
     def speedup(self, factors: Mapping[OpRecord, float]) -> float:
         """Return the predicted factor of the throughput if the own time of some ops is multiplied by these factors."""

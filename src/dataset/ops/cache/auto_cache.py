@@ -253,7 +253,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
             placement.chosen = best.key
             size, seconds = brief_bytes(found[best].nbytes), brief_seconds(found[best].seconds)
             what = best.original.name or best.original.label()
-            placement.reason = f"keeps {size} after {what}, which saves {seconds} of work in each pass"
+            placement.reason = f"keeps about {size} after {what}, which saves {seconds} of work in each pass"
 
 
 def is_cacheable(node: Node) -> bool:
