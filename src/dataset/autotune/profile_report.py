@@ -24,6 +24,7 @@ from dataset.plan.node import Node, inputs_first
 from dataset.plan.origin import Origin
 from dataset.runtime.functions.vectorized import is_vectorized
 from dataset.runtime.iteration.iterator import DatasetIterator
+from dataset.runtime.metrics.lock_sampler import LockSampler
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import Observer, PipelineProfile
 from dataset.runtime.metrics.statistics import (
@@ -41,7 +42,7 @@ T = TypeVar("T")
 _GAIN_MIN = 1.1  # suggestions that gain less are left out
 _GAIN_SHOWN_MAX = 100
 _HANDED_OVER_SECONDS = 1e-4  # elements that take less are not worth a thread
-_HEADER = ("operator", "elements/s", "wall", "cpu", "waited for input", "bytes", "runs")
+_HEADER = ("operator", "elements/s", "wall", "cpu", "lock", "waited for input", "bytes", "runs")
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ def _row(operator: OperatorStatistics, seconds: float) -> tuple[str, ...]:
         brief_number(count / seconds) if seconds else "",
         brief_seconds(operator.seconds_per_element) if operator.seconds else "",
         brief_seconds(operator.cpu_seconds / count) if operator.cpu_seconds and count else "",
+        brief_seconds(operator.lock_seconds / count) if operator.lock_seconds and count else "",
         brief_seconds(operator.input_wait_seconds) if operator.input_wait_seconds else "",
         brief_bytes(operator.nbytes / count) if operator.nbytes and count else "",
         operator.runs + ("" if operator.parallelism is None else f", {operator.parallelism} at once"),
@@ -162,13 +164,18 @@ def profile(
         return observers[-1]
 
     complete = False
-    with DatasetIterator[Any](optimized, options, observe, epochs=EpochLedger(detached=True)) as iterator:
+    with (
+        DatasetIterator[Any](optimized, options, observe, epochs=EpochLedger(detached=True)) as iterator,
+        LockSampler() as sampler,
+    ):
         until = clock() + seconds
         while not complete and clock() < until:
             complete = next(iterator, iterator) is iterator
-    statistics = iterator.stats()
+    measured = observers[0].measured(iterator.stats().elements)
+    measured.add_lock_shares(trace.lock_shares(sampler.samples))
+    statistics = measured.statistics()
     found = sorted(
-        _suggestions(observers[0].measured(statistics.elements), complete=complete),
+        _suggestions(measured, complete=complete),
         key=lambda pair: -(pair[0].gain or 0.0),
     )
     safe = {target for suggestion, targets in found if suggestion.is_safe for target in targets}

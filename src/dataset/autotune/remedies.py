@@ -26,7 +26,7 @@ class Symptoms:
     Attributes:
         record: the record of the op.
         own: its statistics.
-        contention: the share of its work during which it holds the interpreter's lock, as far as known.
+        contention: the share of its work during which it holds the interpreter lock, or waits for it, as far as known.
         memory: the share of the memory budget that is used.
         has_stages: whether anything in the pipeline works in the background.
         core_wait: how long its threads waited for a core, per second of CPU time.
@@ -129,25 +129,20 @@ REMEDIES = (
         "`.map(io.ExampleParser(features))`, which parses many at once",
     ),
     Remedy(
-        "a map with `num_parallel_calls` runs `inline`, or in threads that hold each other up",
-        "its function computes in Python and holds the lock, or is so cheap that threads cost more",
-        '`@dataset.vectorized` on a function for whole columns, or `executor="process"`',
-        lambda it: (
-            it.calls_function
-            and not it.is_sequential
-            and (it.own.runs == "inline" or it.contention > _MOSTLY)
-            and it.computes
-        ),
-        '.{op}(..., executor="process")',
-        _shared,
-    ),
-    Remedy(
         "a map that takes a few microseconds for each element, before `batch`",
         "Python calls cost more than the arithmetic",
         "`map` after `batch`, or `@dataset.vectorized`; `explain()` shows what prevents the optimizer from doing it",
         lambda it: it.calls_function and it.is_sequential and it.own.seconds_per_element < _CHEAP_SECONDS,
         "@dataset.vectorized",
         lambda it, cores: 0.0,  # noqa: ARG005
+    ),
+    Remedy(
+        "a map runs `inline`, or in threads that hold each other up; or `profile()` shows that it holds the `lock`",
+        "its function computes in Python and holds the lock, or is so cheap that threads cost more",
+        '`@dataset.vectorized` on a function for whole columns, or `executor="process"`',
+        lambda it: it.calls_function and it.computes and (it.own.runs == "inline" or it.contention > _MOSTLY),
+        '.{op}(..., executor="process")',
+        _shared,
     ),
     Remedy(
         "a map with a high `cpu`, whose function releases the interpreter's lock (NumPy, decoders)",

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from dataset.autotune.model import Prediction, Section, predict
 from dataset.autotune.remedies import Symptoms, remedy_for
@@ -43,6 +44,12 @@ class Measured:
         self.operators: dict[OpRecord, OperatorStatistics] = {}
         for record in profile.top.below():
             self._measure(record, 0, elements, None, "in the consumer's thread")
+
+    def add_lock_shares(self, shares: Mapping[Any, float]) -> None:
+        """Add which share of its time an op held the interpreter lock, by record."""
+        for record, own in self.operators.items():
+            if record in shares:
+                self.operators[record] = replace(own, lock_seconds=own.seconds * shares[record])
 
     # Costs of the ops
 
@@ -205,8 +212,11 @@ class Measured:
         memory = limits.ledger.held / max(1, limits.ledger.budget)
         has_stages = any(other.stage is not None for other in self.operators)
         contention = self.contention.get(record, 0.0)
-        core_wait = 0.0 if record.trace is None else record.trace.core_wait(record)
-        return Symptoms(record, self.operators[record], contention, memory, has_stages, core_wait)
+        own, trace = self.operators[record], record.trace
+        lock = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
+        contention = max(lock, self.contention.get(record, 0.0))
+        core_wait = 0.0 if trace is None else trace.core_wait(record)
+        return Symptoms(record, own, contention, memory, has_stages, core_wait)
 
     def speedup(self, factors: Mapping[OpRecord, float]) -> float:
         """Return the predicted factor of the throughput if the own time of some ops is multiplied by these factors."""

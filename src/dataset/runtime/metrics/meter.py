@@ -138,10 +138,10 @@ class PullProfiler:
             seconds = time.perf_counter() - started
             cpu_seconds = time.thread_time() - computed
             self.since = 0.0
-            tally = self.first if section.is_first else self.rest
-            tally.add(count, seconds, cpu_seconds, waited=record.is_a_stage_now)
+            tally, waited = self.first if section.is_first else self.rest, record.is_a_stage_now
+            tally.add(count, seconds, cpu_seconds, waited=waited)
             if record.trace is not None:
-                record.trace.add(record, count, seconds, started)
+                record.trace.add(record, count, seconds, started, waits=waited)
             if is_last:
                 section.runs = False
 

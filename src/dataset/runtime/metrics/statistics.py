@@ -46,6 +46,7 @@ class OperatorStatistics:
             1, the mean over these workers.
         capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
             background.
+        lock_seconds: how long its work held the interpreter lock; None if unknown. Only ``profile`` measures it.
         note: what was decided about it while it ran, such as where ``cache(AUTOTUNE)`` keeps elements.
     """
 
@@ -71,6 +72,7 @@ class OperatorStatistics:
     capacity: int | None = None
     workers: tuple[WorkerFigures, ...] = ()
     source_elements: tuple[int, ...] = ()
+    lock_seconds: float | None = None
     note: str = ""
 
     @property

@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dataset.runtime.metrics.background import Counters
+from dataset.runtime.metrics.lock_sampler import LockSample
+from dataset.runtime.metrics.schedule import Schedule
 
 _EVENTS_MAX = 200_000  # about 20 MB of JSON
 _SCHEDULE_SECONDS = 5e-3  # between two looks at the schedule of a thread, which take about 20 us
@@ -24,31 +28,13 @@ class TracedOp(Protocol):
         """Its name with its arguments."""
 
 
-class _Schedule(NamedTuple):
-    """What the scheduler says about a thread: how long it has run, and how long it has waited for a core, in seconds.
-
-    https://docs.kernel.org/scheduler/sched-stats.html describes the file. Only Linux has it; the result is then zeros.
-    """
-
-    cpu_seconds: float = 0.0
-    wait_seconds: float = 0.0
-
-    @classmethod
-    def of_this_thread(cls) -> _Schedule:
-        try:
-            with open("/proc/thread-self/schedstat", "rb") as file:
-                run, waited, _ = file.read().split()
-            return cls(int(run) / 1e9, int(waited) / 1e9)
-        except (OSError, ValueError):
-            return cls()
-
-
 class _Span(NamedTuple):
     op: TracedOp
     thread: int
     began: float
     seconds: float
     elements: int
+    waits: bool  # for another thread that works for the op
 
 
 class Trace:
@@ -57,22 +43,24 @@ class Trace:
     def __init__(self) -> None:
         self._spans: list[_Span] = []
         self._threads: dict[int, str] = {}
-        self._first: dict[int, _Schedule] = {}  # of each thread, at its first span
-        self._last: dict[int, tuple[float, _Schedule]] = {}  # and later, with the time
+        self._first: dict[int, Schedule] = {}  # of each thread, at its first span
+        self._last: dict[int, tuple[float, Schedule]] = {}  # and later, with the time
 
-    def add(self, op: TracedOp, elements: int, seconds: float, began: float | None = None) -> None:
-        """Add work of this thread that took ``seconds``. If ``began`` is None, it has just ended."""
+    def add(
+        self, op: TracedOp, elements: int, seconds: float, began: float | None = None, *, waits: bool = False
+    ) -> None:
+        """Add work of this thread, or waiting for it, that took ``seconds``. If ``began`` is None, it just ended."""
         if len(self._spans) < _EVENTS_MAX:
             thread = threading.current_thread()
             ident = thread.ident or 0
             self._threads[ident] = thread.name
             since = time.perf_counter() - seconds if began is None else began
-            self._spans.append(_Span(op, ident, since, seconds, elements))
+            self._spans.append(_Span(op, ident, since, seconds, elements, waits))
             until = since + seconds
             if ident not in self._first:
-                self._first[ident] = _Schedule.of_this_thread()
+                self._first[ident] = Schedule.of_this_thread()
             elif until - self._last.get(ident, (0.0,))[0] > _SCHEDULE_SECONDS:
-                self._last[ident] = until, _Schedule.of_this_thread()
+                self._last[ident] = until, Schedule.of_this_thread()
 
     def core_wait(self, op: TracedOp) -> float:
         """Return how long the threads that worked for an op waited for a core, per second of their CPU time."""
@@ -80,6 +68,21 @@ class Trace:
         pairs = [(self._first[thread], self._last[thread][1]) for thread in threads]
         cpu = sum(last.cpu_seconds - first.cpu_seconds for first, last in pairs)
         return sum(last.wait_seconds - first.wait_seconds for first, last in pairs) / cpu if cpu else 0.0
+
+    def lock_shares(self, samples: Sequence[LockSample]) -> dict[TracedOp, float]:
+        """Return the share of the time of each op, over all threads, in which it held the interpreter lock.
+
+        If several threads work when the lock is held, each is assumed to be the holder with the same probability.
+        """
+        held, seen = defaultdict[TracedOp, float](float), defaultdict[TracedOp, float](float)
+        spans = sorted(self._spans, key=lambda span: (span.began, -span.seconds))
+        threads = [_innermost([span for span in spans if span.thread == one], samples) for one in self._threads]
+        for sample, *found in zip(samples, *threads, strict=True):
+            ops = [span.op for span in found if span is not None and not span.waits]
+            for op in ops:
+                seen[op] += sample.seconds
+                held[op] += sample.seconds / len(ops) if sample.is_held else 0.0
+        return {op: held[op] / seen[op] for op in seen}
 
     def to_chrome(self) -> dict[str, Any]:
         """Return the trace as plain data, for JSON. Times are in microseconds since the first span."""
@@ -102,6 +105,17 @@ class Trace:
             for span in spans
         ]
         return {"traceEvents": threads + events, "displayTimeUnit": "ms"}
+
+
+def _innermost(spans: Iterable[_Span], samples: Iterable[LockSample]) -> Iterator[_Span | None]:
+    """Yield the span of one thread in which each sample lies, without the spans around it."""
+    later, open_spans = deque(spans), list[_Span]()
+    for sample in samples:
+        while later and later[0].began <= sample.at:
+            open_spans.append(later.popleft())
+        while open_spans and open_spans[-1].began + open_spans[-1].seconds < sample.at:
+            open_spans.pop()
+        yield open_spans[-1] if open_spans else None
 
 
 class TracedCounters(Counters):
