@@ -1,11 +1,17 @@
 """Tests of the live page in a real browser: headless Chromium."""
 
+import contextlib
+import json
 import os
 import pathlib
+import re
+import subprocess
+import sys
 
 import pytest
 
 from dataset import AUTOTUNE, Dataset
+from dataset.commands.main import main
 from dataset.live import feed as feeds
 from dataset.runtime.metrics.statistics import brief_number, brief_seconds
 from support.browser import Browser, find_browser
@@ -123,6 +129,71 @@ def test_it_survives_the_end_of_the_iterator_and_shows_the_next_on_the_same_port
         list(iterator)
         browser.wait_until(f"{SHOWN.format('tile-elements')} === '7'")
         state_is(browser, "ended")
+
+
+def test_the_workers_of_distribute_are_shown_and_stragglers_marked(browser):
+    with iter(Dataset.range(40).map(str).distribute(2)) as iterator:
+        browser.open(iterator.serve().url)
+        state_is(browser, "running")
+        list(iterator)
+        state_is(browser, "ended")
+        [operator] = [one for one in iterator.stats().operators if one.workers]
+        rows = texts(browser, "#workers .bar")
+        assert len(rows) == 2
+        for row, worker in zip(rows, operator.workers, strict=True):
+            assert f"distribute(2) worker {worker.rank}" in row
+            assert f"{worker.elements} elements" in row
+        one = (
+            "{name: 'distribute(3)', workers: [0.8, 0.1, 0.8].map((waiting, rank) => ({rank, waiting, elements: 1,"
+            + (" elements_per_second: 1, restarts: 0, node: '', memory: 0}))}")
+        )
+        browser.evaluate(f"showWorkers([{one}])")
+        assert [", straggler" in row for row in texts(browser, "#workers .bar")] == [False, True, False]
+    with iter(pipeline()) as iterator:
+        browser.open(iterator.serve().url)
+        state_is(browser, "running")
+        assert browser.evaluate("document.getElementById('workers').parentElement.hidden")
+
+
+RANK = """
+import sys, threading, time
+from dataset import Dataset
+slow_data = sys.argv[1] == "data"
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+for _ in Dataset.range(10**9).map(lambda x: time.sleep(0.02 * slow_data) or x):
+    if ended.wait(0.02 * (not slow_data)):
+        break
+"""
+
+
+def test_each_rank_has_a_page_and_the_command_marks_the_straggler(browser, capsys):
+    with contextlib.ExitStack() as ranks:
+        urls = []
+        for rank, slow in enumerate(["loop", "data"]):
+            environment = {**os.environ, "RANK": str(rank), "DATASET_LIVE": "0"}
+            process = ranks.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", RANK, slow],
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            ranks.callback(process.stdin.close)
+            urls.append(re.search(r"http://\S+", process.stderr.readline())[0])
+        for rank, url in enumerate(urls):
+            browser.open(url)
+            state_is(browser, "running")
+            browser.wait_until(f"Number({SHOWN.format('tile-elements')}) > 20")
+            assert browser.evaluate(SHOWN.format("who")).startswith(f"rank {rank}, ")
+        assert main(["live", *urls, "--once", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["ranks"]
+        assert [(one["snapshot"]["process"]["rank"], one["is_straggler"]) for one in found] == [
+            ("0", False),
+            ("1", True),
+        ]
 
 
 def test_half_an_hour_of_updates_leaves_memory_flat(browser):

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dataset.autotune.autotuner import Autotuner
 from dataset.autotune.remedies import row_for
 from dataset.autotune.report import Measured
+from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.atomic import AtomicFile
+from dataset.io.files.opening import open_input
+from dataset.io.tfrecord.source import TFRecord
 from dataset.ops.prefetch import Prefetch
+from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_seconds
 from dataset.plan.drawing.brief import brief_bytes
 from dataset.plan.epochs import random_states
-from dataset.plan.node import Node, inputs_first
+from dataset.plan.node import Node, holds_user_code, inputs_first
 from dataset.plan.origin import Origin
 from dataset.runtime.functions.vectorized import is_vectorized
 from dataset.runtime.iteration.iterator import DatasetIterator
@@ -41,6 +48,11 @@ T = TypeVar("T")
 
 _GAIN_MIN = 1.1  # suggestions that gain less are left out
 _GAIN_SHOWN_MAX = 100
+_FILES_MAX = 1000  # whose sizes are looked up
+_FILES_OPENED = 9  # to see how long that takes
+_LARGE_BYTES = 10e6
+_LOCKED_MIN = 0.5  # of the time, for the suggestion of another process
+_LOCKED_SECONDS = 1e-3  # per element; sending one takes some tenths of that
 _HANDED_OVER_SECONDS = 1e-4  # elements that take less are not worth a thread
 _HEADER = ("operator", "elements/s", "wall", "cpu", "lock", "waited for input", "bytes", "runs")
 
@@ -205,6 +217,12 @@ def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Sugges
     if (top := _to_prefetch(measured)) is not None:
         reason = "then the next element is computed while your loop uses this one"
         yield Suggestion(top.name, top.location, ".prefetch(AUTOTUNE)", reason, None, is_safe=True), [None]
+    for record in records:
+        for found in (_larger_files(measured, record), _index(measured, record)):
+            if found is not None:
+                yield found, []
+    if (found := _distribute(measured)) is not None:
+        yield found, []
     caches = [found for record in records if (found := _cache(measured, record, complete=complete)) is not None]
     if caches and not any(record.node.traits.keeps_pass for record in records):
         yield max(caches, key=lambda found: found.gain or 0.0), []
@@ -216,6 +234,65 @@ def _to_prefetch(measured: Measured) -> OperatorStatistics | None:
         each = measured.seconds / max(1, measured.elements)
         return own if record.stage is None and each >= _HANDED_OVER_SECONDS else None
     return None
+
+
+def _larger_files(measured: Measured, record: OpRecord) -> Suggestion | None:
+    """Return the suggestion of larger files, if a reader spends much time with opening its files."""
+    own, node = measured.operators[record], record.node
+    if not isinstance(node, FileSource) or node.compression_type or not own.seconds:
+        return None
+    if holds_user_code(node.source) or random_states(node.source) or not is_known(node.source.cardinality()):
+        return None
+    names = [name for name in known_names(node.op, node.source)[:_FILES_MAX] if Path(name).is_file()]
+    nbytes = sum(Path(name).stat().st_size for name in names) / max(1, len(names))
+    if len(names) < 2 or nbytes >= _LARGE_BYTES:
+        return None
+    opening = statistics.median(map(_seconds_to_open, names[:_FILES_OPENED]))
+    opened = min(len(names), own.nbytes / max(1.0, nbytes))
+    gain = measured.speedup({record: max(0.0, 1 - opened * opening / own.seconds)})
+    reason = f"the files have {brief_bytes(nbytes)} on average, and opening one takes {brief_seconds(opening)}"
+    return Suggestion(own.name, own.location, "fewer and larger files", reason, gain) if gain >= _GAIN_MIN else None
+
+
+def _seconds_to_open(name: str) -> float:
+    began = time.perf_counter()
+    with contextlib.closing(open_input(name)) as file:
+        file.read(1)
+    return time.perf_counter() - began
+
+
+def _index(measured: Measured, record: OpRecord) -> Suggestion | None:
+    """Return the suggestion of an index, if records, or what is made of them, fill a large shuffle buffer."""
+    own, node = measured.operators[record], record.node
+    if not isinstance(node, Shuffle) or not own.elements:
+        return None
+    reader = node.source
+    while reader.inputs and not isinstance(reader, FileSource) and len(reader.inputs) == 1:
+        reader = reader.inputs[0]
+    held = min(node.size, own.elements) * own.nbytes / own.elements
+    seconds = record.meter.first.seconds
+    if not isinstance(reader, TFRecord) or reader.compression_type or held < _LARGE_BYTES:
+        return None
+    reason = (
+        f"the buffer of {own.name} then holds no elements ({brief_bytes(held)} now), and a full shuffle(None) costs "
+    )
+    reason += f"no more; its first element took {brief_seconds(seconds)}"
+    return Suggestion(reader.label(), str(reader.origin), "TFRecordDataset(..., index=True)", reason)
+
+
+def _distribute(measured: Measured) -> Suggestion | None:
+    """Return the suggestion of another process, if the pipeline would keep the loop from running Python code."""
+    locked = sum(own.lock_seconds or 0.0 for own in measured.operators.values())
+    share = min(1.0, locked / measured.seconds) if measured.seconds else 0.0
+    if (
+        share < _LOCKED_MIN
+        or locked < _LOCKED_SECONDS * measured.elements
+        or any(record.node.traits.remote for record in measured.operators)
+    ):
+        return None
+    own = next(iter(measured.operators.values()))
+    reason = f"the pipeline holds the interpreter lock for {share:.0%} of the time, in which your loop cannot run"
+    return Suggestion(own.name, own.location, ".distribute(1)", reason)
 
 
 def _cache(measured: Measured, record: OpRecord, *, complete: bool) -> Suggestion | None:
