@@ -143,10 +143,8 @@ def test_the_workers_of_distribute_are_shown_and_stragglers_marked(browser):
         for row, worker in zip(rows, operator.workers, strict=True):
             assert f"distribute(2) worker {worker.rank}" in row
             assert f"{worker.elements} elements" in row
-        one = (
-            "{name: 'distribute(3)', workers: [0.8, 0.1, 0.8].map((waiting, rank) => ({rank, waiting, elements: 1,"
-            + (" elements_per_second: 1, restarts: 0, node: '', memory: 0}))}")
-        )
+        worker = "{waiting, rank, elements: 1, elements_per_second: 1, restarts: 0, node: '', memory: 0}"
+        one = f"{{name: 'distribute(3)', workers: [0.8, 0.1, 0.8].map((waiting, rank) => ({worker}))}}"
         browser.evaluate(f"showWorkers([{one}])")
         assert [", straggler" in row for row in texts(browser, "#workers .bar")] == [False, True, False]
     with iter(pipeline()) as iterator:
@@ -161,8 +159,8 @@ from dataset import Dataset
 slow_data = sys.argv[1] == "data"
 ended = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-for _ in Dataset.range(10**9).map(lambda x: time.sleep(0.02 * slow_data) or x):
-    if ended.wait(0.02 * (not slow_data)):
+for _ in Dataset.range(10**9).map(lambda x: time.sleep(0.1 * slow_data) or x):
+    if ended.wait(0.005 * (not slow_data)):
         break
 """
 
@@ -186,16 +184,15 @@ def test_each_rank_has_a_page_and_the_command_marks_the_straggler(browser, capsy
         for rank, url in enumerate(urls):
             browser.open(url)
             state_is(browser, "running")
-            browser.wait_until(f"Number({SHOWN.format('tile-elements')}) > 20")
+            browser.wait_until(f"Number({SHOWN.format('tile-elements')}) > 8")
             assert browser.evaluate(SHOWN.format("who")).startswith(f"rank {rank}, ")
         assert main(["live", *urls, "--once", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)["ranks"]
-        assert [(one["snapshot"]["process"]["rank"], one["is_straggler"]) for one in found] == [
-            ("0", False),
-            ("1", True),
-        ]
+        marks = [(one["snapshot"]["process"]["rank"], one["is_straggler"]) for one in found]
+        assert marks == [("0", False), ("1", True)]
 
 
+@pytest.mark.timeout(600)
 def test_half_an_hour_of_updates_leaves_memory_flat(browser):
     with iter(pipeline()) as iterator:
         browser.open(iterator.serve().url)

@@ -413,7 +413,8 @@ class DistributeOperator(Operator, BackgroundOperator):
             share.memory = progress.memory
             self.counters.inputs += made
             if made:
-                self.counters.add_task(made, nbytes, progress.seconds, progress.cpu_seconds, 0.0)
+                process = f"worker {share.rank} of {self.node.op}"
+                self.counters.add_task(made, nbytes, progress.seconds, progress.cpu_seconds, 0.0, process)
             self._filled.notify_all()
         now = time.perf_counter()
         if now >= self._pulse.due:

@@ -63,8 +63,16 @@ class Counters:
     refusals: int = 0
     by_source: list[int] = field(default_factory=list)
 
-    def add_task(self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float) -> None:
-        """Count a finished task."""
+    def add_task(
+        self,
+        count: int,
+        nbytes: int,
+        seconds: float,
+        cpu_seconds: float,
+        input_seconds: float,
+        worker: str = "",  # noqa: ARG002  # for traces
+    ) -> None:
+        """Count a finished task. ``worker`` names the process that has done it, if it is another one."""
         self.elements += count
         self.nbytes += nbytes
         self.tasks += 1

@@ -69,7 +69,8 @@ class OpRecord:
         """Counters of its background work, created on first use: most ops have nothing to count."""
         if self._counters is None:
             self._counters = Counters()
-            if self.trace is not None and hasattr(self.node, "num_parallel_calls"):  # its tasks contain no pulls
+            has_tasks = self.node.traits.remote or hasattr(self.node, "num_parallel_calls")
+            if self.trace is not None and has_tasks:  # they contain no pulls
                 self._counters = TracedCounters(self.trace, self)
         return self._counters
 

@@ -43,20 +43,37 @@ class Trace:
     def __init__(self) -> None:
         self._spans: list[_Span] = []
         self._threads: dict[int, str] = {}
+        self._workers: dict[str, int] = {}
         self._first: dict[int, Schedule] = {}  # of each thread, at its first span
         self._last: dict[int, tuple[float, Schedule]] = {}  # and later, with the time
 
     def add(
-        self, op: TracedOp, elements: int, seconds: float, began: float | None = None, *, waits: bool = False
+        self,
+        op: TracedOp,
+        elements: int,
+        seconds: float,
+        began: float | None = None,
+        *,
+        waits: bool = False,
+        worker: str = "",
     ) -> None:
-        """Add work of this thread, or waiting for it, that took ``seconds``. If ``began`` is None, it just ended."""
+        """Add a span to the track of this thread, or of a worker process that this thread has waited for.
+
+        Args:
+            op: what was done.
+            elements: for how many elements.
+            seconds: how long it took.
+            began: when it began; None if it has just ended.
+            waits: whether this thread waited meanwhile.
+            worker: the name of the process.
+        """
         if len(self._spans) < _EVENTS_MAX:
             thread = threading.current_thread()
-            ident = thread.ident or 0
-            self._threads[ident] = thread.name
+            ident = self._workers.setdefault(worker, len(self._workers) + 1) if worker else thread.ident or 0
+            self._threads[ident] = worker or thread.name
             since = time.perf_counter() - seconds if began is None else began
-            self._spans.append(_Span(op, ident, since, seconds, elements, waits))
             until = since + seconds
+            self._spans.append(_Span(op, ident, since, seconds, elements, waits))
             if ident not in self._first:
                 self._first[ident] = Schedule.of_this_thread()
             elif until - self._last.get(ident, (0.0,))[0] > _SCHEDULE_SECONDS:
@@ -127,7 +144,9 @@ class TracedCounters(Counters):
         super().__init__()
         self._trace, self._op = trace, op
 
-    def add_task(self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float) -> None:
-        """Count a task that this thread has just finished."""
+    def add_task(
+        self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float, worker: str = ""
+    ) -> None:
+        """Count a task that this thread, or a process for which it waited, has just finished."""
         super().add_task(count, nbytes, seconds, cpu_seconds, input_seconds)
-        self._trace.add(self._op, count, seconds)
+        self._trace.add(self._op, count, seconds, waits=bool(worker), worker=worker)

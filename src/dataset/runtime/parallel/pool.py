@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections import deque
 
@@ -366,7 +367,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
                 self._task_sizer.add(task.count, seconds, task.input_seconds, self._size_max())
-                self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds)
+                process = f"process for {threading.current_thread().name}" if self.in_processes else ""
+                self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)
                 self._finish(task, outcomes)
             del task, outcomes  # otherwise an exception among them would stay alive during the next task
             if ended >= self._pulse.due:
