@@ -153,11 +153,8 @@ def main() -> None:
             medians = {way: statistics.median(one[way] for one in rounds[1:]) for way in WAYS}
             cost = statistics.median(1 - one["unobserved"] / one["off"] for one in rounds[1:])
             figures = ", ".join(f"{way} {medians[way]:,.0f}/s" for way in WAYS)
-            print(
-                f"{name}: {figures}; unobserved costs {cost:.1%} ({accounted(make, 5 * arguments.seconds):.2%} accounted), "
-                f"the page {seconds_of_a_snapshot(make):.1%} more",
-                flush=True,
-            )
+            share, page = accounted(make, 5 * arguments.seconds), seconds_of_a_snapshot(make)
+            print(f"{name}: {figures}; unobserved costs {cost:.1%} ({share:.2%} accounted), the page {page:.1%} more")
 
 
 if __name__ == "__main__":

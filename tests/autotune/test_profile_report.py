@@ -187,7 +187,7 @@ def test_time_under_the_lock_is_that_of_functions_that_do_not_release_it():
     assert shares["holds"] > 0.6
     assert shares["releases"] < 0.6
     assert " lock " in str(report).splitlines()[1]
-    assert '.map(..., executor="process")' in codes(report)
+    assert '.map(..., executor="process")' in codes(Dataset.range(40).map(compute).profile(LONG))
 
 
 def test_time_under_the_lock_is_that_of_the_innermost_op_and_shared_among_threads():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from dataset.options import AUTOTUNE, Options
@@ -18,7 +18,6 @@ from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
-from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.random.streams import Draws, EpochLedger, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.limits import Limits
@@ -241,16 +240,6 @@ class ExecutionContext:
     def counters(self) -> Counters:
         """The op's counters for background work."""
         return Counters() if self._record is None else self._record.counters
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether the op is measured."""
-        return self._record is not None and self.iteration.profile is not None
-
-    def costs(self) -> Mapping[Node, OperatorStatistics]:
-        """Return the statistics of the op and of those upstream up to now, by node; empty if they are not measured."""
-        profile, record = self.iteration.profile, self._record
-        return {} if profile is None or record is None else profile.costs(record)
 
     def tunable(self, name: str, requested: int, autotuned: int, maximum: int) -> Tunable:
         """Return the value of an option that the tuner may set while the op runs.

@@ -189,8 +189,8 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
 
     def choice(self, context: ExecutionContext) -> CacheChoice:
         """Return the choice for a pass that begins now."""
-        placement = self.placement
-        if context.iteration.epochs.probing or not context.is_observed:
+        placement, profile = self.placement, context.iteration.profile
+        if context.iteration.epochs.probing or profile is None or profile.record_of(self) is None:
             return CacheChoice()
         with placement.lock:
             points = [point for point in self.places().points if point.key not in placement.unfit]
@@ -284,8 +284,9 @@ class AutoCacheOperator(UnaryOperator):
         chunk = self.source.pull(n)
         if chunk is None and self._is_complete:
             self._is_complete = False
-            if self._choice.writer is not None:
-                self._node.conclude(self._choice, self._context.costs())
+            profile = self._context.iteration.profile
+            if self._choice.writer is not None and profile is not None:
+                self._node.conclude(self._choice, profile.costs(self._node))
         return chunk
 
     def save(self) -> State:

@@ -163,9 +163,12 @@ class OpRecord:
 
     def walk(self) -> Iterator[OpRecord]:
         """Yield this record and all below it that have an operator, from the consumer's side down."""
+        return (record for record in self.all() if record.has_operator)
+
+    def all(self) -> Iterator[OpRecord]:
+        """Yield this record and all below it, from the consumer's side down."""
         waiting = [self]
         while waiting:
             record = waiting.pop()
-            if record.has_operator:
-                yield record
+            yield record
             waiting.extend(reversed(tuple(record.inputs)))

@@ -113,9 +113,14 @@ class PipelineProfile:
         """Return how many elements the consumer has requested if ``left`` of the current step were not."""
         return self.elements + self._step - left
 
-    def costs(self, record: OpRecord) -> dict[Node, OperatorStatistics]:
-        """Return the statistics of an op and of those upstream up to now, by node; empty after the end."""
-        if self._observer is None:
+    def record_of(self, node: Node) -> OpRecord | None:
+        """Return the record of an op; None if it is not observed, such as in a dataset that a function returned."""
+        return next((record for record in self.top.all() if record.node is node), None)
+
+    def costs(self, node: Node) -> dict[Node, OperatorStatistics]:
+        """Return the statistics of an op and of those upstream up to now, by node; empty if they are unknown."""
+        record = self.record_of(node)
+        if self._observer is None or record is None:
             return {}
         found = self._observer.costs(self.elements)
         return {part.node: found[part] for part in record.walk() if part in found}
