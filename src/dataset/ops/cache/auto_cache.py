@@ -277,8 +277,9 @@ class AutoCacheOperator(UnaryOperator):
         super().__init__(self._open())
 
     def _open(self) -> Operator:
-        self._context.iteration.cache_choices[self._node.placement] = self._choice
-        return self._context(self._node.places().plan)
+        with self._node.placement.lock:  # another thread may open the same node, for another pass
+            self._context.iteration.cache_choices[self._node.placement] = self._choice
+            return self._context(self._node.places().plan)
 
     def pull(self, n: int) -> Chunk | None:
         chunk = self.source.pull(n)

@@ -3,7 +3,7 @@
 A thread sleeps, wakes about a thousand times per second, and needs the lock to continue. If it continues late, another
 thread held the lock when it woke. A thread that computes in Python gives the lock up when it has been requested for
 ``sys.getswitchinterval()``, 5 ms; functions that release it, such as those of NumPy and zlib, delay nobody. The time
-that the sampler waited for a core, which Linux reports, is subtracted. Runs of less than 0.2 ms under the lock are not
+that the sampler waited for a core, which Linux reports, is subtracted. Runs of less than 1 ms under the lock are not
 noticed. The idea is that of gil_load (https://github.com/chrisjbillington/gil_load).
 """
 
@@ -18,7 +18,7 @@ from dataset.runtime.metrics.schedule import Schedule
 __all__ = ["LockSample", "LockSampler"]
 
 _PERIOD_SECONDS = 1e-3
-_LATE_SECONDS = 2e-4  # what a sleeping thread may take to wake
+_LATE_SECONDS = 1e-3  # a sleeping thread may wake a little late on its own
 _SAMPLES_MAX = 100_000
 
 
