@@ -142,7 +142,7 @@ def _row(operator: OperatorStatistics, seconds: float) -> tuple[str, ...]:
         brief_number(count / seconds) if seconds else "",
         brief_seconds(operator.seconds_per_element) if operator.seconds else "",
         brief_seconds(operator.cpu_seconds / count) if operator.cpu_seconds and count else "",
-        brief_seconds(operator.lock_seconds / count) if operator.lock_seconds and count else "",
+        "" if operator.lock_seconds is None or not count else brief_seconds(operator.lock_seconds / count),
         brief_seconds(operator.input_wait_seconds) if operator.input_wait_seconds else "",
         brief_bytes(operator.nbytes / count) if operator.nbytes and count else "",
         operator.runs + ("" if operator.parallelism is None else f", {operator.parallelism} at once"),

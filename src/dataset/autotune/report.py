@@ -48,8 +48,7 @@ class Measured:
     def add_lock_shares(self, shares: Mapping[Any, float]) -> None:
         """Add which share of its time an op held the interpreter lock, by record."""
         for record, own in self.operators.items():
-            if record in shares:
-                self.operators[record] = replace(own, lock_seconds=own.seconds * shares[record])
+            self.operators[record] = replace(own, lock_seconds=own.seconds * shares.get(record, 0.0))
 
     # Costs of the ops
 

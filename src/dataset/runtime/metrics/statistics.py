@@ -46,7 +46,7 @@ class OperatorStatistics:
             1, the mean over these workers.
         capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
             background.
-        lock_seconds: how long its work held the interpreter lock; None if unknown. Only ``profile`` measures it.
+        lock_seconds: how long its work held the interpreter lock, estimated from samples. None outside ``profile``.
         note: what was decided about it while it ran, such as where ``cache(AUTOTUNE)`` keeps elements.
     """
 
