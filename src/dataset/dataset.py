@@ -2727,7 +2727,11 @@ class Dataset(Generic[T_co]):
         if cardinality == INFINITE_CARDINALITY:
             raise TypeError("this dataset is infinite and has no length; use take() or cardinality()")
         if cardinality == UNKNOWN_CARDINALITY:
-            raise TypeError("the length of this dataset is unknown before it is run; use cardinality()")
+            raise TypeError(
+                "the length of this dataset is unknown before it is run; use assert_cardinality(n) if you know it, "
+                "TFRecordDataset(..., index=True) or TarDataset(..., index=True) to count the records of files, or "
+                "sum(1 for _ in dataset) to count by running it"
+            )
         return cardinality
 
     def __bool__(self) -> bool:
