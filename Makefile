@@ -68,6 +68,7 @@ lint: $(VENV)/.ready-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/pyright
 
 fmt: $(VENV)/.ready-lint
 	$(BIN)/ruff format .
