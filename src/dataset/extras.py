@@ -6,7 +6,42 @@ No module imports one at the top level, so ``import dataset`` is fast and works 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from typing import Any
+
+EXTRAS = {
+    "images": ("simplejpeg", "cv2"),
+    "process": ("cloudpickle",),
+    "distributed": ("ray", "cloudpickle"),
+    "parquet": ("pyarrow",),
+    "gzip": ("isal",),
+    "json": ("orjson",),
+    "zstd": ("backports.zstd",) if sys.version_info < (3, 14) else (),
+    "remote": ("fsspec",),
+    "torch": ("torch",),
+    "keras": ("keras",),
+    "jax": ("jax",),
+    "tensorflow": ("tensorflow",),
+    "huggingface": ("datasets",),
+    "pandas": ("pandas", "pyarrow"),
+    "polars": ("polars", "pyarrow"),
+    "telemetry": ("opentelemetry",),
+    "progress": ("tqdm", "rich"),
+}
+"""The modules that each extra installs."""
+
+
+def missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed. None is imported."""
+    return [module for module in EXTRAS[extra] if not _is_installed(module)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that holds the module
+        return False
 
 
 def load_extra(module: str, extra: str, need: str) -> Any:

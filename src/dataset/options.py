@@ -35,9 +35,7 @@ def _set_option(self: _Settings, name: str, value: Any) -> None:
     if name not in self._types:
         raise AttributeError(self._unknown(name))
     if self._frozen:
-        raise ValueError(
-            f"these options belong to a dataset and cannot be changed: set {name!r} on a new Options()"
-        )
+        raise ValueError(f"these options belong to a dataset and cannot be changed: set {name!r} on a new Options()")
     object.__setattr__(self, name, self._checked(name, value))
 
 

@@ -7,8 +7,21 @@ from typing import Any, NamedTuple, assert_type
 import numpy as np
 import numpy.typing as npt
 
-from dataset import AUTOTUNE, CsvDataset, Dataset, DatasetIterator, FixedLengthRecordDataset, JsonLinesDataset, Options
-from dataset import RaggedTensor, TarDataset, TextLineDataset, TFRecordDataset, io, vectorized
+from dataset import (
+    AUTOTUNE,
+    CsvDataset,
+    Dataset,
+    DatasetIterator,
+    FixedLengthRecordDataset,
+    JsonLinesDataset,
+    Options,
+    RaggedTensor,
+    TarDataset,
+    TextLineDataset,
+    TFRecordDataset,
+    io,
+    vectorized,
+)
 
 Image = npt.NDArray[np.float32]
 
@@ -100,6 +113,7 @@ assert_type(
 assert_type(Dataset.sample_from_datasets([TFRecordDataset("a"), TFRecordDataset("b")]), Dataset[bytes])
 assert_type(TFRecordDataset("a").get_single_element(), bytes)
 assert_type(TFRecordDataset("a")[3], bytes)
+
 
 # Batches
 class Example(NamedTuple):

@@ -52,7 +52,7 @@ def caller() -> Origin:
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
-def call_for(origin: Origin, function: Callable[..., T], *args: Any) -> T:
+def call_for(origin: Origin, function: Callable[..., T], *args: Any) -> T:  # noqa: ARG001  # caller() reads it from the stack
     """Call a function. Operations that it creates without code of the user have this origin.
 
     The stack alone would name the thread that calls, or the line that iterates.
