@@ -10,26 +10,26 @@ import importlib.util
 import sys
 from typing import Any
 
-EXTRAS = {
-    "images": ("simplejpeg", "cv2"),
-    "process": ("cloudpickle",),
-    "distributed": ("ray", "cloudpickle"),
-    "parquet": ("pyarrow",),
-    "gzip": ("isal",),
-    "json": ("orjson",),
-    "zstd": ("backports.zstd",) if sys.version_info < (3, 14) else (),
-    "remote": ("fsspec",),
-    "torch": ("torch",),
-    "keras": ("keras",),
-    "jax": ("jax",),
-    "tensorflow": ("tensorflow",),
-    "huggingface": ("datasets",),
-    "pandas": ("pandas", "pyarrow"),
-    "polars": ("polars", "pyarrow"),
-    "telemetry": ("opentelemetry",),
-    "progress": ("tqdm", "rich"),
+EXTRAS: dict[str, dict[str, str]] = {
+    "images": {"simplejpeg": "simplejpeg", "cv2": "opencv-python-headless"},
+    "process": {"cloudpickle": "cloudpickle"},
+    "distributed": {"ray": "ray", "cloudpickle": "cloudpickle"},
+    "parquet": {"pyarrow": "pyarrow"},
+    "gzip": {"isal": "isal"},
+    "json": {"orjson": "orjson"},
+    "zstd": {"backports.zstd": "backports.zstd"} if sys.version_info < (3, 14) else {},
+    "remote": {"fsspec": "fsspec"},
+    "torch": {"torch": "torch"},
+    "keras": {"keras": "keras"},
+    "jax": {"jax": "jax"},
+    "tensorflow": {"tensorflow": "tensorflow"},
+    "huggingface": {"datasets": "datasets"},
+    "pandas": {"pandas": "pandas", "pyarrow": "pyarrow"},
+    "polars": {"polars": "polars", "pyarrow": "pyarrow"},
+    "telemetry": {"opentelemetry": "opentelemetry-api"},
+    "progress": {"tqdm": "tqdm", "rich": "rich"},
 }
-"""The modules that each extra installs."""
+"""The modules that each extra installs, with their distributions."""
 
 
 def missing_modules(extra: str) -> list[str]:

@@ -82,19 +82,18 @@ def _kernels() -> str:
 
 def _extras() -> dict[str, dict[str, str | None]]:
     """Return the modules of each extra with their versions; None if a module is not installed."""
-    distributions = importlib.metadata.packages_distributions()
     found = {}
     for extra, modules in EXTRAS.items():
         missing = missing_modules(extra)
-        found[extra] = {
-            module: None if module in missing else _version(distributions.get(module.partition(".")[0], []))
-            for module in modules
-        }
+        found[extra] = {name: None if name in missing else _version(modules[name]) for name in modules}
     return found
 
 
-def _version(distributions: list[str]) -> str:
-    return importlib.metadata.version(min(distributions)) if distributions else "unknown"
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # another distribution has the module, such as tensorflow-cpu
+        return "of unknown version"
 
 
 def _problems(kernels: str, extras: dict[str, dict[str, str | None]]) -> list[str]:
