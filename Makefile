@@ -67,7 +67,10 @@ notebooks: $(VENV)/.ready-test $(KERNELS)
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tests/typing/write_examples.py
 	$(BIN)/mypy
+	$(BIN)/mypy build/typing
+	$(BIN)/pyright
 
 fmt: $(VENV)/.ready-lint
 	$(BIN)/ruff format .

@@ -14,6 +14,7 @@ from support.pages import blocks_of, with_outputs
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "notebooks")  # these are tested as notebooks
+PAGES.append(DOCS / "llms.txt")
 RUNNABLE = [page for page in PAGES if any(with_outputs(page.read_text(encoding="utf-8")))]
 TEXT = (DOCS / "tf_data.md").read_text(encoding="utf-8")
 OPTIONAL = {
@@ -53,7 +54,9 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path):
 
 
 def test_pages_with_blocks_are_found():
-    assert {"index.md", "tutorial.md", "slow.md", "errors.md", "resume.md"} <= {page.name for page in RUNNABLE}
+    assert {"index.md", "tutorial.md", "slow.md", "errors.md", "resume.md", "SKILL.md", "llms.txt"} <= {
+        page.name for page in RUNNABLE
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -109,7 +112,7 @@ def test_each_method_is_there_and_its_test_is_about_it(method, test, link):
         assert word.removeprefix("tf.data.") in path.read_text()
 
 
-@pytest.mark.parametrize("path", [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"], ids=name_of)
+@pytest.mark.parametrize("path", [*sorted(DOCS.rglob("*.md")), DOCS / "llms.txt", ROOT / "README.md"], ids=name_of)
 def test_links_lead_somewhere(path):
     for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", path.read_text(encoding="utf-8")):
         assert (path.parent / link).exists(), link

@@ -9,7 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Never,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +67,20 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+A = TypeVar("A", bound=np.generic)
+Array: TypeAlias = "npt.NDArray[Any]"
+Scalar: TypeAlias = "np.generic | bytes | str | float"
+Unknown: TypeAlias = "tuple[Never, ...]"
+"""Only Any and ``tuple[Any, ...]`` match it: overloads for it come first, and later ones know the element."""
 Kind = TypeVar("Kind", bound="DatasetIterator[Any]")
+
+
+class NamedFields(Protocol):
+    """Type of named tuples: batches of them are named tuples, too."""
+
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 class Dataset(Generic[T_co]):
@@ -199,6 +225,34 @@ class Dataset(Generic[T_co]):
         [array([1, 2, 3])]
         """
         return Dataset(deferred.Tensors(tensors, name=name))
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: list[str] | list[bytes], name: str | None = None) -> Dataset[bytes]: ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: list[int], name: str | None = None) -> Dataset[np.int64]: ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: list[float], name: str | None = None) -> Dataset[np.float64]: ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: tuple[Any, Any], name: str | None = None) -> Dataset[tuple[Any, Any]]: ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: tuple[Any, Any, Any], name: str | None = None) -> Dataset[tuple[Any, Any, Any]]: ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: dict[str, Any], name: str | None = None) -> Dataset[dict[str, Any]]: ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset[Any]: ...
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset[Any]:
@@ -826,6 +880,18 @@ class Dataset(Generic[T_co]):
             )
         )
 
+    @overload
+    @staticmethod
+    def range(*args: int, name: str | None = None) -> Dataset[np.int64]: ...
+
+    @overload
+    @staticmethod
+    def range(*args: int, output_type: type[A], name: str | None = None) -> Dataset[A]: ...
+
+    @overload
+    @staticmethod
+    def range(*args: int, output_type: npt.DTypeLike, name: str | None = None) -> Dataset[Any]: ...
+
     @staticmethod
     def range(*args: int, output_type: npt.DTypeLike = np.int64, name: str | None = None) -> Dataset[Any]:
         """Return a dataset of evenly spaced integers, with the arguments of Python's ``range``.
@@ -874,7 +940,7 @@ class Dataset(Generic[T_co]):
     @staticmethod
     def random(
         seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
-    ) -> Dataset[Any]:
+    ) -> Dataset[np.int64]:
         """Return an infinite dataset of random integers: int64, from 0 to 2**32 - 1.
 
         Args:
@@ -962,6 +1028,28 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.load(path, element_spec, compression, reader_func, wait))
 
+    @overload
+    @staticmethod
+    def zip(first: Dataset[T], second: Dataset[S], /, *, name: str | None = None) -> Dataset[tuple[T, S]]: ...
+
+    @overload
+    @staticmethod
+    def zip(
+        first: Dataset[T], second: Dataset[S], third: Dataset[R], /, *, name: str | None = None
+    ) -> Dataset[tuple[T, S, R]]: ...
+
+    @overload
+    @staticmethod
+    def zip(datasets: tuple[Dataset[T], Dataset[S]], /, *, name: str | None = None) -> Dataset[tuple[T, S]]: ...
+
+    @overload
+    @staticmethod
+    def zip(dataset: Dataset[T], /, *, name: str | None = None) -> Dataset[T]: ...
+
+    @overload
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]: ...
+
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]:
         """Return a dataset of the combined elements of several datasets; it ends with the shortest.
@@ -993,8 +1081,11 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def choose_from_datasets(
-        datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True, name: str | None = None
-    ) -> Dataset[Any]:
+        datasets: Sequence[Dataset[T]],
+        choice_dataset: Dataset[Any],
+        stop_on_empty_dataset: bool = True,
+        name: str | None = None,
+    ) -> Dataset[T]:
         """Return a dataset of elements from several datasets, in the order of given choices.
 
         Args:
@@ -1020,7 +1111,7 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def sample_from_datasets(
-        datasets: Any,
+        datasets: Sequence[Dataset[T]],
         weights: Any = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
@@ -1030,7 +1121,7 @@ class Dataset(Generic[T_co]):
         interpolation: str = "step",
         on_empty: str | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[T]:
         """Return a dataset of elements from several datasets, mixed at random or in exact proportions.
 
         Each dataset keeps its own order. With ``exact`` (beyond tf.data) the mix is deterministic: after any n
@@ -1082,6 +1173,45 @@ class Dataset(Generic[T_co]):
         return Dataset(plan)
 
     # Transformations, element by element
+
+    @overload
+    def map(
+        self: Dataset[Unknown],
+        map_func: Callable[..., S],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        executor: str | int = "thread",
+    ) -> Dataset[S]: ...
+
+    @overload
+    def map(
+        self: Dataset[tuple[*Ts]],
+        map_func: Callable[[*Ts], S],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        executor: str | int = "thread",
+    ) -> Dataset[S]: ...
+
+    @overload
+    def map(
+        self,
+        map_func: Callable[[T_co], S],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        executor: str | int = "thread",
+    ) -> Dataset[S]: ...
 
     def map(
         self,
@@ -1323,7 +1453,7 @@ class Dataset(Generic[T_co]):
 
     # Transformations of the sequence
 
-    def concatenate(self, dataset: Dataset[Any], name: str | None = None) -> Dataset[Any]:
+    def concatenate(self, dataset: Dataset[S], name: str | None = None) -> Dataset[T_co | S]:
         """Return the elements of this dataset, then those of another.
 
         Args:
@@ -1340,7 +1470,7 @@ class Dataset(Generic[T_co]):
             raise TypeError(f"concatenate(): expected a Dataset, got {dataset!r} of type {type(dataset).__name__}")
         return Dataset(deferred.Concatenate.of(self._plan, dataset.plan, name))
 
-    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[Any, T_co]]:
+    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[np.int64, T_co]]:
         """Pair each element with its number, as ``(number, element)``.
 
         Args:
@@ -1690,6 +1820,96 @@ class Dataset(Generic[T_co]):
 
     # Batches
 
+    @overload
+    def batch(
+        self: Dataset[Unknown],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]: ...
+
+    @overload
+    def batch(
+        self: Dataset[Scalar],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[Array]: ...
+
+    @overload
+    def batch(
+        self: Dataset[np.ndarray[Any, np.dtype[A]]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[npt.NDArray[A]]: ...
+
+    @overload
+    def batch(
+        self: Dataset[NamedFields],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]: ...
+
+    @overload
+    def batch(
+        self: Dataset[tuple[np.ndarray[Any, np.dtype[A]], Scalar | Array]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[npt.NDArray[A], Array]]: ...
+
+    @overload
+    def batch(
+        self: Dataset[tuple[Any, Any]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[Any, Any]]: ...
+
+    @overload
+    def batch(
+        self: Dataset[tuple[Any, ...]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[Any, ...]]: ...
+
+    @overload
+    def batch(
+        self: Dataset[dict[str, Any]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]: ...
+
+    @overload
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]: ...
+
     def batch(
         self,
         batch_size: int,
@@ -1726,6 +1946,96 @@ class Dataset(Generic[T_co]):
                 name=name,
             )
         )
+
+    @overload
+    def padded_batch(
+        self: Dataset[Unknown],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[Scalar],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Array]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[np.ndarray[Any, np.dtype[A]]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[npt.NDArray[A]]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[NamedFields],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[T_co]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[tuple[np.ndarray[Any, np.dtype[A]], Scalar | Array]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[tuple[npt.NDArray[A], Array]]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[tuple[Any, Any]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[tuple[Any, Any]]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[tuple[Any, ...]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[tuple[Any, ...]]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[dict[str, Any]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]: ...
+
+    @overload
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[T_co]: ...
 
     def padded_batch(
         self,
@@ -2757,7 +3067,11 @@ class Dataset(Generic[T_co]):
         if cardinality == INFINITE_CARDINALITY:
             raise TypeError("this dataset is infinite and has no length; use take() or cardinality()")
         if cardinality == UNKNOWN_CARDINALITY:
-            raise TypeError("the length of this dataset is unknown before it is run; use cardinality()")
+            raise TypeError(
+                "the length of this dataset is unknown before it is run; use assert_cardinality(n) if you know it, "
+                "TFRecordDataset(..., index=True) or TarDataset(..., index=True) to count the records of files, or "
+                "sum(1 for _ in dataset) to count by running it"
+            )
         return cardinality
 
     def __bool__(self) -> bool:

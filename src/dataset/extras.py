@@ -6,7 +6,42 @@ No module imports one at the top level, so ``import dataset`` is fast and works 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from typing import Any
+
+EXTRAS: dict[str, dict[str, str]] = {
+    "images": {"simplejpeg": "simplejpeg", "cv2": "opencv-python-headless"},
+    "process": {"cloudpickle": "cloudpickle"},
+    "distributed": {"ray": "ray", "cloudpickle": "cloudpickle"},
+    "parquet": {"pyarrow": "pyarrow"},
+    "gzip": {"isal": "isal"},
+    "json": {"orjson": "orjson"},
+    "zstd": {"backports.zstd": "backports.zstd"} if sys.version_info < (3, 14) else {},
+    "remote": {"fsspec": "fsspec"},
+    "torch": {"torch": "torch"},
+    "keras": {"keras": "keras"},
+    "jax": {"jax": "jax"},
+    "tensorflow": {"tensorflow": "tensorflow"},
+    "huggingface": {"datasets": "datasets"},
+    "pandas": {"pandas": "pandas", "pyarrow": "pyarrow"},
+    "polars": {"polars": "polars", "pyarrow": "pyarrow"},
+    "telemetry": {"opentelemetry": "opentelemetry-api"},
+    "progress": {"tqdm": "tqdm", "rich": "rich"},
+}
+"""The modules that each extra installs, with their distributions."""
+
+
+def missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed. None is imported."""
+    return [module for module in EXTRAS[extra] if not _is_installed(module)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that holds the module
+        return False
 
 
 def load_extra(module: str, extra: str, need: str) -> Any:

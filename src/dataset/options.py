@@ -10,10 +10,33 @@ from __future__ import annotations
 import copy
 import difflib
 import warnings
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 AUTOTUNE = -1
 """Let the library choose a buffer size or a parallelism. The value equals tf.data's, so either constant works."""
+
+
+def _other_option(self: _Settings, name: str) -> Any:
+    """Return the field with this alias, or raise an error that suggests one."""
+    if name in self._aliases:
+        return getattr(self, self._aliases[name])
+    if name in self._without_effect:
+        return _IgnoredOption(f"{type(self).__name__}.{name}", self._without_effect[name])
+    if name.startswith("__"):  # looked up by copy and pickle
+        raise AttributeError(name)
+    raise AttributeError(self._unknown(name))
+
+
+def _set_option(self: _Settings, name: str, value: Any) -> None:
+    name = self._aliases.get(name, name)
+    if name in self._without_effect:
+        _warn_once(f"{type(self).__name__}.{name}", self._without_effect[name])
+        return
+    if name not in self._types:
+        raise AttributeError(self._unknown(name))
+    if self._frozen:
+        raise ValueError(f"these options belong to a dataset and cannot be changed: set {name!r} on a new Options()")
+    object.__setattr__(self, name, self._checked(name, value))
 
 
 class _Settings:
@@ -37,28 +60,9 @@ class _Settings:
         for name, kind in self._types.items():
             object.__setattr__(self, name, kind() if _nests(kind) else None)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return the field with this alias, or raise an error that suggests one."""
-        if name in self._aliases:
-            return getattr(self, self._aliases[name])
-        if name in self._without_effect:
-            return _IgnoredOption(f"{type(self).__name__}.{name}", self._without_effect[name])
-        if name.startswith("__"):  # looked up by copy and pickle
-            raise AttributeError(name)
-        raise AttributeError(self._unknown(name))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        name = self._aliases.get(name, name)
-        if name in self._without_effect:
-            _warn_once(f"{type(self).__name__}.{name}", self._without_effect[name])
-            return
-        if name not in self._types:
-            raise AttributeError(self._unknown(name))
-        if self._frozen:
-            raise ValueError(
-                f"these options belong to a dataset and cannot be changed: set {name!r} on a new Options()"
-            )
-        object.__setattr__(self, name, self._checked(name, value))
+    if not TYPE_CHECKING:  # checkers know the fields, and report all other names
+        __getattr__ = _other_option
+        __setattr__ = _set_option
 
     def _unknown(self, name: str) -> str:
         if name in self._refused:

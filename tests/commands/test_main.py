@@ -12,6 +12,7 @@ import pytest
 from dataset.commands import verify
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.main import main, parser
+from dataset.extras import EXTRAS, missing_modules
 from dataset.version import __version__
 
 COMMANDS = {
@@ -21,6 +22,7 @@ COMMANDS = {
     "index": [],
     "split": ["--num-shards", "2", "--output", "out-{shard}"],
     "merge": ["--output", "out"],
+    "repair": ["--output", "out"],
 }
 
 
@@ -29,7 +31,10 @@ def test_the_version_says_whether_the_native_kernels_are_in_use(capsys, native):
         main(["--version"])
     assert end.value.code == 0
     status = "in use" if native == "kernels" else "not in use: DATASET_NATIVE is 0"
-    assert capsys.readouterr().out == f"dataset {__version__}; native kernels: {status}\n"
+    first, extras = capsys.readouterr().out.splitlines()
+    assert first == f"dataset {__version__}; native kernels: {status}"
+    assert extras.startswith("extras: ")
+    assert all((name in extras) == (not missing_modules(name)) for name in EXTRAS)
 
 
 @pytest.fixture(params=COMMANDS)
@@ -79,7 +84,7 @@ def test_a_file_without_permission(run, command, write):
 def test_a_file_that_is_not_a_tfrecord_file(run, command, tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"\x1b[31m some text that is long enough")
-    if command[0] == "verify":  # it cannot know whether the file was a TFRecord file
+    if command[0] in {"verify", "repair"}:  # they cannot know whether the file was a TFRecord file
         assert run(*command, path)[0] == 1
     else:
         message = mistake(run, command, path)
@@ -91,7 +96,7 @@ def test_a_file_that_is_not_a_tfrecord_file(run, command, tmp_path):
 def test_another_compression_than_the_files(run, write, command, written, said):
     if command[0] == "index":
         return
-    option = "--input-compression" if command[0] in {"split", "merge"} else "--compression"
+    option = "--input-compression" if command[0] in {"split", "merge", "repair"} else "--compression"
     message = mistake(run, command, write([b"a"], compression=written), option, said)
     assert f"the compression of this file is {(written or 'none').lower()!r}, not {said!r}" in message
 
@@ -228,7 +233,7 @@ def test_the_parser_accepts_the_commands_of_the_page():
     for words in map(shlex.split, lines):
         assert words[1:4] == ["python", "-m", "dataset"]
         given = parser().parse_args(words[4:])
-        assert given.urls if words[4] == "live" else given.files
+        assert words[4] == "doctor" or (given.urls if words[4] == "live" else given.files)
 
 
 def test_the_page_names_every_key_of_the_documents(run, digits, sequences, tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from dataset.commands.command_errors import CommandError
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, guess_compression, open_decompressed, open_stream
-from dataset.io.files.list_files import matching_files
+from dataset.io.files.list_files import is_pattern, matching_files
 from dataset.io.files.opening import open_input, path_string
 from dataset.io.tfrecord.damage.salvage import Salvage
 from dataset.io.tfrecord.frame_scan import scan_lengths
@@ -114,8 +113,7 @@ def file_names(names: list[str]) -> list[str]:
             path_string(name)
         except ValueError as error:
             raise CommandError(str(error)) from None
-        is_pattern = glob.has_magic(name) and not os.path.lexists(name)
-        found += _matches(name) if is_pattern else [name]
+        found += _matches(name) if is_pattern(name) else [name]
     # Patterns such as "train-*" also match the indexes next to the files.
     named = set(found)
     return [name for name in found if not (name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in named)]

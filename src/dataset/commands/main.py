@@ -11,14 +11,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dataset.commands import head, index, info, live_ranks, merge, split, state, verify
+from dataset.commands import doctor, head, index, info, live_ranks, merge, repair, split, state, verify
 from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, os_error_words
 from dataset.commands.display.terminal import complain
 from dataset.errors import DataLossError, StateError
+from dataset.extras import EXTRAS, missing_modules
 from dataset.native.library import kernels_status
 from dataset.version import __version__
 
-COMMANDS = (info, head, verify, index, split, merge)
+COMMANDS = (info, head, verify, repair, index, split, merge)
 
 MORE = """\
 'python -m dataset tfrecord COMMAND --help' describes each command and shows examples.
@@ -70,10 +71,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 class _ShowVersion(argparse.Action):
-    """Option that shows the version, and whether the native kernels are in use, which loads them."""
+    """Option that shows the version, whether the native kernels are in use, which loads them, and the extras."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        sys.stdout.write(f"dataset {__version__}; native kernels: {kernels_status()}\n")
+        extras = ", ".join(name for name in EXTRAS if not missing_modules(name))
+        sys.stdout.write(f"dataset {__version__}; native kernels: {kernels_status()}\nextras: {extras or 'none'}\n")
         parser.exit()
 
 
@@ -94,4 +96,5 @@ def parser() -> argparse.ArgumentParser:
         command.add(commands)
     state.add(formats)
     live_ranks.add(formats)
+    doctor.add(formats)
     return program

@@ -27,6 +27,7 @@ from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.writer import RecordFile, TFRecordOptions, complete
 
 SALVAGED_AT_ONCE = 1000
+GAPS_MAX = 20
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -34,14 +35,19 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for writing files and for damaged records in the input."""
+def add_compression(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the compression of the new files."""
     parser.add_argument(
         "--compression",
         type=compression,
         metavar="KIND",
         help="compression of the new files: none, gzip or zlib; by default that of the input files",
     )
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for writing files and for damaged records in the input."""
+    add_compression(parser)
     parser.add_argument(
         "--on-error",
         choices=["stop", "skip"],
@@ -83,11 +89,17 @@ class Losses:
         places: the number of ranges of damaged bytes.
         bytes: the total size of these ranges.
         first: the first damage of each damaged file.
+        gaps: the first ranges of damaged bytes, at most GAPS_MAX.
+        complete: whether the search covered everything after the damage.
+        stream_damage: why a compressed stream ends early, or empty; the amount of data after that is unknown.
     """
 
     places: int = 0
     bytes: int = 0
     first: list[DataLossError] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    complete: bool = True
+    stream_damage: str = ""
 
     def words(self) -> str:
         """Return a text for the terminal."""
@@ -96,7 +108,14 @@ class Losses:
     def json(self) -> dict[str, Any]:
         """Return the losses as a JSON value."""
         first = [{"path": damage.path, **(damage_json(damage) or {})} for damage in self.first]
-        return {"damaged_places": self.places, "lost_bytes": self.bytes, "first_damages": first}
+        return {
+            "damaged_places": self.places,
+            "lost_bytes": self.bytes,
+            "first_damages": first,
+            "gaps": [{"offset": gap.offset, "bytes": gap.size} for gap in self.gaps],
+            "searched_all": self.complete,
+            "stream_damage": self.stream_damage or None,
+        }
 
 
 def sound_records(file: Input, losses: Losses | None, progress: ProgressMeter) -> Iterator[list[bytes]]:
@@ -118,19 +137,25 @@ def sound_records(file: Input, losses: Losses | None, progress: ProgressMeter) -
         if losses is None:
             raise
         losses.first.append(damage)
-        yield from _behind(file, damage.offset, losses, progress, done)
+        yield from _after_damage(file, damage.offset, losses, progress, done)
 
 
-def _behind(file: Input, offset: int, losses: Losses, progress: ProgressMeter, done: int) -> Iterator[list[bytes]]:
+def _after_damage(
+    file: Input, offset: int, losses: Losses, progress: ProgressMeter, done: int
+) -> Iterator[list[bytes]]:
     with file.salvage(offset) as salvage:
         for part in salvage:
             if isinstance(part, Gap):
                 losses.places += 1
                 losses.bytes += part.size
+                if len(losses.gaps) < GAPS_MAX:
+                    losses.gaps.append(part)
                 continue
             done += 1
             progress.update(file.done(part.offset), done)
             yield [part.data]
+        losses.complete = losses.complete and salvage.complete
+        losses.stream_damage = losses.stream_damage or salvage.stream_damage
 
 
 class NewFiles(Closing):

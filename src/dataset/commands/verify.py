@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
-from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, file_names, look_at
+from dataset.commands.inputs import COMPRESSION_WORDS, Input, damage_json, file_names, look_at
+from dataset.commands.outputs import Losses, sound_records
 from dataset.errors import DataLossError
-from dataset.io.tfrecord.damage.salvage import Gap
 
 MORE = """\
 Reads all files and verifies both checksums of each record. For a damaged file, it
@@ -37,27 +37,24 @@ class Verdict:
     Attributes:
         file: the file.
         before: the number of good records before the first bad one, or of all records.
-        damage: the first bad record; None if there is none.
         after: the number of good records after the first bad one.
-        places: the number of ranges of bad bytes.
-        lost: the total size of these ranges, in the decompressed stream.
-        complete: whether the search covered everything after the damage.
-        stream_damage: why the compressed stream ends early, or empty; the amount of data after that is unknown.
+        losses: the bad records; its positions are those of the decompressed stream.
     """
 
     file: Input
     before: int = 0
-    damage: DataLossError | None = None
     after: int = 0
-    places: int = 0
-    lost: int = 0
-    complete: bool = True
-    stream_damage: str = ""
+    losses: Losses = field(default_factory=Losses)
 
     @property
     def records(self) -> int:
         """The number of good records."""
         return self.before + self.after
+
+    @property
+    def damage(self) -> DataLossError | None:
+        """The first bad record; None if there is none."""
+        return self.losses.first[0] if self.losses.first else None
 
 
 def add(commands: Subparsers) -> None:
@@ -114,30 +111,12 @@ def verify(file: Input, progress: ProgressMeter) -> Verdict:
         OSError: if the file cannot be read.
     """
     verdict = Verdict(file)
-    with file.open() as records:
-        try:
-            while (found := records.records(RECORDS_AT_ONCE)) is not None:
-                verdict.before += len(found)
-                progress.update(file.done(records.tell()[0]), verdict.before)
-        except DataLossError as damage:
-            verdict.damage = damage
-    if verdict.damage is not None:
-        _salvage(verdict, verdict.damage.offset, progress)
+    for records in sound_records(file, verdict.losses, progress):
+        if verdict.damage is None:
+            verdict.before += len(records)
+        else:
+            verdict.after += len(records)
     return verdict
-
-
-def _salvage(verdict: Verdict, offset: int, progress: ProgressMeter) -> None:
-    """Count the records after the damage."""
-    with verdict.file.salvage(offset) as salvage:
-        for part in salvage:
-            if isinstance(part, Gap):
-                verdict.places += 1
-                verdict.lost += part.size
-            else:
-                verdict.after += 1
-            progress.update(verdict.file.done(part.offset), verdict.records)
-        verdict.complete = salvage.complete
-        verdict.stream_damage = salvage.stream_damage
 
 
 def _say_verdict(verdict: Verdict, width: int) -> None:
@@ -156,16 +135,17 @@ def _damage_lines(verdict: Verdict, damage: DataLossError) -> list[str]:
         f"after it:         {counted(verdict.after, 'complete good record')}",
         f"lost:             {_lost_words(verdict)}",
     ]
-    if not verdict.complete:
+    if not verdict.losses.complete:
         lines.append("                  the search reached its limit and skipped headers; there may be more records")
     return lines
 
 
 def _lost_words(verdict: Verdict) -> str:
-    words = f"{counted(verdict.lost, 'byte')} in {counted(verdict.places, 'place')}"
-    if verdict.stream_damage:
+    losses = verdict.losses
+    words = f"{counted(losses.bytes, 'byte')} in {counted(losses.places, 'place')}"
+    if losses.stream_damage:
         return f"{words}, and everything after the damage of the compressed stream"
-    return words if verdict.lost else "only the end of the file"
+    return words if losses.bytes else "only the end of the file"
 
 
 def _say_total(verdicts: list[Verdict]) -> None:
@@ -173,7 +153,7 @@ def _say_total(verdicts: list[Verdict]) -> None:
     records = counted(sum(verdict.records for verdict in verdicts), "good record")
     stored = size(sum(verdict.file.size for verdict in verdicts))
     files = f"{counted(len(verdicts), 'file')}: {number(len(verdicts) - bad)} good, {number(bad)} damaged"
-    lost = f"; {counted(sum(verdict.lost for verdict in verdicts), 'byte')} lost" if bad else ""
+    lost = f"; {counted(sum(verdict.losses.bytes for verdict in verdicts), 'byte')} lost" if bad else ""
     say(f"{files}; {records}, {stored}{lost}")
 
 
@@ -190,10 +170,10 @@ def _document(verdicts: list[Verdict], errors: list[str]) -> dict[str, Any]:
                 "first_damage": damage_json(verdict.damage),
                 "records_before": verdict.before,
                 "records_after": verdict.after,
-                "damaged_places": verdict.places,
-                "lost_bytes": verdict.lost,
-                "searched_all": verdict.complete,
-                "stream_damage": verdict.stream_damage or None,
+                "damaged_places": verdict.losses.places,
+                "lost_bytes": verdict.losses.bytes,
+                "searched_all": verdict.losses.complete,
+                "stream_damage": verdict.losses.stream_damage or None,
             }
             for verdict in verdicts
         ],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dataset.io.dataset_files import cycle_length_of
-from dataset.io.files.list_files import matching_files
+from dataset.io.files.list_files import is_pattern, matching_files
 from dataset.io.files.opening import path_string
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave
@@ -37,9 +37,7 @@ def listed_files(op: str, filenames: Any) -> Any:
 
 def _matching(op: str, name: Any) -> list[str]:
     path = path_string(name)
-    wildcards = "*[" if "://" in path else "*[?"  # in a URL, a question mark begins the query string
-    is_pattern = any(wildcard in path for wildcard in wildcards) and not os.path.lexists(path)
-    return matching_files(path, op, recursive=True) if is_pattern else [path]
+    return matching_files(path, op, recursive=True) if is_pattern(path) else [path]
 
 
 def known_paths(names: Node) -> tuple[str, ...] | None:

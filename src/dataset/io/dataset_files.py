@@ -19,6 +19,7 @@ import numpy as np
 
 from dataset.errors import SpecError, StateError
 from dataset.io.files.compression import compression_name
+from dataset.io.files.list_files import note_pattern
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import filesystem_of, is_remote
@@ -240,6 +241,7 @@ class FilesOperator(BufferedOperator):
         """Note where an exception of the file comes from, and close the file if it is given up."""
         if self._name is not None:
             redacted_error(error, self._name)
+            note_pattern(error, self.node.op, self._name)
         error.add_note(f"in {self.node}")
         if self._gives_up(error):
             self._close_file()

@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, MethodType
-from typing import Any
+from types import FrameType, FunctionType, MethodType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _PACKAGE = __name__.partition(".")[0]
 _WRAPPERS_MAX = 100  # stops at a function that wraps itself
@@ -35,13 +37,32 @@ def _cell(filename: str) -> str | None:
 
 
 def caller() -> Origin:
-    """Return the innermost line on the stack that is not in the library's own code."""
+    """Return the innermost line on the stack that is not in the library's own code.
+
+    If the library itself calls for the user, such as in ``interleave(TFRecordDataset)``, it is the line that says so.
+    """
     frame = sys._getframe(1)  # noqa: SLF001  # inspect.stack() reads source files, a thousand times slower
     while frame.f_back is not None:
-        if not _is_ours(frame.f_globals.get("__name__", "")):
+        if frame.f_code is call_for.__code__:
+            origin: Origin = frame.f_locals["origin"]
+            return origin
+        if not is_ours(frame):
             break
         frame = frame.f_back
     return Origin(frame.f_code.co_filename, frame.f_lineno)
+
+
+def call_for(origin: Origin, function: Callable[..., T], *args: Any) -> T:  # noqa: ARG001  # caller() reads it from the stack
+    """Call a function. Operations that it creates without code of the user have this origin.
+
+    The stack alone would name the thread that calls, or the line that iterates.
+    """
+    return function(*args)
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Return whether a frame runs code of the library."""
+    return _is_ours(frame.f_globals.get("__name__", ""))
 
 
 @functools.cache  # called for each frame of the stack whenever a node is created

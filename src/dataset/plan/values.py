@@ -67,6 +67,24 @@ def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
     return cast_splits(row_offsets(lengths), dtype)
 
 
+def _listed(rows: Array | RaggedTensor, size: int) -> str:
+    """Return the rows as a list; shortened if ``size``, the number of all values, is above NumPy's threshold."""
+    options = np.get_printoptions()
+    edge = options["edgeitems"]
+    if size <= options["threshold"] or len(rows) <= 2 * edge:
+        first, last = rows, None
+    else:
+        first, last = rows[:edge], rows[len(rows) - edge :]
+    shown = ", ".join(_items(first, size) + ([] if last is None else ["...", *_items(last, size)]))
+    return f"[{shown}]"
+
+
+def _items(rows: Array | RaggedTensor, size: int) -> list[str]:
+    if isinstance(rows, np.ndarray) and rows.ndim == 1:
+        return list(map(repr, rows.tolist()))
+    return [_listed(row, size) for row in rows]
+
+
 class RaggedTensor:
     """Tensor of rows of different lengths, stored contiguously.
 
@@ -258,7 +276,7 @@ class RaggedTensor:
 
     def __repr__(self) -> str:
         narrow = "" if self.row_splits_dtype == np.int64 else f", row_splits_dtype={self.row_splits_dtype}"
-        return f"RaggedTensor({self.to_list()!r}, dtype={self.dtype}{narrow})"
+        return f"RaggedTensor({_listed(self, self.flat_values.size)}, dtype={self.dtype}{narrow})"
 
 
 class SparseTensor:
@@ -335,7 +353,6 @@ class SparseTensor:
     __hash__ = None  # type: ignore[assignment]  # equal by value over mutable arrays
 
     def __repr__(self) -> str:
-        return (
-            f"SparseTensor(indices={self.indices.tolist()!r}, values={self.values.tolist()!r}, "
-            f"dense_shape={self.dense_shape.tolist()!r}, dtype={self.dtype})"
-        )
+        indices, values = (_listed(array, self.values.size) for array in (self.indices, self.values))
+        shape = self.dense_shape.tolist()
+        return f"SparseTensor(indices={indices}, values={values}, dense_shape={shape!r}, dtype={self.dtype})"

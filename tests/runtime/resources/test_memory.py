@@ -62,7 +62,7 @@ def test_the_group_that_leaves_least_counts_and_what_cannot_be_read_is_no_limit(
         path.write_text(text)
     if own is not None:
         (tmp_path / "own").write_text(own)
-    assert memory._group_memory(tmp_path / "own", tmp_path / "cgroup") == bytes_left
+    assert memory.group_memory(tmp_path / "own", tmp_path / "cgroup") == bytes_left
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_group_that_leaves_least_counts_and_what_cannot_be_read_is_no_limit(
 def test_the_machine_counts_as_well_as_the_group_and_without_both_the_physical_memory(
     monkeypatch, group, machine, expected
 ):
-    monkeypatch.setattr(memory, "_group_memory", lambda *_: group)
+    monkeypatch.setattr(memory, "group_memory", lambda *_: group)
     monkeypatch.setattr(memory, "_machine_memory", lambda _: machine)
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
     assert available_memory() == expected
@@ -99,7 +99,7 @@ def test_where_nothing_tells_it_is_guessed(monkeypatch, error):
     def sysconf(_):
         raise error
 
-    monkeypatch.setattr(memory, "_group_memory", lambda *_: sys.maxsize)
+    monkeypatch.setattr(memory, "group_memory", lambda *_: sys.maxsize)
     monkeypatch.setattr(memory, "_machine_memory", lambda _: None)
     monkeypatch.setattr(os, "sysconf", sysconf, raising=False)
     assert available_memory() == GUESSED_BYTES

@@ -65,11 +65,7 @@ def from_csv_plan(
     """
     for argument, given in (("shuffle", shuffle), ("sloppy", sloppy), ("ignore_errors", ignore_errors)):
         require_bool("from_csv", argument, given)
-    try:
-        paths = matching_files(file_pattern)
-    except (FileNotFoundError, TypeError) as error:
-        error.add_note("in from_csv()")
-        raise
+    paths = matching_files(file_pattern, "from_csv")
     if num_rows_for_inference is not None:
         require_int("from_csv", "num_rows_for_inference", num_rows_for_inference, minimum=0)
     layout = layout_of("from_csv", [bytes], *layout_arguments)

@@ -256,6 +256,8 @@ class CsvFile(StreamFile):
         line = self._line_at(int(self._rows.starts[problem.row])) + 1
         guess = guess_compression(self._block) if line == 1 else ""
         hint = f'; the file starts like a {guess} stream: pass compression_type="{guess}"' if guess else ""
+        if line == 1 and not self.header and not guess:
+            hint = "; if this line holds the names of the columns, pass header=True"
         return self._error(line, self._column_of(problem.column, problem.field), problem.words + hint)
 
     def _column_of(self, column: int | None, field: int | None) -> str:

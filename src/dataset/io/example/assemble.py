@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.columns import Column, Problem, object_array
+from dataset.io.example.columns import Column, MissingFeature, Problem, object_array
 from dataset.io.example.features import (
     FeatureSpec,
     FixedLenFeature,
@@ -121,7 +121,7 @@ class Fixed(Assembler):
         items = values[0]
         if items is None:
             if self.default is None:
-                raise self._missing(0)
+                raise MissingFeature(0)
             items = self.default.copy()
         if len(items) != self.size:
             raise self._wrong_count(0, len(items))
@@ -152,7 +152,7 @@ class Fixed(Assembler):
             if (wrong := np.flatnonzero(counts != self.size)).size:
                 raise self._wrong_count(int(wrong[0]), int(counts[wrong[0]]))
         if column.present is not None and self.default is None:
-            raise self._missing(int(np.flatnonzero(~column.present)[0]))
+            raise MissingFeature(int(np.flatnonzero(~column.present)[0]))
 
     def row(self, value: Any) -> Array:
         """Return an array of shape (1, *shape)."""
@@ -160,10 +160,6 @@ class Fixed(Assembler):
             return object_array([value]) if self.dtype == BYTES else np.array([value])
         expanded: Array = value[None]
         return expanded
-
-    @staticmethod
-    def _missing(row: int) -> Problem:
-        return Problem(row, "is required, but missing. Set default_value, or use VarLenFeature")
 
     def _wrong_count(self, row: int, count: int) -> Problem:
         return Problem(

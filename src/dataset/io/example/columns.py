@@ -27,6 +27,13 @@ class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py conver
         self.row = row
 
 
+class MissingFeature(Problem):
+    """A required feature that a record does not have."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row, "is required, but missing. Set default_value, or use VarLenFeature")
+
+
 @dataclass(slots=True)
 class Column:
     """Column: the values of one key in n records.

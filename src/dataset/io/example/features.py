@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, as_shape
+
+ShapeLike: TypeAlias = "int | Sequence[int]"
 
 _DTYPES = (np.dtype(np.int64), np.dtype(np.float32), BYTES)
 
@@ -58,8 +60,19 @@ def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> Any:
     return tuple(items)
 
 
-@dataclass(frozen=True)
-class FixedLenFeature:
+class FeatureSpec:
+    """Configuration of a feature; the base class of the four kinds."""
+
+    dtype: np.dtype[Any]
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """Return the spec of one parsed element."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, init=False)
+class FixedLenFeature(FeatureSpec):
     """Configuration of a feature with the same number of values in every Example; parsed to a dense array.
 
     Args:
@@ -77,14 +90,14 @@ class FixedLenFeature:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    default_value: Any = None
+    default_value: Any
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _feature_shape("FixedLenFeature", self.shape))
-        object.__setattr__(self, "dtype", _feature_dtype("FixedLenFeature", self.dtype))
-        if self.default_value is not None:
-            default = _default("FixedLenFeature", self.default_value, self.dtype, math.prod(self.shape))
-            object.__setattr__(self, "default_value", default)
+    def __init__(self, shape: ShapeLike, dtype: npt.DTypeLike, default_value: Any = None) -> None:
+        object.__setattr__(self, "shape", _feature_shape("FixedLenFeature", shape))
+        object.__setattr__(self, "dtype", _feature_dtype("FixedLenFeature", dtype))
+        if default_value is not None:
+            default_value = _default("FixedLenFeature", default_value, self.dtype, math.prod(self.shape))
+        object.__setattr__(self, "default_value", default_value)
 
     @property
     def spec(self) -> ComponentSpec:
@@ -92,8 +105,8 @@ class FixedLenFeature:
         return TensorSpec(self.shape, self.dtype)
 
 
-@dataclass(frozen=True)
-class VarLenFeature:
+@dataclass(frozen=True, init=False)
+class VarLenFeature(FeatureSpec):
     """Configuration of a feature with any number of values; parsed to a SparseTensor.
 
     Args:
@@ -108,8 +121,8 @@ class VarLenFeature:
 
     dtype: np.dtype[Any]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", _feature_dtype("VarLenFeature", self.dtype))
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        object.__setattr__(self, "dtype", _feature_dtype("VarLenFeature", dtype))
 
     @property
     def spec(self) -> ComponentSpec:
@@ -117,8 +130,8 @@ class VarLenFeature:
         return SparseTensorSpec((None,), self.dtype)
 
 
-@dataclass(frozen=True)
-class FixedLenSequenceFeature:
+@dataclass(frozen=True, init=False)
+class FixedLenSequenceFeature(FeatureSpec):
     """Configuration of a feature with any number of rows of one shape; parsed to a dense array, padded in a batch.
 
     Args:
@@ -137,18 +150,21 @@ class FixedLenSequenceFeature:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    allow_missing: bool = False
-    default_value: Any = None
+    allow_missing: bool
+    default_value: Any
 
-    def __post_init__(self) -> None:
-        shape = _feature_shape("FixedLenSequenceFeature", self.shape)
-        if not math.prod(shape):
-            raise ValueError(f"FixedLenSequenceFeature: a row must hold at least one value, got shape {shape}")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "dtype", _feature_dtype("FixedLenSequenceFeature", self.dtype))
-        if self.default_value is not None:
-            default = _default("FixedLenSequenceFeature", self.default_value, self.dtype, 1)
-            object.__setattr__(self, "default_value", default[0])
+    def __init__(
+        self, shape: ShapeLike, dtype: npt.DTypeLike, allow_missing: bool = False, default_value: Any = None
+    ) -> None:
+        dims = _feature_shape("FixedLenSequenceFeature", shape)
+        if not math.prod(dims):
+            raise ValueError(f"FixedLenSequenceFeature: a row must hold at least one value, got shape {dims}")
+        object.__setattr__(self, "shape", dims)
+        object.__setattr__(self, "dtype", _feature_dtype("FixedLenSequenceFeature", dtype))
+        object.__setattr__(self, "allow_missing", allow_missing)
+        if default_value is not None:
+            (default_value,) = _default("FixedLenSequenceFeature", default_value, self.dtype, 1)
+        object.__setattr__(self, "default_value", default_value)
 
     @property
     def spec(self) -> ComponentSpec:
@@ -216,8 +232,8 @@ class UniformRowLength:
 Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | UniformRowLength
 
 
-@dataclass(frozen=True)
-class RaggedFeature:
+@dataclass(frozen=True, init=False)
+class RaggedFeature(FeatureSpec):
     """Configuration of a feature with rows of different lengths; parsed to a RaggedTensor.
 
     Without partitions, one element is parsed to a 1-D array.
@@ -238,9 +254,9 @@ class RaggedFeature:
     """
 
     dtype: np.dtype[Any]
-    value_key: str | None = None
-    partitions: tuple[Partition, ...] = ()
-    row_splits_dtype: np.dtype[Any] = field(default=np.dtype(np.int64))
+    value_key: str | None
+    partitions: tuple[Partition, ...]
+    row_splits_dtype: np.dtype[Any]
 
     RowSplits: ClassVar[type[RowSplits]] = RowSplits
     RowLengths: ClassVar[type[RowLengths]] = RowLengths
@@ -249,17 +265,24 @@ class RaggedFeature:
     ValueRowIds: ClassVar[type[ValueRowIds]] = ValueRowIds
     UniformRowLength: ClassVar[type[UniformRowLength]] = UniformRowLength
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", _feature_dtype("RaggedFeature", self.dtype))
-        object.__setattr__(self, "partitions", tuple(self.partitions))
+    def __init__(
+        self,
+        dtype: npt.DTypeLike,
+        value_key: str | None = None,
+        partitions: Sequence[Partition] = (),
+        row_splits_dtype: npt.DTypeLike = np.int64,
+    ) -> None:
+        object.__setattr__(self, "dtype", _feature_dtype("RaggedFeature", dtype))
+        object.__setattr__(self, "value_key", value_key)
+        object.__setattr__(self, "partitions", tuple(partitions))
         for partition in self.partitions:
             if not isinstance(partition, Partition):
                 raise ValueError(  # noqa: TRY004  # the same type for all errors of a feature
                     f"RaggedFeature: partitions must be RaggedFeature.RowSplits, RowLengths, RowStarts, RowLimits, "
                     f"ValueRowIds or UniformRowLength, got {partition!r}"
                 )
-        if np.dtype(self.row_splits_dtype) != np.int64:
-            raise ValueError(f"RaggedFeature: row_splits_dtype must be int64, got {self.row_splits_dtype!r}")
+        if np.dtype(row_splits_dtype) != np.int64:
+            raise ValueError(f"RaggedFeature: row_splits_dtype must be int64, got {row_splits_dtype!r}")
         object.__setattr__(self, "row_splits_dtype", np.dtype(np.int64))
 
     @property
@@ -283,9 +306,6 @@ class RaggedFeature:
         rank = len(self.outer_partitions)
         shape = (*[None] * (rank + 1), *self.inner_shape)
         return RaggedTensorSpec(shape, self.dtype, rank) if rank else TensorSpec(shape, self.dtype)
-
-
-FeatureSpec = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature
 
 
 def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:

@@ -7,6 +7,7 @@ records. It does not access files.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, assembler_for
-from dataset.io.example.columns import MessageColumns, Problem, kind_of, object_array, wrong_kind
+from dataset.io.example.columns import MessageColumns, MissingFeature, Problem, kind_of, object_array, wrong_kind
 from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, dtype_of, keys_of
 from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
-from dataset.io.example.reference import read_lists
+from dataset.io.example.reference import feature_names, read_lists
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
@@ -236,7 +237,7 @@ class ExampleParser:
                     values.append(list(items) if held and is_shared else items)
                 result[name] = assembler.one(values)
             except Problem as problem:
-                raise _sentence(problem, name, None) from None
+                raise _sentence(problem, name, None, serialized) from None
         return result
 
     def _parse_elements(self, records: list[bytes]) -> list[dict[str, Any]]:
@@ -262,7 +263,7 @@ class ExampleParser:
                     assembler.check(columns)
                     result[name] = np.zeros(len(records), np.int8)
             except Problem as problem:
-                raise _sentence(problem, name, problem.row) from None
+                raise _sentence(problem, name, problem.row, records[problem.row]) from None
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -308,7 +309,20 @@ def _as_records(serialized: Records) -> npt.NDArray[Any]:
     return serialized.astype(object)
 
 
-def _sentence(problem: Problem, name: str, row: int | None) -> ParseError:
+_NAMES_SHOWN = 10
+
+
+def _sentence(problem: Problem, name: str, row: int | None, record: bytes) -> ParseError:
     """Return the complete error for a problem, with feature and record."""
     place = "" if row is None else f" of record {row}"
-    return ParseError(f"parse_example: feature {name!r}{place} {problem}")
+    hint = _names_hint(name, feature_names(record)) if isinstance(problem, MissingFeature) else ""
+    return ParseError(f"parse_example: feature {name!r}{place} {problem}{hint}")
+
+
+def _names_hint(name: str, names: list[str]) -> str:
+    if not names:
+        return ". The record has no features"
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    close = difflib.get_close_matches(name, names[: 10 * _NAMES_SHOWN], n=1)
+    question = f"; did you mean {close[0]!r:.60}?" if close else ""
+    return f". The record has {', '.join(f'{one!r:.60}' for one in names[:_NAMES_SHOWN])}{more}{question}"

@@ -29,6 +29,12 @@ def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> li
     return found
 
 
+def feature_names(record: bytes) -> list[str]:
+    """Return the names of the features of a record that can be parsed, sorted."""
+    entries = example.messages.Shell.FromString(record).entries.entry
+    return sorted({entry.key.decode(errors="backslashreplace") for entry in entries})
+
+
 def regular_record(record: bytes, keys: Sequence[str], row: int | None = None) -> bytes:
     """Return an Example with these features of ``record``, in the regular form that the kernels support.
 

@@ -33,6 +33,18 @@ class ListFiles(TensorSlices):
         return f"list_files({count} file{'s' if count != 1 else ''})"
 
 
+def is_pattern(path: str) -> bool:
+    """Return whether a path has wildcards and is not the name of a file."""
+    wildcards = "*[" if "://" in path else "*[?"  # in a URL, a question mark begins the query string
+    return any(wildcard in path for wildcard in wildcards) and not os.path.lexists(path)
+
+
+def note_pattern(error: Exception, op: str, path: str) -> None:
+    """Add a note to the error of a missing file if its name is a pattern, which readers do not take."""
+    if isinstance(error, FileNotFoundError) and is_pattern(path):
+        error.add_note(f"{op} takes the names of files; for a pattern, pass Dataset.list_files({redacted(path)!r})")
+
+
 def matching_files(file_pattern: Any, op: str = "list_files", *, recursive: bool = False) -> list[str]:
     """Return the names that match one or more patterns, sorted. A name that matches n patterns is listed n times.
 
@@ -50,7 +62,7 @@ def matching_files(file_pattern: Any, op: str = "list_files", *, recursive: bool
         OSError: a storage can't be reached, or denies access.
         TypeError: a pattern is not a path.
     """
-    patterns = _patterns(file_pattern)
+    patterns = _patterns(op, file_pattern)
     found = sorted(name for pattern in patterns for name in _matching(pattern, recursive=recursive))
     if not found:
         shown = ", ".join(repr(redacted(pattern)) for pattern in patterns)
@@ -71,11 +83,11 @@ def _as_glob(pattern: str) -> str:
     return pattern.replace("[^", "[!")
 
 
-def _patterns(file_pattern: Any) -> list[str]:
+def _patterns(op: str, file_pattern: Any) -> list[str]:
     if isinstance(file_pattern, np.ndarray):
         file_pattern = file_pattern.tolist()
     if isinstance(file_pattern, str | bytes | os.PathLike):
         return [path_string(file_pattern)]
     if not isinstance(file_pattern, Sequence) or not file_pattern:
-        raise TypeError(f"list_files(): file_pattern must be a path or a list of paths, got {file_pattern!r}")
+        raise TypeError(f"{op}(): file_pattern must be a path or a list of paths, got {file_pattern!r}")
     return [path_string(pattern) for pattern in file_pattern]

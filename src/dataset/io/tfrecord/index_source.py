@@ -17,6 +17,7 @@ import numpy as np
 
 from dataset.errors import DataLossError, SpecError
 from dataset.io.dataset_files import FileSource, known_names
+from dataset.io.files.list_files import note_pattern
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
@@ -46,9 +47,15 @@ def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> Indexed
     """
     require_indexable(source, num_parallel_reads)
     names = known_names(source.op, source.source)
-    indexes = tuple(TFRecordIndex.open(path, on_error=source.on_error) for path in names)
+    indexes = []
+    for path in names:
+        try:
+            indexes.append(TFRecordIndex.open(path, on_error=source.on_error))
+        except FileNotFoundError as error:
+            note_pattern(error, source.op, path)
+            raise
     run_bytes = RUN_BYTES if source.buffer_size is None else source.buffer_size
-    return IndexedTFRecord(indexes, run_bytes, source.on_error, name=source.name)
+    return IndexedTFRecord(tuple(indexes), run_bytes, source.on_error, name=source.name)
 
 
 def require_indexable(source: FileSource, num_parallel_reads: int | None) -> None:

@@ -18,6 +18,7 @@ from dataset.errors import SpecError, StateError
 from dataset.name_guard import watching_names
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, ParallelNode, UnaryNode, walk
+from dataset.plan.origin import call_for
 from dataset.plan.random_state import RandomState
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk
@@ -208,7 +209,7 @@ class Subdatasets:
         try:
             (values,) = zip(*arguments(argument), strict=True)
             with CallSeeds(call.seed):
-                result = call_user(self.function, *values)
+                result = call_for(self.node.origin, call_user, self.function, *values)
             if not is_dataset(result):
                 raise TypeError(  # noqa: TRY301  # gets the same note as an exception of the function
                     f"{self.node.op}(): the function must return a Dataset, got {result!r} of type "

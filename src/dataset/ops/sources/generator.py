@@ -42,6 +42,11 @@ class Generator(Node, pure=False):
     """The name of the source's Dataset method, for messages and plans."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.function, Iterator):
+            raise TypeError(
+                f"from_generator(): generator must be a function that returns an iterable, got {self.function!r}, "
+                "which can be iterated only once: pass the function without calling it, and its arguments in args"
+            )
         require_callable("from_generator", "generator", self.function)
         if not isinstance(self.arguments, tuple | list):
             raise TypeError(f"from_generator(): args must be a tuple, got {self.arguments!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -148,7 +148,11 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
             f"from_tensor_slices(): {structure.component_name(index)} must have two or more dimensions, so that its "
             f"rows are sparse, got a SparseTensor of shape {component.shape}; use to_dense() for a dataset of numbers"
         )
+    advice = "use from_tensors() for a dataset of one element"
+    if isinstance(component, Mapping):  # such as a file of h5py
+        advice = "pass a dict of its arrays"
+    elif hasattr(component, "__getitem__") and hasattr(component, "__len__"):
+        advice = "use from_torch(), which reads any object that has len() and item access"
     raise ValueError(
-        f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; "
-        "use from_tensors() for a dataset of one element"
+        f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; {advice}"
     )

@@ -40,7 +40,7 @@ from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProf
 from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import PATIENCE_SECONDS, Coordinator
-from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.exceptions import concerns_iteration, shorten_traceback
 from dataset.runtime.resources.garbage import ScheduledCollection
 from dataset.runtime.resources.interrupts import (
     HELD,
@@ -259,6 +259,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _leave_with(self, error: BaseException, caller: FrameType) -> None:
         """Note an exception that ``next`` raises, and handle the held signals as if they had arrived before it."""
         self._note(error)
+        if isinstance(error, Exception):
+            shorten_traceback(error)
         if isinstance(error, StopIteration):
             uninstall()
         if not (HELD and may_deliver(caller)):

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import re
+import sys
+from collections.abc import Iterator
+from types import TracebackType
 from typing import NoReturn
 
 from dataset.errors import ClosedError
 from dataset.plan.node import Node
+from dataset.plan.origin import is_ours
 
 
 class NoThreadError(RuntimeError):
@@ -56,7 +62,59 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
     """Return an exception of user code with a note of its location: the same object, unless it would end a loop."""
     error = as_error_of_element(error)
     error.add_note(f"in {node}, {what} {position}")
+    if advice := _advice(error):
+        error.add_note(advice)
     return error  # type: ignore[return-value]  # callers have caught what an element may raise
+
+
+_ARITY = re.compile(r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument")
+
+
+def _advice(error: BaseException) -> str:
+    """Return what to do about the exceptions of two common mistakes in functions; empty for others."""
+    if isinstance(error, TypeError) and _ARITY.search(str(error)) and _failed_in_our_call(error):
+        return (
+            "a function gets one argument for each component of a tuple: for pairs, write lambda image, label: ...; "
+            "any other element, such as a dict, is one argument"
+        )
+    if isinstance(error, ValueError) and str(error).endswith("is read-only"):
+        return "the library may read this array again, so it cannot be changed in place: copy() it first"
+    return ""
+
+
+def _failed_in_our_call(error: BaseException) -> bool:
+    """Return whether the call of a user's function failed, and not a call inside it."""
+    last = None
+    for last in _entries(error):  # noqa: B007  # only the last is of interest
+        pass
+    return last is not None and is_ours(last.tb_frame)
+
+
+def _entries(error: BaseException) -> Iterator[TracebackType]:
+    entry = error.__traceback__
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+_FRAMES_KEPT = 2
+
+
+def shorten_traceback(error: BaseException) -> None:
+    """Remove the frames of the library that only pass an exception on from its traceback.
+
+    Of each run of our frames, the first remains, which the user's code has called, and the last two, which have failed
+    or have called the user's function. Python's development mode (``python -X dev``) and failures of the library itself
+    keep all frames. Keras and JAX shorten tracebacks in the same way.
+    """
+    if sys.flags.dev_mode or concerns_iteration(error):
+        return
+    kept: list[TracebackType] = []
+    for ours, entries in itertools.groupby(_entries(error), lambda entry: is_ours(entry.tb_frame)):
+        run = list(entries)
+        kept += [run[0], *run[1:][-_FRAMES_KEPT:]] if ours else run
+    for entry, following in itertools.pairwise(kept):
+        entry.tb_next = following
 
 
 def raise_with_location(error: BaseException, node: Node, position: int, what: str = "element") -> NoReturn:

@@ -29,7 +29,7 @@ def available_memory() -> int:
     size of its physical memory, or GUESSED_BYTES if that is unknown, too.
     """
     machine = _machine_memory(_MACHINE)
-    return max(0, min(_group_memory(OWN_GROUPS, GROUPS), _physical_memory() if machine is None else machine))
+    return max(0, min(group_memory(), _physical_memory() if machine is None else machine))
 
 
 def resident_bytes() -> int:
@@ -52,8 +52,8 @@ def _budget_in_second(second: int) -> int:  # noqa: ARG001  # the cache key
     return available_memory() // 2
 
 
-def _group_memory(own: Path, root: Path) -> int:
-    """Return what the process's control group and its ancestors leave."""
+def group_memory(own: Path = OWN_GROUPS, root: Path = GROUPS) -> int:
+    """Return what the process's control group and its ancestors leave; ``sys.maxsize`` if they have no limit."""
     return min(group_readings("memory", _read_v2, _read_v1, own, root), default=sys.maxsize)
 
 

@@ -1,0 +1,233 @@
+"""Common mistakes: each raises an error that says what to do, and names the line that wrote the operation."""
+
+import functools
+import traceback
+
+import numpy as np
+import pytest
+
+from dataset import CsvDataset, Dataset, RaggedTensor, SparseTensor, TextLineDataset, TFRecordDataset, io
+
+IMAGES = np.zeros((3, 2))
+LABELS = np.arange(3)
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with io.TFRecordWriter("a.tfrecord") as writer:
+        for label in range(3):
+            writer.write(io.encode_example({"image": b"pixels", "label": label}))
+    return "a.tfrecord"
+
+
+def fails(dataset, error):
+    with pytest.raises(error) as caught:
+        list(dataset)
+    return caught.value
+
+
+def notes_of(error):
+    return " ".join(error.__notes__)
+
+
+def here(lines=0):
+    """The origin of the calling line, as notes show it."""
+    frame = traceback.extract_stack()[-2]
+    return f"test_common_mistakes.py:{frame.lineno + lines}"
+
+
+PAIRS = Dataset.from_tensor_slices((IMAGES, LABELS))
+WRONG_ARITY = {
+    "map": PAIRS.map(lambda pair: pair[0]),
+    "parallel map": PAIRS.map(lambda pair: pair[0], num_parallel_calls=2),
+    "fused maps": PAIRS.map(lambda *pair: pair).map(lambda pair: pair[0]),
+    "filter": PAIRS.filter(lambda pair: pair[1] > 0),
+    "too many parameters": PAIRS.map(lambda image, label, weight: image),
+    "a dict": Dataset.from_tensor_slices({"image": IMAGES, "label": LABELS}).map(lambda image, label: image),
+    "flat_map": PAIRS.flat_map(lambda pair: Dataset.from_tensors(pair[0])),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ARITY)
+def test_functions_with_another_number_of_parameters(name):
+    assert "write lambda image, label: ..." in notes_of(fails(WRONG_ARITY[name], TypeError))
+
+
+def test_a_call_inside_the_function_gets_no_advice_about_the_function():
+    def inner(x):
+        return x
+
+    error = fails(PAIRS.map(lambda image, label: (image, inner(image, label))), TypeError)
+    assert "lambda image, label: ..." not in notes_of(error)
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_patterns_are_for_list_files(records, index):
+    with pytest.raises(FileNotFoundError) as caught:
+        list(TFRecordDataset("b-*.tfrecord", index=index))
+    advice = "TFRecordDataset takes the names of files; for a pattern, pass Dataset.list_files('b-*.tfrecord')"
+    assert advice in caught.value.__notes__
+
+
+def test_other_readers_say_the_same_of_patterns(records):
+    assert "TextLineDataset takes" in notes_of(fails(TextLineDataset("*.txt"), FileNotFoundError))
+    assert "list_files" not in notes_of(fails(TextLineDataset("a.txt"), FileNotFoundError))
+
+
+def test_a_generator_in_place_of_its_function():
+    def count():
+        yield 1
+
+    with pytest.raises(TypeError, match="can be iterated only once: pass the function without calling it"):
+        Dataset.from_generator(count())
+
+
+def add_one(image):
+    image += 1
+    return image
+
+
+def clear(image):
+    image[0] = 0
+    return image
+
+
+@pytest.mark.parametrize("function", [add_one, clear, np.ndarray.sort])
+def test_an_element_changed_in_place(function):
+    assert "copy() it first" in notes_of(fails(Dataset.from_tensor_slices(IMAGES).map(function), ValueError))
+
+
+def test_a_header_read_as_a_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("item,price\n1,2\nx,3\n")
+    rows = iter(CsvDataset(path, [np.int64, np.int64]))
+    with pytest.raises(ValueError, match=r"line 1, .*pass header=True"):
+        next(rows)
+    assert next(rows) == (1, 2)
+    with pytest.raises(ValueError, match="line 3") as caught:
+        next(rows)
+    assert "header=True" not in str(caught.value)
+    assert next(iter(CsvDataset(path, [np.int64, np.int64], header=True))) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "parse",
+    [
+        io.ExampleParser,
+        lambda features: lambda record: io.parse_single_example(record, features),
+        lambda features: lambda record: io.parse_example([record], features),
+    ],
+)
+def test_a_misspelt_feature(records, parse):
+    error = fails(TFRecordDataset(records).map(parse({"lable": io.FixedLenFeature((), np.int64)})), ValueError)
+    assert "The record has 'image', 'label'; did you mean 'label'?" in str(error)
+
+
+def test_a_record_without_features_or_with_many(records):
+    wanted = {"x": io.FixedLenFeature((), np.int64)}
+    with pytest.raises(ValueError, match="The record has no features"):
+        io.parse_single_example(b"", wanted)
+    with pytest.raises(ValueError, match=r"'f00', 'f01', .*, 'f09' and 40 more$"):
+        io.parse_single_example(io.encode_example({f"f{i:02}": 1 for i in range(50)}), wanted)
+
+
+@pytest.mark.parametrize("name", ["from_parquet", "from_arrow_ipc", "from_json_lines", "from_csv", "list_files"])
+def test_no_match_is_said_by_the_method_that_looked(name, tmp_path):
+    arguments = (2,) if name == "from_csv" else ()
+    with pytest.raises(FileNotFoundError, match=rf"^{name}\(\): no file matches '.*nothing-\*'"):
+        getattr(Dataset, name)(f"{tmp_path}/nothing-*", *arguments)
+
+
+def test_a_file_of_h5py(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = IMAGES
+        with pytest.raises(ValueError, match="pass a dict of its arrays"):
+            Dataset.from_tensor_slices(file)
+        assert len(Dataset.from_tensor_slices({name: file[name] for name in file})) == 3
+
+
+class OnDisk:
+    """Rows on disk that are not an array, as in zarr without NumPy's protocol."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return IMAGES[index]
+
+
+def test_an_object_with_rows_that_is_not_an_array():
+    with pytest.raises(ValueError, match=r"use from_torch\(\), which reads any object that has len\(\)"):
+        Dataset.from_tensor_slices(OnDisk())
+    assert len(list(Dataset.from_torch(OnDisk()))) == 3
+
+
+def test_the_length_of_files(records):
+    with pytest.raises(TypeError, match=r"TFRecordDataset\(\.\.\., index=True\).*sum\(1 for _ in dataset\)"):
+        len(TFRecordDataset(records))
+
+
+MISSING = Dataset.from_tensor_slices(["missing"])
+UNWRITTEN = {  # the user's line is the only one that can be named: all other code is the library's
+    "interleave": lambda: (MISSING.interleave(TFRecordDataset), here()),
+    "parallel interleave": lambda: (MISSING.interleave(TFRecordDataset, num_parallel_calls=2), here()),
+    "tar files": lambda: (MISSING.interleave(TextLineDataset, num_parallel_calls=2), here()),
+    "partial": lambda: (
+        MISSING.interleave(functools.partial(TFRecordDataset, compression_type="GZIP"), num_parallel_calls=2),
+        here(-1),
+    ),
+    "flat_map and prefetch": lambda: (MISSING.flat_map(TFRecordDataset).prefetch(2), here()),
+    "parallel reads": lambda: (TFRecordDataset(["missing"], num_parallel_reads=2), here()),
+    "csv": lambda: (Dataset.from_tensors(b"missing").flat_map(TextLineDataset).map(len).prefetch(1), here()),
+}
+
+
+@pytest.mark.parametrize("name", UNWRITTEN)
+def test_notes_name_the_line_that_wrote_the_op(name):
+    dataset, origin = UNWRITTEN[name]()
+    assert f"Dataset from {origin}" in fails(dataset, FileNotFoundError).__notes__[0]
+
+
+def explode(record):
+    raise KeyError(record)
+
+
+PARALLEL = {
+    "a missing file": lambda records: MISSING.interleave(TFRecordDataset, num_parallel_calls=2),
+    "a function": lambda records: Dataset.from_tensor_slices([records]).interleave(
+        lambda path: TFRecordDataset(path).map(explode), num_parallel_calls=2
+    ),
+    "unordered": lambda records: Dataset.from_tensor_slices([records]).interleave(
+        lambda path: TFRecordDataset(path).map(explode).prefetch(1), num_parallel_calls=2, deterministic=False
+    ),
+    "inside the library": lambda records: Dataset.from_tensor_slices([records]).interleave(
+        lambda path: TFRecordDataset(path).map(io.ExampleParser({"x": io.FixedLenFeature((), np.int64)})),
+        num_parallel_calls=2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_tracebacks_have_at_most_six_frames_of_the_library(name, records):
+    error = fails(PARALLEL[name](records), Exception)
+    frames = traceback.extract_tb(error.__traceback__)
+    assert sum("/dataset/" in frame.filename for frame in frames) <= 6
+    assert (frames[-1].name == "explode") == isinstance(error, KeyError)
+
+
+def test_long_ragged_and_sparse_tensors_are_shown_in_short():
+    uneven = RaggedTensor.from_rows([np.arange(2000), [1], [], [2, 3]])
+    assert repr(uneven) == "RaggedTensor([[0, 1, 2, ..., 1997, 1998, 1999], [1], [], [2, 3]], dtype=int64)"
+    many = RaggedTensor.from_rows([np.arange(500)] * 500)
+    three = ", ".join(3 * ["[0, 1, 2, ..., 497, 498, 499]"])
+    assert repr(many) == f"RaggedTensor([{three}, ..., {three}], dtype=int64)"
+    cells = np.arange(2000)
+    sparse = SparseTensor(np.stack([cells, cells], 1), cells, (2000, 2000))
+    assert repr(sparse) == (
+        "SparseTensor(indices=[[0, 0], [1, 1], [2, 2], ..., [1997, 1997], [1998, 1998], [1999, 1999]], "
+        "values=[0, 1, 2, ..., 1997, 1998, 1999], dense_shape=[2000, 2000], dtype=int64)"
+    )
+    with np.printoptions(threshold=10_000):
+        assert "..." not in repr(sparse)
