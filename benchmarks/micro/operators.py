@@ -368,6 +368,7 @@ ENTRIES = [
     Entry("skip", lambda n, _: numbers(2 * n).skip(n)),
     Entry("skip", lambda n, _: numbers(n).filter(lambda x: x >= 0).skip(10), "behind a filter"),
     Entry("shard", lambda n, _: numbers(2 * n).shard(2, 0)),
+    Entry("split", lambda n, _: numbers(2 * n).split([0.5, 0.5], seed=1)[0]),
     Entry("shard_by_process", lambda n, _: numbers(2 * n).shard_by_process(rank=0, world_size=2)),
     Entry("repeat", lambda n, _: numbers(n // 10).repeat(10)),
     Entry("shuffle", lambda n, _: numbers(n).shuffle(1000, seed=1), "a buffer of 1,000"),

@@ -7,6 +7,7 @@ NumPy's.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import (
@@ -42,7 +43,7 @@ from dataset.plan.checks import (
 )
 from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
-from dataset.plan.node import Node, restarted
+from dataset.plan.node import Node, restarted, walk
 from dataset.plan.structure import Structure, structure_of
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Column
@@ -58,6 +59,8 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
     from dataset.autotune.profile_report import ProfileReport
+    from dataset.ops.skip import Skip
+    from dataset.ops.take import Take
     from dataset.optimize.driver import Optimized
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert
@@ -102,6 +105,11 @@ class Dataset(Generic[T_co]):
     def __init__(self, plan: Node) -> None:
         """Create a dataset from a plan. Users call the static methods below instead."""
         self._plan = plan
+
+    @lazy_property
+    def _cuts(self) -> dict[int, Take | Skip]:
+        """The first take or skip of each number of elements."""
+        return {}
 
     @property
     def plan(self) -> Node:
@@ -802,6 +810,48 @@ class Dataset(Generic[T_co]):
         made = deferred.arrow_columns("from_polars", deferred.polars_table(df, asked), asked, fill_null)
         return Dataset(deferred.PolarsSlices(made[df.name] if bare else made, name=name))
 
+    @overload
+    @staticmethod
+    def from_image_folder(
+        path: str | os.PathLike[str],
+        labels: Any = ...,
+        class_names: Sequence[str] | None = ...,
+        *,
+        channels: int = ...,
+        image_size: tuple[int, int] | None = ...,
+        interpolation: str = ...,
+        decode: bool = ...,
+        extensions: Sequence[str] = ...,
+        shuffle: bool = ...,
+        seed: int | None = ...,
+        num_parallel_calls: int | None = ...,
+        deterministic: bool | None = ...,
+        validation_split: float | None = ...,
+        subset: Literal["training", "validation"] | None = ...,
+        name: str | None = ...,
+    ) -> Dataset[Any]: ...
+
+    @overload
+    @staticmethod
+    def from_image_folder(
+        path: str | os.PathLike[str],
+        labels: Any = ...,
+        class_names: Sequence[str] | None = ...,
+        *,
+        channels: int = ...,
+        image_size: tuple[int, int] | None = ...,
+        interpolation: str = ...,
+        decode: bool = ...,
+        extensions: Sequence[str] = ...,
+        shuffle: bool = ...,
+        seed: int | None = ...,
+        num_parallel_calls: int | None = ...,
+        deterministic: bool | None = ...,
+        validation_split: float | None = ...,
+        subset: Literal["both"],
+        name: str | None = ...,
+    ) -> tuple[Dataset[Any], Dataset[Any]]: ...
+
     @staticmethod
     def from_image_folder(
         path: str | os.PathLike[str],
@@ -817,8 +867,10 @@ class Dataset(Generic[T_co]):
         seed: int | None = None,
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        validation_split: float | None = None,
+        subset: Literal["training", "validation", "both"] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[Any] | tuple[Dataset[Any], Dataset[Any]]:
         """Return a dataset of the images in a folder with a subfolder for each class: pairs of an image and its label.
 
         Label ``i`` is the i-th of the sorted names of the subfolders, which ``io.image_folder_classes(path)`` returns.
@@ -836,17 +888,23 @@ class Dataset(Generic[T_co]):
             decode: whether to decode the images; if False, the elements have the bytes of each file instead.
             extensions: the extensions of image files, case-insensitive.
             shuffle: whether to read the files in a different random order in each epoch.
-            seed: makes the orders repeatable.
+            seed: makes the orders repeatable, and determines the division into subsets.
             num_parallel_calls: how many images to read and decode at once, in background threads; AUTOTUNE tunes it.
             deterministic: whether the order of the elements is fixed, even if a later image is ready earlier. Default
                 True.
+            validation_split: the fraction of the images that is kept for validation, as in Keras'
+                ``image_dataset_from_directory``. The images are chosen at random; for the same files and seed, they are
+                those that Keras chooses with ``shuffle=True``. ``shuffle`` has no influence on the division.
+            subset: ``"training"``, ``"validation"``, or ``"both"`` for a pair of datasets, of which only the first is
+                shuffled. To divide into other parts, or by person instead of by image, see ``split``.
             name: a label.
 
         Raises:
             FileNotFoundError: if the folder does not exist, or has no subfolder or no image; while iterating, if a file
                 has disappeared.
-            ValueError: if ``class_names`` or ``labels`` do not match the folder; while iterating, in the place of a
-                file that is not an image.
+            ValueError: if ``class_names`` or ``labels`` do not match the folder; if only one of ``validation_split``
+                and ``subset`` is given, or no ``seed`` with them; while iterating, in the place of a file that is not
+                an image.
             ImportError: while iterating, if the extra ``images`` is not installed.
 
         >>> import pathlib, tempfile
@@ -862,23 +920,25 @@ class Dataset(Generic[T_co]):
         (2, 2, 3) [20 20 20] 1
         (2, 2, 3) [30 30 30] 1
         """
-        return Dataset(
-            deferred.image_folder_plan(
-                path,
-                labels,
-                class_names,
-                channels,
-                image_size,
-                interpolation,
-                decode,
-                extensions,
-                shuffle,
-                seed,
-                num_parallel_calls,
-                deterministic,
-                name,
-            )
+        plans = deferred.image_folder_plans(
+            path,
+            labels,
+            class_names,
+            channels,
+            image_size,
+            interpolation,
+            decode,
+            extensions,
+            shuffle,
+            seed,
+            num_parallel_calls,
+            deterministic,
+            validation_split,
+            subset,
+            name,
         )
+        datasets: list[Dataset[Any]] = [Dataset(plan) for plan in plans]
+        return (datasets[0], datasets[1]) if subset == "both" else datasets[0]
 
     @overload
     @staticmethod
@@ -1489,10 +1549,14 @@ class Dataset(Generic[T_co]):
             count: how many; all of them if negative.
             name: a label.
 
+        Warns:
+            UserWarning: if ``skip`` of the same number is called on this dataset as well, and its order differs between
+                iterations: then elements of one are also in the other. See ``split``.
+
         >>> [int(x) for x in Dataset.range(100).take(3)]
         [0, 1, 2]
         """
-        return Dataset(deferred.Take(self._plan, count, name=name))
+        return self._cut(deferred.Take(self._plan, count, name=name))
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
         """Return the elements before the first for which a function returns False.
@@ -1517,10 +1581,26 @@ class Dataset(Generic[T_co]):
             count: how many to leave out; all of them if negative.
             name: a label.
 
+        Warns:
+            UserWarning: as ``take``.
+
         >>> [int(x) for x in Dataset.range(5).skip(3)]
         [3, 4]
         """
-        return Dataset(deferred.Skip(self._plan, count, name=name))
+        return self._cut(deferred.Skip(self._plan, count, name=name))
+
+    def _cut(self, node: Take | Skip) -> Dataset[T_co]:
+        """Return the dataset of a take or skip. Warn if both would divide a dataset without a stable order."""
+        first = self._cuts.setdefault(node.count, node)
+        if first.op != node.op and node.count > 0:
+            unstable = next((part for part in walk(self._plan) if not part.traits.stable), None)
+            if unstable is not None:
+                warnings.warn(
+                    f"{first} and {node.label()} overlap: {unstable} has another order in each iteration, so elements "
+                    "of one are also in the other; use split() before it, or reshuffle_each_iteration=False",
+                    stacklevel=3,
+                )
+        return Dataset(node)
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
         """Return every ``num_shards``-th element, starting at number ``index``, to split the data among workers.
@@ -1595,6 +1675,60 @@ class Dataset(Generic[T_co]):
         return Dataset(
             deferred.shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name)
         )
+
+    def split(
+        self,
+        parts: Sequence[float] | Sequence[int],
+        seed: int | None = None,
+        *,
+        by: str | Callable[..., Any] = "element",
+        name: str | None = None,
+    ) -> tuple[Dataset[T_co], ...]:
+        """Divide the elements into datasets that never overlap, such as those for training and for validation.
+
+        Each element is in exactly one of the parts: in the same one in each iteration, in each epoch, and in each run
+        of the program with the same arguments and the same data. Within a part, the elements keep their order. Call it
+        before ``shuffle`` and ``repeat``. ``docs/howto/training_and_validation.md`` is a guide.
+
+        ``by="element"`` divides positions. With a seed, they are divided at random, where a known number of elements
+        gives parts of exactly the stated sizes, and an unknown number approximately. Without a seed, the parts are
+        consecutive: pass a seed, unless the elements are in random order, or the last ones are to be predicted from the
+        first ones. Functions of ``map`` are not called for elements of other parts. A failing element keeps its
+        position. Upstream, ``deterministic=False`` has no effect.
+
+        ``by="file"`` divides the list of files that the dataset reads. Each part reads only its own files.
+
+        ``by=function`` divides keys: all elements with the same key, such as the ID of a patient, are in the same part.
+        The part depends only on the key and the seed, and so is the same in each dataset with this key, in any order.
+        The fractions are those of the keys, approximately. Each part reads all elements and leaves out those of others.
+
+        It corresponds to ``torch.utils.data.random_split``, scikit-learn's ``train_test_split`` and
+        ``GroupShuffleSplit``, and ``keras.utils.split_dataset``.
+
+        Args:
+            parts: the fractions of the parts, which add up to 1; or the numbers of their elements (of files, with
+                ``by="file"``), which add up to all of them. One number may be -1, for the rest.
+            seed: determines the random division; None for consecutive parts. With keys, None means 0.
+            by: ``"element"``, ``"file"``, or a function that takes an element as ``map`` passes it and returns its key,
+                of numbers and text.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument has the wrong type.
+            ValueError: if the fractions or counts do not add up; if a part would be empty; if fractions of an unknown
+                number have no seed; if an upstream op, such as ``shuffle``, moves elements to other positions in each
+                iteration, so that parts would overlap; if the files cannot be divided.
+            SpecError: while iterating, if a key is not made of numbers and text.
+
+        >>> train, validation = Dataset.range(10).split([0.8, 0.2], seed=1)
+        >>> [int(x) for x in validation]
+        [3, 6]
+        >>> people = Dataset.from_tensor_slices({"patient": [4, 7, 4, 7], "scan": [0, 1, 2, 3]})
+        >>> parts = people.split([0.5, 0.5], seed=1, by=lambda row: row["patient"])
+        >>> [[int(row["scan"]) for row in part] for part in parts]
+        [[0, 2], [1, 3]]
+        """
+        return tuple(map(Dataset, deferred.split_plans(self._plan, parts, seed, by, name)))
 
     def distribute(
         self,

@@ -37,7 +37,7 @@ with lazy_imports():
     from dataset.io.elements.snapshot_dataset import Snapshot
     from dataset.io.files.list_files import ListFiles, matching_files
     from dataset.io.files.opening import local_folder, path_string, read_file
-    from dataset.io.image.folder_source import image_folder_plan
+    from dataset.io.image.folder_source import image_folder_plans
     from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
     from dataset.io.sql.source import SqlQuery
@@ -103,6 +103,7 @@ with lazy_imports():
     from dataset.optimize.driver import Optimized, optimize
     from dataset.optimize.sharding.among_workers import divide
     from dataset.optimize.sharding.plan import shard_plan
+    from dataset.optimize.sharding.splitting import split_plans
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg
     from dataset.plan.fingerprints.fingerprint import content_fingerprint

@@ -44,3 +44,33 @@ def test_images_and_labels_are_those_of_keras(folder, color_mode, channels, clas
     for (image, label), (expected, expected_label) in zip(ours, pairs, strict=True):
         np.testing.assert_allclose(image, expected, atol=1e-3)
         assert label == expected_label
+
+
+@pytest.mark.parametrize("seed", [0, 1, 123])
+@pytest.mark.parametrize("labels", ["inferred", None])
+@pytest.mark.parametrize("split", [0.2, 0.34, 0.5])
+def test_the_subsets_are_those_of_keras(tmp_path, split, labels, seed):
+    for number in range(17):
+        path = tmp_path / f"{number % 3}" / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(io.encode_png(np.full((2, 2, 1), number, np.uint8)))
+
+    def theirs(subset):
+        arguments = {"validation_split": split, "subset": subset, "seed": seed, "batch_size": None, "verbose": False}
+        return oracle().tf.keras.utils.image_dataset_from_directory(
+            tmp_path, labels=labels, label_mode="int" if labels else None, color_mode="grayscale", **arguments
+        )
+
+    def ours(subset):
+        return Dataset.from_image_folder(
+            tmp_path, labels, channels=1, validation_split=split, subset=subset, seed=seed, shuffle=True
+        )
+
+    def found(dataset):
+        pairs = [element if labels else (element, 0) for element in dataset]
+        return sorted((int(np.ravel(image)[0]), int(label)) for image, label in pairs)
+
+    both, expected = ours("both"), theirs("both")
+    for subset, mine, keras in zip(("training", "validation"), both, expected, strict=True):
+        assert found(ours(subset)) == found(mine) == found(keras.as_numpy_iterator())
+        assert found(mine) == found(theirs(subset).as_numpy_iterator())

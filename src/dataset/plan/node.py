@@ -304,14 +304,19 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
     return list(found)
 
 
-def restarted(plan: Node) -> Node:
-    """Return the plan without the elements that earlier iterations have left in its ops."""
+def rebuilt(plan: Node, change: Callable[[Node], Node]) -> Node:
+    """Return the plan with each node replaced by the result of ``change``, inputs first; shared nodes stay shared."""
     found: dict[Node, Node] = {}
     for node in inputs_first(plan):
         inputs = [found[source] for source in node.inputs]
         moved = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
-        found[node] = (node.with_inputs(inputs) if moved else node).restarted()
+        found[node] = change(node.with_inputs(inputs) if moved else node)
     return found[plan]
+
+
+def restarted(plan: Node) -> Node:
+    """Return the plan without the elements that earlier iterations have left in its ops."""
+    return rebuilt(plan, lambda node: node.restarted())
 
 
 def has_random_access(node: Node) -> bool:

@@ -21,6 +21,8 @@ class Traits:
         infallible: none of its elements can fail if none of its inputs' can, whatever their order and number.
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
+        stable: each iteration returns the same elements in the same order, if those of its inputs do and user functions
+            depend only on their arguments.
         permutes: its elements are all elements of its input, a failed one counting as one, in another order.
         passes: how often it iterates its input, -1 for infinitely. If not 1, its elements are those of its input.
         positional: it selects and orders elements by their positions alone, which costs less on row numbers. If it is
@@ -58,6 +60,7 @@ class Traits:
     exact: bool = False
     infallible: bool = False
     only_reorders: bool = False
+    stable: bool = True
     permutes: bool = False
     passes: int = 1
     positional: bool = False

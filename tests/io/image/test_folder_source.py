@@ -95,6 +95,46 @@ def test_shuffling_orders_files_anew_in_each_epoch(folder):
     assert grays(Dataset.from_image_folder(folder, shuffle=True, seed=3)) == list(epochs[0])
 
 
+@pytest.mark.parametrize("labels", ["inferred", None, [4, 3, 2, 1, 0]])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_images_are_divided_into_training_and_validation(folder, shuffle, labels):
+    def subset(subset):
+        return Dataset.from_image_folder(
+            folder, labels, validation_split=0.4, subset=subset, seed=3, shuffle=shuffle, decode=False
+        )
+
+    def files(dataset):
+        return [element if labels is None else (element[0], int(element[1])) for element in dataset]
+
+    training, validation = subset("both")
+    assert (len(training), len(validation)) == (3, 2)
+    parts = [sorted(files(training)), sorted(files(validation))]
+    assert parts == [sorted(files(subset("training"))), sorted(files(subset("validation")))]
+    whole = files(Dataset.from_image_folder(folder, labels, decode=False))
+    assert sorted(parts[0] + parts[1]) == sorted(whole)
+    if not shuffle:
+        assert files(training) == [file for file in whole if file in parts[0]], "in the order of their paths"
+    check_operator(lambda: subset("validation"), positions=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"validation_split": 0.2}, "give validation_split and subset, or neither"),
+        ({"subset": "both"}, "give validation_split and subset, or neither"),
+        ({"validation_split": 0.2, "subset": "training"}, "needs a seed"),
+        ({"validation_split": 0.2, "subset": "test", "seed": 1}, "subset must be one of"),
+        ({"validation_split": 1.0, "subset": "both", "seed": 1}, "between 0 and 1"),
+        ({"validation_split": 1, "subset": "both", "seed": 1}, "between 0 and 1"),
+        ({"validation_split": 0.1, "subset": "both", "seed": 1}, "5 images are not enough"),
+        ({"validation_split": 0.4, "subset": "both", "seed": -1}, "seed must be at least 0"),
+    ],
+)
+def test_an_unclear_division_is_refused(folder, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Dataset.from_image_folder(folder, **arguments)
+
+
 def test_images_are_made_side_by_side_in_the_same_order(folder):
     for calls in (2, AUTOTUNE):
         assert grays(Dataset.from_image_folder(folder, num_parallel_calls=calls)) == IN_ORDER

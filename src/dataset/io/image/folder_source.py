@@ -1,4 +1,4 @@
-"""Plan of ``from_image_folder``: the images in a folder, each labeled with the class that its subfolder is named after.
+"""Plans of ``from_image_folder``: the images in a folder, each labeled with the class that its subfolder names.
 
 It consists of slices of the file names, a shuffle of them if requested, and a map that reads and decodes. The files are
 listed by image/folder.py when the plan is created.
@@ -20,7 +20,7 @@ from dataset.io.image.resize import resize
 from dataset.ops.map import NO_USER_CODE, Map
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.sources.tensor_slices import TensorSlices
-from dataset.plan.checks import require_bool, require_int
+from dataset.plan.checks import require_bool, require_int, require_one_of
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 
@@ -90,7 +90,7 @@ class ReadImage:
 setattr(ReadImage, NO_USER_CODE, True)
 
 
-def image_folder_plan(
+def image_folder_plans(
     path: Any,
     labels: Any,
     class_names: Any,
@@ -103,9 +103,11 @@ def image_folder_plan(
     seed: int | None,
     num_parallel_calls: int | None,
     deterministic: bool | None,
+    validation_split: Any,
+    subset: Any,
     name: str | None,
-) -> Node:
-    """Return the plan of ``Dataset.from_image_folder``, which documents the arguments. Lists the folder."""
+) -> list[Node]:
+    """Return the plans of ``Dataset.from_image_folder``, which documents the arguments: two for ``subset="both"``."""
     folder = local_folder(OP, path)
     endings = _endings(extensions)
     size = _size(image_size, interpolation)
@@ -114,11 +116,50 @@ def image_folder_plan(
     reader = ReadImage(
         folder, channels, size, interpolation, decode=require_bool(OP, "decode", decode), labeled=labels is not None
     )
+    _check_split(validation_split, subset, seed)
+    require_bool(OP, "shuffle", shuffle)
+
+    def plan(tensors: Any, *, shuffled: bool) -> Node:
+        source: Node = TensorSlices(tensors, name=name)
+        if shuffled:
+            source = Shuffle(source, source.cardinality(), seed, name=name)
+        return Map(source, reader, num_parallel_calls=num_parallel_calls, deterministic=deterministic, name=name)
+
     tensors = _tensors(folder, labels, class_names, endings)
-    source: Node = TensorSlices(tensors, name=name)
-    if require_bool(OP, "shuffle", shuffle):
-        source = Shuffle(source, source.cardinality(), seed, name=name)
-    return Map(source, reader, num_parallel_calls=num_parallel_calls, deterministic=deterministic, name=name)
+    if subset is None:
+        return [plan(tensors, shuffled=shuffle)]
+    training, validation = _split(tensors, validation_split, seed)
+    if subset == "both":  # as in Keras, only the training part is shuffled
+        return [plan(training, shuffled=shuffle), plan(validation, shuffled=False)]
+    return [plan(training if subset == "training" else validation, shuffled=shuffle)]
+
+
+def _check_split(validation_split: Any, subset: Any, seed: Any) -> None:
+    if (validation_split is None) != (subset is None):
+        raise ValueError(
+            f"{OP}(): give validation_split and subset, or neither, got {validation_split!r} and {subset!r}"
+        )
+    if subset is None:
+        return
+    if not isinstance(validation_split, float | np.floating) or not 0 < validation_split < 1:
+        raise ValueError(f"{OP}(): validation_split must be a fraction between 0 and 1, got {validation_split!r}")
+    require_one_of(OP, "subset", subset, ("training", "validation", "both"))
+    if seed is None:
+        raise ValueError(f"{OP}(): validation_split needs a seed, the same one for both subsets, which then differ")
+    require_int(OP, "seed", seed, minimum=0, maximum=2**32 - 1)
+
+
+def _split(tensors: Any, validation_split: float, seed: Any) -> tuple[Any, Any]:
+    """Return the training and the validation part of arrays. For the same seed, they are those of Keras."""
+    columns = tensors if isinstance(tensors, tuple) else (tensors,)
+    count = len(columns[0])
+    order = np.random.RandomState(seed).permutation(count)  # as Keras shuffles file names
+    first = count - int(validation_split * count)
+    if not 0 < first < count:
+        raise ValueError(f"{OP}(): {count} images are not enough for validation_split={validation_split}")
+    parts = [tuple(column[np.sort(places)] for column in columns) for places in (order[:first], order[first:])]
+    training, validation = (part if isinstance(tensors, tuple) else part[0] for part in parts)
+    return training, validation
 
 
 def _endings(extensions: Any) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ finds by searching for equal slots.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code, is_exact
 from dataset.plan.random_state import RandomState
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import or_unknown
@@ -77,6 +78,10 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         """Whether the whole input fits into the buffer, so that the order is a permutation of all elements."""
         count = self.source.cardinality()
         return self.size == _EVERYTHING or (is_known(count) and count <= self.size)
+
+    @lazy_property
+    def traits(self) -> Traits:
+        return replace(super().traits, stable=not self.reshuffle_each_iteration or self.buffer_size == 1)
 
     @lazy_property
     def is_repeatable(self) -> bool:

@@ -32,7 +32,7 @@ from dataset.runtime.resources.exceptions import with_location
 
 
 @dataclass(frozen=True, eq=False)
-class FromQueue(Node, pure=False):
+class FromQueue(Node, pure=False, stable=False):
     """Source node over the elements of a queue. Each is taken once, by one of its readers."""
 
     op: ClassVar[str] = "from_queue"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_bool
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.random_state import RandomState
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
@@ -35,6 +37,10 @@ class Random(Node, generated=True):
         require_bool("random", "rerandomize_each_iteration", self.rerandomize_each_iteration)
         if self.random is None:  # else the node is a copy
             self._set("random", random_state("random", seed))
+
+    @lazy_property
+    def traits(self) -> Traits:
+        return replace(super().traits, stable=not self.rerandomize_each_iteration)
 
     def _element_spec(self) -> Any:
         return TensorSpec((), np.int64)

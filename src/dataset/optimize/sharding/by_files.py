@@ -21,9 +21,9 @@ from dataset.plan.node import Node, walk
 
 def reason_against_files(plan: Node, share: BlockCyclicShard, *, least_effort: bool) -> str:
     """Return the reason not to split the files that a plan reads; empty if there is none."""
-    for node in walk(plan):
-        if len(node.inputs) > 1 or (node.inputs and not node.traits.separable):
-            return f"{node} follows the files and needs the elements of all of them together"
+    joining = joining_op(plan)
+    if joining is not None:
+        return f"{joining} follows the files and needs the elements of all of them together"
     *above, names = walk(plan)
     if names.sharded(share, lambda source, _: source) is None:
         return f"{names} is not a list of file names"
@@ -37,6 +37,12 @@ def reason_against_files(plan: Node, share: BlockCyclicShard, *, least_effort: b
         except CannotCountError as error:
             return f"{error}, so the processes may get different numbers; repeat() before it would help"
     return ""
+
+
+def joining_op(plan: Node) -> Node | None:
+    """Return the op nearest to the end that needs the elements of all sources together; None if there is none."""
+    joining = (node for node in walk(plan) if len(node.inputs) > 1 or (node.inputs and not node.traits.separable))
+    return next(joining, None)
 
 
 def share_of_files(plan: Node, share: BlockCyclicShard, seed: int, name: str | None) -> Node:

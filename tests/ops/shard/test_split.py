@@ -1,0 +1,387 @@
+"""split: parts that never overlap and together have all elements. tests/oracle compares them with those of Keras."""
+
+import itertools
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, SpecError, TFRecordDataset
+from dataset.io import TFRecordWriter
+from dataset.queues import FIFOQueue
+from dataset.testing import check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
+
+COUNTED = {
+    "range": Dataset.range,
+    "slices": lambda n: Dataset.from_tensor_slices(np.arange(n)),
+    "map": lambda n: Dataset.range(n).map(lambda x: x + 0),
+    "map, prefetch": lambda n: Dataset.range(n).map(lambda x: x, num_parallel_calls=2).prefetch(2),
+    "stable shuffle": lambda n: Dataset.range(n).shuffle(7, seed=3, reshuffle_each_iteration=False),
+    "zip": lambda n: Dataset.zip(Dataset.range(n), Dataset.range(n)).map(lambda a, _: a),
+    "asserted": lambda n: Dataset.range(n).filter(lambda x: x >= 0).assert_cardinality(n),
+    "random_map": lambda n: Dataset.range(n).random_map(lambda _, x: x, seed=1),
+    "concatenate": lambda n: Dataset.range(5).concatenate(Dataset.range(5, n)),
+}
+UNCOUNTED = {
+    "filter": lambda n: Dataset.range(n).filter(lambda x: x >= 0),
+    "generator": lambda n: Dataset.from_generator(lambda: range(n)),
+}
+NUMBERS, TEXTS, PERMUTED, DRAWN = (
+    [1, 5, 6, 7, 10, 11],
+    [0, 3, 4, 8, 9],
+    [3, 4, 6, 8, 9, 11],
+    [2, 3, 4, 6, 8],
+)
+"""What some splits have always been."""
+
+
+def numbers(dataset):
+    return [int(x) for x in dataset]
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize(
+    ("parts", "sizes"),
+    [
+        ([0.8, 0.2], [24, 6]),
+        ([0.5, 0.3, 0.2], [15, 9, 6]),
+        ([1 / 3] * 3, [10, 10, 10]),
+        ([20, 10], [20, 10]),
+        (np.array([1, -1, 2]), [1, 27, 2]),
+    ],
+)
+@pytest.mark.parametrize("kind", COUNTED)
+def test_parts_of_a_known_number_have_the_exact_sizes(kind, parts, sizes, seed):
+    found = COUNTED[kind](30).split(parts, seed)
+    assert [part.cardinality() for part in found] == sizes
+    elements = [numbers(part) for part in found]
+    assert list(map(len, elements)) == sizes
+    whole = numbers(COUNTED[kind](30))
+    assert sorted(itertools.chain(*elements)) == sorted(whole)
+    assert all(part == [x for x in whole if x in part] for part in elements), "the order is kept"
+    assert elements == [numbers(part) for part in found] == [numbers(p) for p in COUNTED[kind](30).split(parts, seed)]
+    if seed is None:
+        assert list(itertools.chain(*elements)) == whole
+    else:
+        assert elements != [numbers(part) for part in COUNTED[kind](30).split(parts, seed + 1)]
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("kind", COUNTED)
+def test_a_part_is_an_operator_like_any_other(kind, seed):
+    for number in range(2):
+        check_operator(lambda: COUNTED[kind](13).split([0.7, 0.3], seed)[number], positions=4)  # noqa: B023
+
+
+@pytest.mark.parametrize("kind", ["slices", "filter"])
+def test_a_part_can_be_shuffled(kind):
+    make = (COUNTED | UNCOUNTED)[kind]
+    check_operator(lambda: make(23).split([0.7, 0.3], 1)[0].shuffle(4, seed=1).batch(3).prefetch(1), positions=3)
+
+
+@pytest.mark.parametrize("kind", UNCOUNTED)
+def test_an_unknown_number_is_divided_by_position(kind):
+    found = UNCOUNTED[kind](3000).split([0.8, 0.15, 0.05], seed=2)
+    elements = [numbers(part) for part in found]
+    assert sorted(itertools.chain(*elements)) == list(range(3000))
+    for part, fraction in zip(elements, [0.8, 0.15, 0.05], strict=True):
+        assert abs(len(part) - 3000 * fraction) < 4 * (3000 * fraction * (1 - fraction)) ** 0.5
+    longer = [numbers(part) for part in UNCOUNTED[kind](4000).split([0.8, 0.15, 0.05], seed=2)]
+    assert [part[: len(first)] for part, first in zip(longer, elements, strict=True)] == elements, "it may grow"
+    first, rest = UNCOUNTED[kind](30).split([10, -1])
+    assert (numbers(first), numbers(rest)) == (list(range(10)), list(range(10, 30)))
+    for part in [1, 0]:
+        check_operator(lambda: UNCOUNTED[kind](25).split([0.7, 0.3], seed=1)[part], positions=5)  # noqa: B023
+        check_operator(lambda: UNCOUNTED[kind](25).split([10, -1])[part], positions=5)  # noqa: B023
+
+
+def test_infinitely_many_elements_are_divided():
+    left, right = Dataset.counter().split([0.5, 0.5], seed=1)
+    assert left.cardinality() == Dataset.counter().cardinality()
+    both = numbers(left.take(500)) + numbers(right.take(500))
+    assert len(set(both)) == 1000
+    assert max(both) < 1200
+    check_operator(lambda: Dataset.counter().split([0.5, 0.5], seed=1)[1].take(20), positions=4)
+
+
+def test_every_division_is_equally_likely():
+    counts = {pair: 0 for pair in itertools.combinations(range(4), 2)}
+    for seed in range(1200):
+        counts[tuple(numbers(Dataset.range(4).split([2, 2], seed)[0]))] += 1
+    expected = 1200 / len(counts)
+    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 20.5  # chi-squared, 5 df, p = 0.001
+
+
+def test_a_part_is_the_same_in_another_process():
+    program = "from dataset import Dataset; print([int(x) for x in Dataset.range(50).split([0.5, 0.5], 9)[1]])"
+    command = [sys.executable, "-c", program]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == str(numbers(Dataset.range(50).split([0.5, 0.5], 9)[1]))
+
+
+def test_functions_are_not_called_for_elements_of_other_parts():
+    for seed in None, 1:
+        called = []
+        _, validation = Dataset.range(20).map(lambda x: called.append(int(x)) or x).split([0.75, 0.25], seed)  # noqa: B023
+        assert called == []
+        assert numbers(validation) == called
+        assert len(called) == 5
+
+
+def test_only_what_is_needed_is_requested():
+    check_laziness(lambda numbers: numbers.split([6, -1])[0], lambda k: min(k, 6))
+    check_laziness(lambda numbers: numbers.split([6, -1])[1], lambda k: k + 6 if k else 0)
+    own = numbers(Dataset.from_generator(lambda: range(50)).split([0.5, 0.5], 3)[1])
+    check_laziness(
+        lambda numbers: numbers.split([0.5, 0.5], 3)[1], lambda k: 0 if not k else [*own, 50][k - 1] + (k <= len(own))
+    )
+
+
+def test_a_failure_moves_no_element_to_another_part():
+    bad = [ValueError("bad 1"), ValueError("bad 4")]
+    whole = Dataset.range(8).map(fail_at(1, 4)).filter(lambda _: True).assert_cardinality(8)
+    sound = Dataset.range(8).filter(lambda _: True).assert_cardinality(8)
+    for seed in None, 1:
+        for number in range(2):
+            part = whole.split([0.5, 0.5], seed)[number]
+            kept = [x for x in sound.split([0.5, 0.5], seed)[number] if int(x) not in {1, 4}]
+            found = outcomes(iter(part))
+            assert [x for x in found if not isinstance(x, Exception)] == kept
+            assert {str(x) for x in found if isinstance(x, Exception)} <= set(map(str, bad))
+    check_operator(lambda: whole.split([0.5, 0.5], 1)[1], positions=8)
+    first = Dataset.range(6).map(fail_at(1)).split([3, 3])[0]
+    assert [str(x) for x in outcomes(iter(first))] == ["0", "bad 1", "2"]
+    check_operator(lambda: Dataset.range(6).map(fail_at(1)).split([3, 3])[1], ints(3, 4, 5))
+
+
+def test_parts_have_random_access_and_are_shared_by_processes():
+    part = Dataset.from_tensor_slices(np.arange(100)).map(lambda x: x * 2).split([0.6, 0.4], 4)[1]
+    whole = numbers(part)
+    assert [int(part[i]) for i in (0, 17, 39, -1)] == [whole[0], whole[17], whole[39], whole[-1]]
+    shares = [numbers(part.shard_by_process(rank, 4, remainder="keep")) for rank in range(4)]
+    assert shares == [whole[rank::4] for rank in range(4)]
+    shuffled = [numbers(part.shuffle(50, seed=1).shard_by_process(rank, 4)) for rank in range(4)]
+    assert sorted(itertools.chain(*shuffled)) == whole
+
+
+def test_elements_with_the_same_key_are_in_the_same_part():
+    visits = Dataset.from_tensor_slices({"patient": np.arange(2000) % 100, "visit": np.arange(2000)})
+    parts = visits.shuffle(50).split([0.7, 0.2, 0.1], seed=3, by=lambda row: row["patient"])  # in any order
+    found = [[(int(row["patient"]), int(row["visit"])) for row in part] for part in parts]
+    patients = [{patient for patient, _ in part} for part in found]
+    assert sum(map(len, patients)) == len(set.union(*patients)) == 100
+    assert sorted(visit for part in found for _, visit in part) == list(range(2000))
+    assert [50 < len(patients[0]) < 90, 5 < len(patients[1]) < 35, len(patients[2]) < 25] == [True] * 3
+    check_operator(lambda: visits.take(40).split([0.7, 0.3], by=lambda row: row["patient"])[0], positions=4)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [7, np.int32(7), np.uint8(7), np.array(7)],
+        ["Ada", b"Ada", np.str_("Ada")],
+        [(1, "a"), (np.int64(1), b"a")],
+        [0.5, np.float64(0.5)],
+    ],
+)
+def test_equal_keys_are_in_the_same_part_whatever_their_type(keys):
+    parts = [
+        [len(numbers(part)) for part in Dataset.range(1).split([0.25] * 4, seed=1, by=lambda _, key=key: key)]
+        for key in keys
+    ]
+    assert parts == [parts[0]] * len(keys)
+
+
+def test_the_parts_of_keys_never_change():
+    """Saved splits depend on this: a change of the hash would move training data into the validation part."""
+    parts = Dataset.range(12).split([0.5, 0.5], seed=7, by=lambda x: x)
+    assert numbers(parts[0]) == NUMBERS
+    parts = Dataset.range(12).split([0.5, 0.5], seed=7, by=lambda x: f"patient {x}")
+    assert numbers(parts[0]) == TEXTS
+    assert numbers(Dataset.range(12).split([0.5, 0.5], seed=7)[0]) == PERMUTED
+    assert numbers(UNCOUNTED["filter"](12).split([0.5, 0.5], seed=7)[0]) == DRAWN
+
+
+@pytest.mark.parametrize("key", [None, object(), [object()]])
+def test_a_key_is_made_of_numbers_and_text(key):
+    part, _ = Dataset.range(1).split([0.5, 0.5], by=lambda _: key)
+    with pytest.raises((SpecError, TypeError, ValueError)) as caught:
+        next(iter(part))
+    assert "split(1 of 2 by <lambda>)" in str(caught.value.__notes__)
+
+
+@pytest.fixture
+def files(tmp_path):
+    for file in range(10):
+        with TFRecordWriter(tmp_path / f"{file}.tfrecord") as writer:
+            for record in range(3):
+                writer.write(b"%d" % (10 * file + record))
+    return str(tmp_path / "*.tfrecord")
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda files: TFRecordDataset(list(Dataset.list_files(files, shuffle=False))),
+        lambda files: TFRecordDataset(Dataset.list_files(files, shuffle=True)),  # the files move, but between no parts
+        lambda files: TFRecordDataset(Dataset.list_files(files, shuffle=False), num_parallel_reads=3),
+        lambda files: Dataset.list_files(files, shuffle=True).interleave(TFRecordDataset, cycle_length=4),
+        lambda files: (
+            Dataset.list_files(files, shuffle=False).flat_map(TFRecordDataset).map(bytes).shuffle(9).repeat(1)
+        ),
+    ],
+)
+def test_whole_files_are_in_one_part(files, read, seed):
+    parts = read(files).split([0.7, 0.3], seed, by="file")
+    found = [sorted(int(record) for record in part) for part in parts]
+    assert list(map(len, found)) == [21, 9]
+    assert sorted(found[0] + found[1]) == [10 * file + record for file in range(10) for record in range(3)]
+    assert not {x // 10 for x in found[0]} & {x // 10 for x in found[1]}
+    assert found == [sorted(int(record) for record in part) for part in read(files).split([7, 3], seed, by="file")]
+    if seed is None:
+        assert {x // 10 for x in found[1]} == {7, 8, 9}
+    shares = [list(parts[0].shard_by_process(rank, 2, remainder="keep", by="files")) for rank in range(2)]
+    assert sorted(int(record) for share in shares for record in share) == found[0]
+
+
+def test_a_list_of_files_is_divided_and_a_part_resumes(files):
+    names = Dataset.list_files(files, shuffle=False)
+    left, right = names.split([0.5, 0.5], seed=1, by="file")
+    assert sorted([*left, *right]) == list(names)
+    check_operator(lambda: TFRecordDataset(names).split([0.5, 0.5], 1, by="file")[0], positions=5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Dataset.range(9).shuffle(3), r"shuffle\(3\) from test_split.py:\d+ returns other elements"),
+        (lambda: Dataset.range(9).repeat(2), r"repeat\(2\) .* returns each element several times"),
+        (lambda: Dataset.range(9).map(bool).cache(), "cache .* leaves out elements that failed"),
+        (lambda: Dataset.random(1, rerandomize_each_iteration=True).take(9), "in each iteration"),
+        (
+            lambda: Dataset.sample_from_datasets([Dataset.range(9)] * 2, rerandomize_each_iteration=True),
+            "in each iteration",
+        ),
+        (lambda: Dataset.from_queue(FIFOQueue(1)), "in each iteration"),
+    ],
+)
+def test_elements_that_move_are_not_divided(make, message):
+    with pytest.raises(ValueError, match=message):
+        make().split([0.5, 0.5], seed=1)
+
+
+def test_the_order_of_parallel_ops_is_kept():
+    dataset = Dataset.range(40).interleave(
+        lambda n: Dataset.range(3 * n, 3 * n + 3), num_parallel_calls=4, deterministic=False
+    )
+    for _ in range(3):
+        left, right = dataset.split([0.5, 0.5], seed=1)
+        assert sorted(numbers(left) + numbers(right)) == list(range(120))
+        assert numbers(left) == numbers(left)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"parts": 0.5}, TypeError, "parts must be a list"),
+        ({"parts": [1.0]}, TypeError, "at least two"),
+        ({"parts": "ab"}, TypeError, "parts must be a list"),
+        ({"parts": [0.5, 0.6]}, ValueError, "add up to 1"),
+        ({"parts": [1.5, -0.5]}, ValueError, "must be positive"),
+        ({"parts": [0.5, 1]}, TypeError, "a count must be an int"),
+        ({"parts": [True, 1]}, TypeError, "a count must be an int"),
+        ({"parts": [0, 10]}, ValueError, "at least 1"),
+        ({"parts": [-1, -1]}, ValueError, "only one count may be -1"),
+        ({"parts": [4, 5]}, ValueError, r"add up to 9, but there are 10 elements; use -1"),
+        ({"parts": [4, 7, -1]}, ValueError, "10 elements are not enough"),
+        ({"parts": [0.99, 0.01]}, ValueError, "10 elements are not enough"),
+        ({"parts": [0.5, 0.5], "seed": "a"}, TypeError, "seed must be"),
+        ({"parts": [0.5, 0.5], "by": "row"}, ValueError, "by must be"),
+        ({"parts": [5, 5], "by": lambda x: x}, ValueError, "parts must be fractions"),
+        ({"parts": [0.5, 0.5], "by": "file"}, ValueError, "is not a list of file names"),
+    ],
+)
+def test_arguments_are_checked(arguments, error, message):
+    with pytest.raises(error, match=rf"split\(\): .*{message}"):
+        Dataset.range(10).split(**arguments)
+
+
+def test_an_unknown_number_needs_a_seed_or_first_counts(files):
+    unknown = UNCOUNTED["filter"](10)
+    with pytest.raises(ValueError, match=r"unknown, so fractions need a seed.*assert_cardinality"):
+        unknown.split([0.5, 0.5])
+    for parts, seed in ([3, 4], None), ([-1, 3], None), ([3, -1], 1):
+        with pytest.raises(ValueError, match=r"unknown, so only the last count .*assert_cardinality"):
+            unknown.split(parts, seed)
+    with pytest.raises(ValueError, match="infinite"):
+        Dataset.counter().split([0.5, 0.5])
+    with pytest.raises(ValueError, match=r"take\(2\) .* needs the elements of all files together"):
+        TFRecordDataset(Dataset.list_files(files)).take(2).split([0.5, 0.5], by="file")
+
+
+def test_explain_and_errors_name_the_part():
+    explained = Dataset.range(10).split([0.5, 0.5], 1, name="validation split")[1].explain()
+    assert "split(2 of 2)" in explained
+    assert "validation split" in explained
+
+
+# The leak that split prevents.
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dataset.range(1000).shuffle(1000, seed=1),
+        lambda: Dataset.range(1000).shuffle(1000, seed=1).map(lambda x: x),
+        lambda: Dataset.range(1000).shuffle(1000, seed=1).cache(),  # a take does not complete the first pass
+    ],
+)
+def test_take_and_skip_after_a_reshuffle_overlap_and_warn(make):
+    dataset = make()
+    validation = dataset.take(300)
+    with pytest.warns(
+        UserWarning, match=r"take\(300\) from test_split.py:\d+ and skip\(300\) overlap: shuffle"
+    ) as caught:
+        train = dataset.skip(300)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert len(set(numbers(validation)) & set(numbers(train))) > 100
+    dataset = make()
+    dataset.skip(300)
+    with pytest.warns(UserWarning, match=r"skip\(300\) .* and take\(300\) overlap"):
+        dataset.take(300)
+    train, validation = Dataset.range(1000).split([700, 300], seed=1)
+    assert not set(numbers(validation.shuffle(300))) & set(numbers(train.shuffle(700)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dataset.range(10),
+        lambda: Dataset.range(10).shuffle(10, reshuffle_each_iteration=False),
+        lambda: Dataset.range(10).shuffle(1),
+        lambda: Dataset.random().take(10),
+    ],
+)
+def test_take_and_skip_of_a_stable_order_do_not_warn(make):
+    dataset = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not set(numbers(dataset.take(4))) & set(numbers(dataset.skip(4)))
+
+
+def test_looking_at_the_first_elements_does_not_warn():
+    dataset = Dataset.range(10).shuffle(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataset.take(1)
+        dataset.take(1)
+        dataset.take(5)
+        dataset.skip(3)
+        dataset.take(-1)
+        dataset.skip(0)
+        dataset.take(0)
+        Dataset.range(10).shuffle(10).skip(5)

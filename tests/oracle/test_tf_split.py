@@ -1,0 +1,43 @@
+"""Tests of split against keras.utils.split_dataset, and of the leak of take and skip against tf.data."""
+
+import itertools
+
+import pytest
+from compare import oracle
+
+from dataset import Dataset
+
+
+def numbers(dataset):
+    return [int(x) for x in dataset]
+
+
+@pytest.mark.parametrize("fractions", [[0.8, 0.2], [0.5, 0.5], [0.29, 0.71], [0.9, 0.1]])
+@pytest.mark.parametrize("count", [10, 97, 100])
+def test_consecutive_parts_are_those_of_keras(count, fractions):
+    tf = oracle().tf
+    theirs = tf.keras.utils.split_dataset(tf.data.Dataset.range(count), *fractions)
+    ours = Dataset.range(count).split(fractions)
+    assert [numbers(part) for part in ours] == [numbers(part.as_numpy_iterator()) for part in theirs]
+
+
+def test_counts_are_those_of_keras():
+    tf = oracle().tf
+    theirs = tf.keras.utils.split_dataset(tf.data.Dataset.range(20), 13, 7)
+    assert [numbers(part) for part in Dataset.range(20).split([13, 7])] == [
+        numbers(part.as_numpy_iterator()) for part in theirs
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:take:UserWarning")
+@pytest.mark.parametrize("steps", [lambda d: d, lambda d: d.map(lambda x: x)])
+def test_take_and_skip_of_a_reshuffled_dataset_overlap_in_both(steps):
+    tf = oracle().tf
+    theirs = steps(tf.data.Dataset.range(1000).shuffle(1000))
+    ours = steps(Dataset.range(1000).shuffle(1000))
+    for dataset, elements in (theirs, lambda d: numbers(d.as_numpy_iterator())), (ours, numbers):
+        validation, train = dataset.take(300), dataset.skip(300)
+        assert 150 < len(set(elements(validation)) & set(elements(train))) < 270
+    parts = steps(Dataset.range(1000)).split([300, 700], seed=1)
+    found = [numbers(part.shuffle(1000)) for part in parts]
+    assert sorted(itertools.chain(*found)) == list(range(1000))
