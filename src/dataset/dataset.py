@@ -323,7 +323,13 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Generator(generator, () if args is None else args, signature, name=name))
 
     @staticmethod
-    def from_queue(queue: Any, element_spec: Any = None, *, name: str | None = None) -> Dataset[Any]:
+    def from_queue(
+        queue: Any,
+        element_spec: Any = None,
+        *,
+        log: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
         """Return a dataset of the elements that other threads or processes put into a queue. Beyond tf.data.
 
         An element is taken when it is requested, and never earlier, except by ``prefetch`` and parallel ops. Each is
@@ -336,15 +342,25 @@ class Dataset(Generic[T_co]):
         delivered yet. Elements in the queue are not a part of the state, and neither are those that a closed iterator
         had taken: what a restarted program resumes with depends on its producers.
 
+        With ``log``, elements are appended to a file before they are returned. Then the elements of the dataset are
+        those in the log, followed by those of the queue: each iteration begins with the first element that was ever
+        taken, a saved state is a position in the log, and resuming is exact, also after the process was killed. Only
+        one iterator at a time can take elements. ``docs/howto/queues.md`` describes what a log can promise.
+
         Args:
             queue: a queue of ``dataset.queues``, ``queue``, ``multiprocessing`` or ``asyncio``. For that of asyncio,
                 call this in a coroutine of its event loop, and iterate by ``async for``, or in another thread.
             element_spec: the structure, dtypes and shapes of the elements; default: that of the queue, or unknown.
+            log: the local path of the log, which is created if it does not exist.
             name: a label.
 
         Raises:
+            BlockingIOError: while iterating, if another iterator takes elements for the same log.
+            DataLossError: while iterating, if the log is damaged. Then nothing more is taken.
             RuntimeError: if no event loop runs, for an ``asyncio.Queue``.
+            StateError: while iterating, if an element is not made of numbers and text, so that it cannot be logged.
             TypeError: if ``queue`` is of another kind, or ``element_spec`` contains anything but specs.
+            ValueError: if the path of the log has a scheme.
 
         >>> import threading
         >>> from dataset.queues import FIFOQueue
@@ -357,7 +373,8 @@ class Dataset(Generic[T_co]):
         >>> list(Dataset.from_queue(queue).batch(2))
         [array([0, 1]), array([2, 3]), array([4])]
         """
-        return Dataset(deferred.FromQueue(queue, element_spec, name=name))
+        open_log = None if log is None else deferred.log_opener("from_queue", log)
+        return Dataset(deferred.FromQueue(queue, element_spec, open_log, name=name))
 
     @staticmethod
     def from_tf(tf_dataset: Any, name: str | None = None) -> Dataset[Any]:

@@ -32,6 +32,7 @@ with lazy_imports():
     from dataset.io.csv.source import Csv
     from dataset.io.dataset_files import file_names, read_files
     from dataset.io.elements.cache_dataset import CacheDirectories, FileCache
+    from dataset.io.elements.element_log import log_opener
     from dataset.io.elements.load_dataset import load
     from dataset.io.elements.save_dataset import save
     from dataset.io.elements.snapshot_dataset import Snapshot

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from dataset.errors import StateError
 from dataset.io.files.opening import InputFile, open_input
 from dataset.plan.drawing.brief import brief_bytes
-from dataset.plan.plain import from_json, to_json
+from dataset.plan.plain import Blobs, blob_getter, from_json, to_json
 from dataset.version import __version__
 
 MAGIC = b"\x93DSTATE\n"
@@ -59,25 +59,16 @@ def pack(state: Any) -> list[bytes]:
     Raises:
         StateError: ``state`` contains something that is not plain data.
     """
-    blobs: list[bytes] = []
-    offset = 0
-
-    def put(content: bytes) -> list[int]:
-        nonlocal offset
-        place = [offset, len(content)]
-        blobs.append(content)
-        offset += len(content)
-        return place
-
+    blobs = Blobs()
     try:
-        document = {"saved": round(1000 * time.time()), "library": __version__, "state": to_json(state, put)}
+        document = {"saved": round(1000 * time.time()), "library": __version__, "state": to_json(state, blobs.put)}
         header = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     except TypeError as error:
         raise StateError(str(error)) from None
     except RecursionError:
         raise StateError("the state is nested too deeply to be the state of an iterator") from None
-    length = _FIXED.size + len(header) + offset + _DIGEST_BYTES
-    pieces = [_FIXED.pack(MAGIC, VERSION, 0, length, len(header)), header, *blobs]
+    length = _FIXED.size + len(header) + blobs.size + _DIGEST_BYTES
+    pieces = [_FIXED.pack(MAGIC, VERSION, 0, length, len(header)), header, *blobs.pieces]
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for piece in pieces:
         digest.update(piece)
@@ -98,19 +89,10 @@ def read(path: str) -> Saved:
         file.close()
     header = content[_FIXED.size : _FIXED.size + header_length]
     blobs = content[_FIXED.size + header_length : -_DIGEST_BYTES]
-
-    def get(place: Any) -> bytes:
-        if type(place) is not list or [type(part) for part in place] != [int, int]:
-            raise ValueError(f"expected [offset, length], got {place!r:.100}")
-        start, length = place
-        if start < 0 or length < 0 or start + length > len(blobs):
-            raise ValueError(f"bytes {start} to {start + length} are not within the {len(blobs)} bytes of the blobs")
-        return bytes(blobs[start : start + length])
-
     try:
         document = json.loads(bytes(header))
         saved, library = float(document["saved"]) / 1000, str(document["library"])
-        return Saved(from_json(document["state"], get), saved, library, len(content))
+        return Saved(from_json(document["state"], blob_getter(blobs)), saved, library, len(content))
     except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
         raise _wrong(path, f"its digest is correct, but it does not contain a state: {error!r:.200}") from None
     except RecursionError:

@@ -127,6 +127,35 @@ def _array(content: bytes, dtype: np.dtype[Any], shape: list[Any]) -> Any:
     return np.frombuffer(content, dtype).reshape(shape).copy()
 
 
+class Blobs:
+    """The content of bytes and arrays, stored in one place beside the JSON, which refers to it by [offset, length]."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+    def put(self, content: bytes) -> list[int]:
+        """Append bytes and return their place: the ``put`` of ``to_json``."""
+        place = [self.size, len(content)]
+        self.pieces.append(content)
+        self.size += len(content)
+        return place
+
+
+def blob_getter(blobs: bytes | memoryview) -> Get:
+    """Return the ``get`` of ``from_json`` for the joined pieces of ``Blobs``. It does not trust the places."""
+
+    def get(place: Any) -> bytes:
+        if type(place) is not list or [type(part) for part in place] != [int, int]:
+            raise ValueError(f"expected [offset, length], got {place!r:.100}")
+        start, length = place
+        if start < 0 or length < 0 or start + length > len(blobs):
+            raise ValueError(f"bytes {start} to {start + length} are not within the {len(blobs)} bytes of the blobs")
+        return bytes(blobs[start : start + length])
+
+    return get
+
+
 # Whole states.
 
 

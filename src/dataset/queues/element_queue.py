@@ -223,6 +223,10 @@ class ElementQueue(ABC):
             ) from None
 
     def _dequeue(self, count: int, timeout: float | None, minimum: int | None = None) -> list[Any]:
+        return self._without_failures(self._dequeued(count, timeout, minimum))
+
+    def _dequeued(self, count: int, timeout: float | None, minimum: int | None = None) -> list[Any]:
+        """Wait for elements and remove them; a FailedElement is in the place of an element that failed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             call = WaitingCall(self._lock, count=count, minimum=count if minimum is None else minimum)
@@ -233,7 +237,7 @@ class ElementQueue(ABC):
                 raise TimeoutError(message) from None
         if not call.rows:
             raise OutOfRangeError(f"{self.name}: closed, with fewer than {call.minimum} elements left")
-        return self._without_failures(list(call.rows))
+        return list(call.rows)
 
     def _without_failures(self, rows: list[Any]) -> list[Any]:
         """Return the elements. If there is an exception among them, put the elements back and raise it."""
@@ -251,20 +255,18 @@ class ElementQueue(ABC):
     def take_available(self, n: int) -> list[Any]:
         """Wait for an element; then remove and return it and up to ``n - 1`` more that need no waiting.
 
+        An exception is returned in the place of an element that failed.
+
         Raises:
             CancelledError: if ``cancel`` was called.
             OutOfRangeError: if the queue is closed, and no element is left.
         """
         with self._lock:
-            rows = self._dequeue(1, None)
+            rows = self._dequeued(1, None)
             while len(rows) < n and not self._dequeues and self._available():
-                row = self._take()
-                if isinstance(row, FailedElement):  # raised in its place, by the next call
-                    self._restore([row])
-                    break
-                rows.append(row)
+                rows.append(self._take())
             self._serve()
-        return rows
+        return [row.error if isinstance(row, FailedElement) else row for row in rows]
 
     @staticmethod
     @contextlib.contextmanager

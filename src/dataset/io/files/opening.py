@@ -92,12 +92,13 @@ def file_stamp(path: str) -> FileStamp:
     return FileStamp(found.st_size, found.st_mtime_ns)
 
 
-def local_folder(op: str, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """Return the path of a directory that must be local, as a string.
+def local_folder(op: str, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], kind: str = "directory") -> str:
+    """Return the path of a directory, or of another kind of file, that must be local, as a string.
 
     Args:
         op: the name of the caller, for the message.
         path: in any form that ``path_string`` accepts.
+        kind: what is at the path, for the message.
 
     Raises:
         ValueError: the path has a scheme; or as ``path_string``.
@@ -112,7 +113,7 @@ def local_folder(op: str, path: str | bytes | os.PathLike[str] | os.PathLike[byt
     name = path_string(path)
     if is_remote(name):
         raise ValueError(
-            f"{op}(): the path must be a local directory, without a scheme, got {name!r:.200}; use a local directory, "
+            f"{op}(): the path must be a local {kind}, without a scheme, got {name!r:.200}; use a local {kind}, "
             "and copy it to or from the storage with its own tools or with fsspec's put() and get()"
         )
     return name

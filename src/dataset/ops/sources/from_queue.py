@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import multiprocessing.queues
 import queue as thread_queues
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from dataset.errors import SpecError
+from dataset.errors import DataLossError, SpecError, StateError
 from dataset.ops.sources.queue_readers import (
     AsyncQueueReader,
     ElementQueueReader,
@@ -22,13 +23,15 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.spec import flatten_spec
 from dataset.plan.traits import Traits
-from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import with_location
+from dataset.runtime.state.saved_chunks import SpecGetter
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,8 @@ class FromQueue(Node, pure=False, stable=False):
     op: ClassVar[str] = "from_queue"
     queue: Any
     signature: Any = None
+    open_log: Callable[[SpecGetter], Any] | None = field(default=None, repr=False)
+    """Opens the log of what was taken (io/elements/element_log.py), if there is one."""
     loop: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +63,7 @@ class FromQueue(Node, pure=False, stable=False):
         return replace(super().traits, static_spec=self.signature is not None)
 
     def parameters(self) -> dict[str, Any]:
-        return {"queue": self.queue, "signature": repr(self.signature)}
+        return {"queue": self.queue, "signature": repr(self.signature), "is_logged": self.open_log is not None}
 
     def fingerprint_fields(self) -> Any:
         return repr(self.signature)
@@ -72,6 +77,8 @@ class FromQueue(Node, pure=False, stable=False):
         return f"{self.op}({type(self.queue).__name__})"
 
     def lower(self, context: ExecutionContext) -> Operator:
+        if self.open_log is not None:
+            return LoggedQueueOperator(self, context)
         context.mark_not_replayable()
         return FromQueueOperator(self, context)
 
@@ -113,15 +120,16 @@ class FromQueueOperator(BufferedOperator):
     def produce(self, n: int) -> Chunk | None:
         while not self._ended:
             try:
-                values = self._reader.take(n)
+                self._refill(n)
             except EOFError:
                 self._ended = True
-            else:
-                self._receive(values)
-                del values
-                if self.outbox:
-                    return self.outbox.give(n)
+            if self.outbox:
+                return self.outbox.give(n)
         return None
+
+    def _refill(self, n: int) -> None:
+        """Wait for an element; put it into the outbox, and up to ``n - 1`` more if they need no waiting."""
+        self._receive(self._reader.take(n))
 
     def _receive(self, values: list[Any]) -> None:
         """Put elements into the outbox, and exceptions in their places; StopIteration is the end."""
@@ -161,4 +169,95 @@ class FromQueueOperator(BufferedOperator):
     def close(self) -> None:
         self._coordinator.unregister(self)
         self._reader.close()
+        super().close()
+
+
+class LoggedQueueOperator(FromQueueOperator):
+    """Operator that first reads what is in the log, and then takes elements, which go into the log before the outbox.
+
+    A saved state holds a position in the log.
+    """
+
+    def __init__(self, node: FromQueue, context: ExecutionContext) -> None:
+        super().__init__(node, context)
+        self._log: Any = None
+        self._unlogged = OutcomeQueue()  # taken, but not in the log yet, because writing failed
+        self._place: State = {}  # where the record begins in the log that was put into the outbox last
+        self._run = 0  # the number of its outcomes
+
+    def _opened(self) -> Any:
+        if self._log is None:
+            assert self.node.open_log is not None  # or ``lower`` would have returned another operator
+            self._log = self.node.open_log(lambda: self.node.element_spec)
+        return self._log
+
+    def produce(self, n: int) -> Chunk | None:
+        if self._unlogged:
+            self._write()
+            return self.outbox.give(n)
+        return super().produce(n)
+
+    def _refill(self, n: int) -> None:
+        try:
+            if self._read():
+                return
+        except DataLossError:
+            self._ended = True  # nothing may be appended to a damaged log
+            raise
+        super()._refill(n)
+        if self.outbox:
+            self._unlogged.take_from(self.outbox)
+            self._write()
+
+    def _read(self) -> bool:
+        """Put the next record of the log into the outbox; return False at the end."""
+        log = self._opened()
+        place = log.place()
+        outcomes = log.read()
+        if outcomes is None:
+            return False
+        self._put_record(place, outcomes)
+        self._position += self._run
+        return True
+
+    def _write(self) -> None:
+        log = self._opened()
+        place = log.place()
+        log.append(self._unlogged.save())
+        self._put_record(place, self._unlogged.take_all())
+
+    def _put_record(self, place: State, outcomes: list[Outcome]) -> None:
+        self._place = place
+        while outcomes:  # no variable keeps an exception, see runtime/contract.py
+            self.outbox.put(outcomes.pop(0))
+        self._run = len(self.outbox)
+
+    def save(self) -> State:
+        waiting = len(self.outbox)
+        place = None if self._log is None else self._place if waiting else self._log.place()
+        position = self._position - waiting - len(self._unlogged)
+        behind = self._run - waiting if waiting else 0
+        return {"op": self.node.op, "log": place, "behind": behind, "position": position, "ended": self._ended}
+
+    def load(self, state: State) -> None:
+        behind = int(state["behind"])
+        self._position, self._ended = int(state["position"]) - behind, bool(state["ended"])
+        if state["log"] is None:
+            return
+        self._opened().go_to(state["log"])
+        if behind and not (self._read() and 0 < behind <= self._run):
+            raise StateError(f"{self.node}: the state is damaged: it is within a record that the log does not contain")
+        while behind:
+            try:
+                chunk = self.outbox.give(behind)
+            except Exception:  # noqa: BLE001  # it was raised before the state was saved
+                behind -= 1
+            else:
+                assert chunk is not None  # the outbox has at least ``behind`` outcomes
+                behind -= chunk.length
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+        self._unlogged.clear()
         super().close()
