@@ -210,4 +210,8 @@ def _encoded(outcomes: Any) -> bytes:
 def _decoded(record: bytes, spec: SpecGetter) -> list[Outcome]:
     (length,) = _length.unpack_from(record)
     blobs = memoryview(record)[_length.size + length :]
-    return load_pending(from_json(json.loads(record[_length.size : _length.size + length]), blob_getter(blobs)), spec)
+    plain = from_json(json.loads(record[_length.size : _length.size + length]), blob_getter(blobs))
+    outcomes = load_pending(plain, spec)
+    if not outcomes:
+        raise ValueError("it holds no elements")
+    return outcomes
