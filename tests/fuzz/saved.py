@@ -15,16 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from dataset import Dataset, checkpoint
+from dataset import Dataset, TensorSpec, TFRecordDataset, checkpoint
 from dataset.checkpoint import container
 from dataset.errors import DataLossError, DatasetError, SpecError, StateError
 from dataset.io.elements.codec import encode
 from dataset.io.elements.decoding import DamagedRecordError, decode
+from dataset.io.elements.element_log import ElementLog
 from dataset.io.tfrecord.frames import framed, masked_crc
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.index_file import NotAnIndexError, unpack_index
 from dataset.plan.plain import digest, from_json, state_to_json
 from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.queues import FIFOQueue
+from dataset.testing import outcomes
 
 from .mutate import INTEGERS, mutated, mutated_tree
 from .target import Target
@@ -330,6 +333,42 @@ class Elements(Target):
     def check(self, data: bytes) -> None:
         columns, _, length = decode(data, 1)
         assert [len(column) for column in columns] == [length]
+
+
+class QueueLogs(Target):
+    """Logs of from_queue(): a valid header, then a mutated record with correct checksums."""
+
+    name = "queue logs"
+    allowed = (DataLossError,)
+    tokens = (*Containers.tokens, b'"error"', b'"SystemExit"', b'"packed"', b'"ragged"', b'"sparse"', b'"dataset"')
+
+    def make_samples(self) -> list[bytes]:
+        ragged, sparse = RaggedTensor.from_rows([[1, 2], []], "i8"), SparseTensor([[0, 1]], [5], [2, 2])
+        elements = [{"a": np.arange(3), "b": "text"}, (ragged, sparse), np.float32(2), np.array(["x", "yz"])]
+        path = self.folder / "samples.log"
+        for element in [*elements, ValueError("bad")]:
+            queue = FIFOQueue(1)
+            queue.enqueue(element)
+            queue.close()
+            with iter(Dataset.from_queue(queue, log=path)) as iterator:
+                outcomes(iterator)
+        header, *records = TFRecordDataset(path)
+        self.header = b"".join(framed(header))
+        return records
+
+    def make_input(self, rng: random.Random) -> bytes:
+        record = super().make_input(rng)
+        if rng.random() < 0.7:  # correct the length of the description
+            end = record.rfind(b"}]") + 2
+            record = struct.pack("<I", max(0, end - 4)) + record[4:]
+        return record
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "a.log"
+        path.write_bytes(self.header + b"".join(framed(data)))
+        with ElementLog(str(path), lambda: TensorSpec((), np.int64)) as log:
+            while log.read() is not None:
+                pass
 
 
 assert issubclass(SpecError, DatasetError)

@@ -272,7 +272,9 @@ case("split")(lambda _: numbers(31).split([0.6, 0.4], seed=1)[0])
 case("split: consecutive, and mapped")(lambda _: numbers(31).map(fail_at(2, 21)).split([0.4, 0.6])[1])
 case("split: of an unknown number")(lambda _: streamed(31).split([0.6, 0.4], seed=1)[0].repeat(2))
 case("split: by a key")(lambda _: numbers(31).shuffle(5, seed=1).split([0.6, 0.4], by=lambda x: x % 7)[0].repeat(2))
-case("split: by file")(lambda files: TFRecordDataset(files.parts("plain")).split([1, -1], seed=1, by="file")[1].repeat(2))
+case("split: by file")(
+    lambda files: TFRecordDataset(files.parts("plain")).split([1, -1], seed=1, by="file")[1].repeat(2)
+)
 case("shard_by_process")(lambda _: numbers(30).shuffle(30, seed=1).shard_by_process(1, 3).repeat(2))
 case("shard_by_process: of files")(
     lambda files: (

@@ -73,7 +73,7 @@ def test_parts_of_a_known_number_have_the_exact_sizes(kind, parts, sizes, seed):
 @pytest.mark.parametrize("kind", COUNTED)
 def test_a_part_is_an_operator_like_any_other(kind, seed):
     for number in range(2):
-        check_operator(lambda: COUNTED[kind](13).split([0.7, 0.3], seed)[number], positions=4)  # noqa: B023
+        check_operator(lambda: COUNTED[kind](13).split([0.7, 0.3], seed)[number], positions=4)
 
 
 @pytest.mark.parametrize("kind", ["slices", "filter"])
@@ -94,8 +94,8 @@ def test_an_unknown_number_is_divided_by_position(kind):
     first, rest = UNCOUNTED[kind](30).split([10, -1])
     assert (numbers(first), numbers(rest)) == (list(range(10)), list(range(10, 30)))
     for part in [1, 0]:
-        check_operator(lambda: UNCOUNTED[kind](25).split([0.7, 0.3], seed=1)[part], positions=5)  # noqa: B023
-        check_operator(lambda: UNCOUNTED[kind](25).split([10, -1])[part], positions=5)  # noqa: B023
+        check_operator(lambda: UNCOUNTED[kind](25).split([0.7, 0.3], seed=1)[part], positions=5)
+        check_operator(lambda: UNCOUNTED[kind](25).split([10, -1])[part], positions=5)
 
 
 def test_infinitely_many_elements_are_divided():
@@ -108,7 +108,7 @@ def test_infinitely_many_elements_are_divided():
 
 
 def test_every_division_is_equally_likely():
-    counts = {pair: 0 for pair in itertools.combinations(range(4), 2)}
+    counts = dict.fromkeys(itertools.combinations(range(4), 2), 0)
     for seed in range(1200):
         counts[tuple(numbers(Dataset.range(4).split([2, 2], seed)[0]))] += 1
     expected = 1200 / len(counts)
@@ -125,7 +125,7 @@ def test_a_part_is_the_same_in_another_process():
 def test_functions_are_not_called_for_elements_of_other_parts():
     for seed in None, 1:
         called = []
-        _, validation = Dataset.range(20).map(lambda x: called.append(int(x)) or x).split([0.75, 0.25], seed)  # noqa: B023
+        _, validation = Dataset.range(20).map(lambda x: called.append(int(x)) or x).split([0.75, 0.25], seed)
         assert called == []
         assert numbers(validation) == called
         assert len(called) == 5
