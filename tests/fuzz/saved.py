@@ -27,6 +27,7 @@ from dataset.io.tfrecord.index_file import NotAnIndexError, unpack_index
 from dataset.plan.plain import digest, from_json, state_to_json
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.queues import FIFOQueue
+from dataset.runtime.state.saved_chunks import load_pending
 from dataset.testing import outcomes
 
 from .mutate import INTEGERS, mutated, mutated_tree
@@ -366,7 +367,7 @@ class QueueLogs(Target):
     def check(self, data: bytes) -> None:
         path = self.folder / "a.log"
         path.write_bytes(self.header + b"".join(framed(data)))
-        with ElementLog(str(path), lambda: TensorSpec((), np.int64)) as log:
+        with ElementLog(str(path), lambda plain: load_pending(plain, lambda: TensorSpec((), np.int64))) as log:
             while log.read() is not None:
                 pass
 

@@ -309,7 +309,7 @@ def test_an_element_is_kept_until_it_can_be_written(path, monkeypatch):
 
 
 def test_a_full_disk_leaves_the_log_as_it_was(path, monkeypatch):
-    log = ElementLog(path, lambda: None)
+    log = ElementLog(path, list)
     assert log.read() is None
     log.append([])
     size = Path(path).stat().st_size

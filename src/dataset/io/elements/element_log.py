@@ -21,7 +21,7 @@ import secrets
 import struct
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from dataset.closing import Closing
 from dataset.errors import DataLossError, StateError
@@ -37,8 +37,6 @@ from dataset.io.tfrecord.frames import (
     length_damage,
 )
 from dataset.plan.plain import Blobs, blob_getter, from_json, to_json
-from dataset.runtime.chunks.chunk import Outcome
-from dataset.runtime.state.saved_chunks import SpecGetter, load_pending
 
 __all__ = ["ElementLog", "log_opener"]
 
@@ -46,8 +44,11 @@ _FORMAT = "dataset element log"
 _VERSION = 1
 _length = struct.Struct("<I")
 
+Load: TypeAlias = Callable[[Any], list[Any]]
+"""Makes elements, and exceptions in their places, of plain data."""
 
-def log_opener(op: str, path: Any) -> Callable[[SpecGetter], ElementLog]:
+
+def log_opener(op: str, path: Any) -> Callable[[Load], ElementLog]:
     """Return a function that opens the log at a local path.
 
     Raises:
@@ -62,16 +63,16 @@ class ElementLog(Closing):
 
     Args:
         path: a local path. The file is created if it does not exist.
-        spec: returns the spec of the elements, for those of user classes.
+        load: makes outcomes of plain data.
 
     Raises:
         OSError: the file cannot be opened, or is a link.
         DataLossError: while reading: the file is not a log, or is damaged.
     """
 
-    def __init__(self, path: str, spec: SpecGetter) -> None:
+    def __init__(self, path: str, load: Load) -> None:
         self.path = path
-        self._spec = spec
+        self._load = load
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
         self._offset = self._number = 0  # of the next record
@@ -102,7 +103,7 @@ class ElementLog(Closing):
             )
         self._offset, self._number = offset, number
 
-    def read(self) -> list[Outcome] | None:
+    def read(self) -> list[Any] | None:
         """Return the outcomes of the next record; None at the end, from where on ``append`` may be called.
 
         Raises:
@@ -121,9 +122,18 @@ class ElementLog(Closing):
                 )
             self._is_locked = True  # the file may have grown before
         try:
-            return _decoded(record, self._spec)
+            return self._decoded(record)
         except Exception as error:
             raise self._damage(f"a record cannot be read: {error!r:.200}", len(record)) from error
+
+    def _decoded(self, record: bytes) -> list[Any]:
+        (length,) = _length.unpack_from(record)
+        blobs = memoryview(record)[_length.size + length :]
+        plain = from_json(json.loads(record[_length.size : _length.size + length]), blob_getter(blobs))
+        outcomes = self._load(plain)
+        if not outcomes:
+            raise ValueError("it holds no elements")
+        return outcomes
 
     def append(self, outcomes: Any) -> None:
         """Write a record of outcomes, as plain data, at the end, and move behind it.
@@ -205,13 +215,3 @@ def _encoded(outcomes: Any) -> bytes:
     blobs = Blobs()
     head = json.dumps(to_json(outcomes, blobs.put), separators=(",", ":")).encode()
     return b"".join([_length.pack(len(head)), head, *blobs.pieces])
-
-
-def _decoded(record: bytes, spec: SpecGetter) -> list[Outcome]:
-    (length,) = _length.unpack_from(record)
-    blobs = memoryview(record)[_length.size + length :]
-    plain = from_json(json.loads(record[_length.size : _length.size + length]), blob_getter(blobs))
-    outcomes = load_pending(plain, spec)
-    if not outcomes:
-        raise ValueError("it holds no elements")
-    return outcomes

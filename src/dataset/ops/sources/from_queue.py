@@ -31,7 +31,7 @@ from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.state.saved_chunks import SpecGetter
+from dataset.runtime.state.saved_chunks import load_pending
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class FromQueue(Node, pure=False, stable=False):
     op: ClassVar[str] = "from_queue"
     queue: Any
     signature: Any = None
-    open_log: Callable[[SpecGetter], Any] | None = field(default=None, repr=False)
+    open_log: Callable[[Callable[[Any], list[Outcome]]], Any] | None = field(default=None, repr=False)
     """Opens the log of what was taken (io/elements/element_log.py), if there is one."""
     loop: Any = field(default=None, init=False, repr=False)
 
@@ -188,7 +188,7 @@ class LoggedQueueOperator(FromQueueOperator):
     def _opened(self) -> Any:
         if self._log is None:
             assert self.node.open_log is not None  # or ``lower`` would have returned another operator
-            self._log = self.node.open_log(lambda: self.node.element_spec)
+            self._log = self.node.open_log(lambda plain: load_pending(plain, lambda: self.node.element_spec))
         return self._log
 
     def produce(self, n: int) -> Chunk | None:
