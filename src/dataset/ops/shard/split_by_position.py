@@ -148,7 +148,7 @@ class DrawnPart(Part):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitByPosition(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
+class SplitByPosition(UnaryNode, seekable=True, exact=True, only_reorders=True, views=True):
     """Node that passes on the elements of one part, in their order."""
 
     op: ClassVar[str] = "split"
