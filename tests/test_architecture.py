@@ -211,6 +211,7 @@ CREATED = {
     "optimize/sharding/by_elements.py": {"PadMissing", "ShardByProcess"},
     "optimize/sharding/by_files.py": {"EqualizeShards", "PadMissing"},
     "optimize/sharding/among_workers.py": {"ShardByProcess"},
+    "optimize/sharding/splitting.py": {"Skip", "SplitByKey", "SplitByPosition", "Take"},
     "optimize/sharding/counting.py": {"AssertCardinality"},
     "autotune/profile_report.py": {"Prefetch"},
 }

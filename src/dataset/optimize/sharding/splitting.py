@@ -13,7 +13,6 @@ import numpy as np
 from dataset.ops.shard.split_by_key import KeyIsInPart, SplitByKey
 from dataset.ops.shard.split_by_position import ConsecutivePart, DrawnPart, Part, PermutedPart, SplitByPosition
 from dataset.ops.skip import Skip
-from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.ops.take import Take
 from dataset.optimize.sharding.agreement import in_order
 from dataset.optimize.sharding.by_files import joining_op
@@ -134,9 +133,9 @@ def _by_file(plan: Node, sizes: Sequence[float], seed: int | None) -> list[Node]
             f'{_OP}(): by="file" is not possible, because {above} needs the elements of all files together; split '
             'before it, or by="element"'
         )
-    *_, names = walk(plan)
-    everything = BlockCyclicShard(1, 0, "keep")
-    if not isinstance(names, TensorSlices) or names.sharded(everything, lambda source, _: source) is None:
+    *_, last = walk(plan)
+    names: Any = last  # slices of names, if a list of files can be sharded
+    if names.sharded(BlockCyclicShard(1, 0, "keep"), lambda source, _: source) is None:
         raise ValueError(f'{_OP}(): by="file" needs a dataset of files, but {names} is not a list of file names')
     listed = names.tensors[np.asarray(names.places)]
     found: list[Node] = []
