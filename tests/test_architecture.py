@@ -37,7 +37,7 @@ MANY = {"ops": 25}  # one op each
 BENEATH_OPTIONS = {"plan"}  # a plan does not depend on the options
 FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec", "isal"}
 FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning", "ray"}
-FRAMEWORKS |= {"orjson", "backports", "rich", "IPython", "opentelemetry"}
+FRAMEWORKS |= {"orjson", "backports", "cramjam", "rich", "IPython", "opentelemetry"}
 
 SOURCES = {"list_files.py"}
 

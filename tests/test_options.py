@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dataset import AutotuneOptions, Dataset, OptimizationOptions, Options, ThreadingOptions
+from dataset.optimize.driver import optimize
 
 FIELDS = [
     ("", "deterministic", False),
@@ -19,7 +20,7 @@ FIELDS = [
     ("threading", "private_threadpool_size", 4),
     ("threading", "max_intra_op_parallelism", 0),
     ("optimization", "enabled", True),
-    ("optimization", "map_vectorization", False),
+    ("optimization", "map_fusion", False),
 ]
 
 
@@ -43,6 +44,25 @@ def test_a_field_is_none_then_what_it_was_set_to_and_merging_takes_the_later(gro
     assert getattr(place(other.merge(one), group), name) == value
     setattr(place(one, group), name, None)
     assert one == Options()
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_map_vectorization_has_an_older_spelling(value):
+    new, old = Options(), Options()
+    new.optimization.map_vectorization = value
+    old.experimental_optimization.map_vectorization.enabled = value
+    assert new == old != Options()
+    assert bool(old.optimization.map_vectorization) is value
+    assert old.optimization.allows("map_vectorization") is value
+    assert Options().optimization.allows("map_vectorization")
+    rules = [fired.rule for fired in optimize(Dataset.range(3).map(lambda x: x + 1).plan, old.optimization).fired]
+    assert ("map_vectorization" in rules) is value
+    with pytest.raises(ValueError, match="cannot be changed"):
+        Dataset.range(3).with_options(old).options().optimization.map_vectorization.enabled = None
+    old.optimization.map_vectorization = None
+    assert old == Options()
+    with pytest.raises(TypeError, match=r"MapVectorizationOptions\.enabled must be True, False or None, got 1"):
+        old.optimization.map_vectorization = 1
 
 
 @pytest.mark.parametrize(
@@ -114,6 +134,7 @@ def set_twice(options, path, name):
         "autotune.autotune_algorithm",
         "autotune.initial_parallelism",
         "autotune.min_parallelism",
+        "optimization.map_vectorization.use_choose_fastest",
     ],
 )
 def test_what_only_determines_how_tensorflow_runs_is_accepted_with_one_warning(name, monkeypatch):
@@ -125,7 +146,7 @@ def test_what_only_determines_how_tensorflow_runs_is_accepted_with_one_warning(n
         set_twice(options, path, last)
     assert [Path(warning.filename).name for warning in caught] == ["test_options.py"]
     assert options == Options()
-    assert not getattr(options, name.split(".")[0], None) or path == ["autotune"]
+    assert not getattr(options, name.split(".")[0], None) or path[:1] in (["autotune"], ["optimization"])
     assert [int(x) for x in Dataset.range(3).with_options(options)] == [0, 1, 2]
 
 

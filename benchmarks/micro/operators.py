@@ -252,6 +252,7 @@ ENTRIES = [
         "a dict with an image",
     ),
     Entry("from_tensor_slices", lambda n, _: Dataset.from_tensor_slices([b"text"] * n), "text"),
+    Entry("from_list", lambda n, _: Dataset.from_list([(i, b"text") for i in range(n)])),
     Entry("from_generator", lambda n, _: Dataset.from_generator(lambda: iter(range(n)))),
     Entry(
         "from_generator",
@@ -360,6 +361,13 @@ ENTRIES = [
         lambda n, _: numbers(n).group_by_window(lambda x: x % 2, lambda _, window: window.batch(100), 100),
     ),
     Entry(
+        "group_by_reducer",
+        lambda n, _: numbers(n).group_by_reducer(
+            lambda x: x % (n // 2),
+            dataset.Reducer(lambda _: 0, lambda state, x: state + x, lambda state: state),
+        ),
+    ),
+    Entry(
         "rejection_resample",
         lambda n, _: numbers(n).rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.5, 0.5], seed=1),
     ),
@@ -376,6 +384,10 @@ ENTRIES = [
     Entry("shuffle", lambda n, _: numbers(n).shuffle(None, seed=1), "all"),
     Entry("enumerate", lambda n, _: numbers(n).enumerate()),
     Entry("unique", lambda n, _: numbers(n).unique()),
+    Entry(
+        "pad_to_cardinality",
+        lambda n, _: Dataset.from_tensor_slices({"x": np.arange(n - n // 10)}).pad_to_cardinality(n),
+    ),
     Entry("assert_cardinality", lambda n, _: numbers(n).assert_cardinality(n)),
     Entry("ignore_errors", lambda n, _: numbers(n).ignore_errors()),
     Entry("with_options", lambda n, _: numbers(n).with_options(deterministic_off())),

@@ -30,7 +30,13 @@ from dataset.errors import (
     WorkerDiedError,
 )
 from dataset.lazy_imports import lazy_imports
-from dataset.options import AUTOTUNE, AutotuneOptions, OptimizationOptions, Options, ThreadingOptions
+from dataset.options import (
+    AUTOTUNE,
+    AutotuneOptions,
+    OptimizationOptions,
+    Options,
+    ThreadingOptions,
+)
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -48,9 +54,11 @@ from dataset.version import __version__ as __version__
 
 with lazy_imports():
     from dataset import checkpoint, io, queues
+    from dataset.ops.group.group_by_reducer import Reducer
     from dataset.runtime.chunks.source_records import Provenance, SourceRecord
     from dataset.runtime.functions.vectorized import vectorized
     from dataset.runtime.iteration.iterator import DatasetIterator
+    from dataset.runtime.iteration.optional import Optional
 
 __all__ = [
     "AUTOTUNE",
@@ -71,12 +79,14 @@ __all__ = [
     "FixedLengthRecordDataset",
     "JsonLinesDataset",
     "OptimizationOptions",
+    "Optional",
     "Options",
     "OutOfRangeError",
     "ParseError",
     "Provenance",
     "RaggedTensor",
     "RaggedTensorSpec",
+    "Reducer",
     "SourceRecord",
     "SparseTensor",
     "SparseTensorSpec",

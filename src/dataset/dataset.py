@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # imports against the layering: loaded by the methods that re
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
     from dataset.autotune.profile_report import ProfileReport
+    from dataset.ops.group.group_by_reducer import Reducer
     from dataset.ops.skip import Skip
     from dataset.ops.take import Take
     from dataset.optimize.driver import Optimized
@@ -175,7 +176,8 @@ class Dataset(Generic[T_co]):
                 cycle of 4 files.
             sloppy: whether rows of files that are read at once may be returned in any order.
             num_rows_for_inference: how many rows, of all files together, are used to infer types; None for all.
-            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+                ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
             ignore_errors: whether to skip rows that cannot be parsed.
             encoding: the encoding of the names in the header, which must be a superset of ASCII; text in rows stays
                 ``bytes``.
@@ -281,6 +283,27 @@ class Dataset(Generic[T_co]):
         (3, [7, 8, 9])
         """
         return Dataset(deferred.TensorSlices(tensors, name=name))
+
+    @staticmethod
+    def from_list(elements: list[T], name: str | None = None) -> Dataset[T]:
+        """Return a dataset of the items of a list, like ``tf.data.experimental.from_list``.
+
+        In contrast to ``from_tensor_slices``, each item is a whole element: a tuple or dict is structure, a list an
+        array, and the shapes may differ. Arrays are not copied; elements are read-only views of them.
+
+        Args:
+            elements: at least one element. All have the same structure and dtypes.
+            name: a label.
+
+        Raises:
+            ValueError: if ``elements`` is not a list or is empty, or the structures or dtypes differ.
+
+        >>> list(Dataset.from_list([(1, "a"), (2, "b")]))
+        [(np.int64(1), b'a'), (np.int64(2), b'b')]
+        >>> Dataset.from_list([[1], [2, 3]]).element_spec
+        TensorSpec(shape=(None,), dtype=int64)
+        """
+        return Dataset(deferred.ListElements(elements, name=name))
 
     @staticmethod
     def from_generator(
@@ -576,7 +599,8 @@ class Dataset(Generic[T_co]):
                 Dataset of paths.
             columns: names, or a dict of types, as in ``JsonLinesDataset``. Default: all, with inferred types.
             fill_null: replacement values for nulls, by column.
-            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+            compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+                ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
             num_rows_for_inference: how many rows of all files together are inspected to infer types; None for all.
             num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
                 Default: one file after the other. AUTOTUNE is a cycle of 4 files.
@@ -1830,6 +1854,30 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(deferred.AssertCardinality(self._plan, expected_cardinality, name=name))
 
+    def pad_to_cardinality(
+        self, cardinality: int, mask_key: str = "valid", name: str | None = None
+    ) -> Dataset[dict[str, Any]]:
+        """Append elements of zeros up to a number of elements, and mark the others with True under ``mask_key``.
+
+        Then all batches are full and no data are dropped, for example in an evaluation. Text is empty in the zeros. If
+        the element spec does not determine the shapes, they are those of the last element. It is
+        ``tf.data.experimental.pad_to_cardinality``, which requires known shapes.
+
+        Args:
+            cardinality: the number of elements of the result.
+            mask_key: the key of the mask, a bool: False in the appended elements. It replaces a component of that key.
+            name: a label.
+
+        Raises:
+            TypeError: if the number is not an int, or the key is not text.
+            ValueError: if the number of elements is unknown, infinite or larger; or if the elements are not dicts,
+                which may be known only while iterating.
+
+        >>> list(Dataset.from_tensor_slices({"a": [1, 2]}).pad_to_cardinality(3))[1:]
+        [{'a': np.int64(2), 'valid': np.True_}, {'a': np.int64(0), 'valid': np.False_}]
+        """
+        return Dataset(deferred.PadToCardinality(self._plan, cardinality, mask_key, name=name))
+
     def unique(self, name: str | None = None) -> Dataset[T_co]:
         """Drop elements that have occurred before.
 
@@ -2596,6 +2644,32 @@ class Dataset(Generic[T_co]):
             deferred.GroupByWindow(self._plan, key_func, reduce_func, window_size, window_size_func, name=name)
         )
 
+    def group_by_reducer(self, key_func: Callable[..., Any], reducer: Reducer, name: str | None = None) -> Dataset[Any]:
+        """Group elements by key, and reduce each group to one element, in the order of the keys.
+
+        It is ``tf.data.experimental.group_by_reducer``. Only a state for each key is held, not the elements. The first
+        result needs all elements, and so does ``element_spec``, which computes it.
+
+        Args:
+            key_func: takes an element as ``map`` passes it, returns an int.
+            reducer: the functions that make the initial state, the next state, and the result.
+            name: a label.
+
+        Raises:
+            TypeError: if ``key_func`` is not callable, or ``reducer`` is not a Reducer.
+            SpecError: while iterating, if ``key_func`` does not return an int, or the structure or a dtype of a state
+                changes.
+
+        >>> from dataset import Reducer
+        >>> means = Reducer(
+        ...     init_func=lambda key: (0, 0),
+        ...     reduce_func=lambda state, x: (state[0] + x, state[1] + 1),
+        ...     finalize_func=lambda total, count: total / count)
+        >>> [float(mean) for mean in Dataset.range(7).group_by_reducer(lambda x: x % 2, means)]
+        [3.0, 3.0]
+        """
+        return Dataset(deferred.group_by_reducer_plan(self._plan, key_func, reducer, name))
+
     # Execution
 
     def cache(
@@ -2699,7 +2773,8 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory for snapshots.
-            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``; None and ``"AUTO"`` mean no compression.
+            compression: ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` or ``"SNAPPY"`` (extra ``snappy``); None and ``"AUTO"`` mean
+                no compression.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
@@ -2831,7 +2906,8 @@ class Dataset(Generic[T_co]):
 
         Args:
             path: a directory; it is created.
-            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default, and ``"AUTO"``: none.
+            compression: ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` or ``"SNAPPY"`` (extra ``snappy``). Default, and ``"AUTO"``:
+                none.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: one shard.
             checkpoint_args: lets an interrupted save resume from its last checkpoint, when the same pipeline is saved
                 to the same path again: a dict with ``directory`` (for the checkpoints), ``max_to_keep`` (how many, or
@@ -2879,7 +2955,7 @@ class Dataset(Generic[T_co]):
             path_pattern: the names of the files, with the fields ``{shard}``, counted from 0, and ``{num_shards}``,
                 such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace in a name is written twice.
             num_shards: the number of files. If more than one, the pattern must contain ``{shard}``.
-            compression: ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``. Default: none.
+            compression: ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` or ``"SNAPPY"`` (extra ``snappy``). Default: none.
             encode: takes an element as ``map`` passes it, returns the bytes of its record; a function marked with
                 ``@vectorized`` is called with columns. Default: elements of ``bytes`` are records, dicts are encoded as
                 Examples by ``io.encode_example``.

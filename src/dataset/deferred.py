@@ -64,6 +64,7 @@ with lazy_imports():
     from dataset.ops.filter import Filter
     from dataset.ops.get_single_element import get_single_element
     from dataset.ops.group.bucket_by_sequence_length import BucketBySequenceLength
+    from dataset.ops.group.group_by_reducer import group_by_reducer_plan
     from dataset.ops.group.group_by_window import GroupByWindow
     from dataset.ops.ignore_errors import IgnoreErrors
     from dataset.ops.interleave.flat_map import FlatMap
@@ -81,6 +82,7 @@ with lazy_imports():
     from dataset.ops.repeat import Repeat
     from dataset.ops.scan import Scan
     from dataset.ops.select import Select
+    from dataset.ops.shard.pad_to_cardinality import PadToCardinality
     from dataset.ops.shard.shard import Shard
     from dataset.ops.shuffle.shuffle import Shuffle
     from dataset.ops.skip import Skip
@@ -90,6 +92,7 @@ with lazy_imports():
     from dataset.ops.sources.from_queue import FromQueue
     from dataset.ops.sources.generator import Generator
     from dataset.ops.sources.indexed_source import IndexedSource
+    from dataset.ops.sources.list_elements import ListElements
     from dataset.ops.sources.random import Random
     from dataset.ops.sources.range import Range
     from dataset.ops.sources.select_positions import elements_at

@@ -10,7 +10,7 @@
     ├── StateError (ValueError)     a saved iterator state does not fit the pipeline that it is loaded into
     ├── WorkerDiedError (RuntimeError)  a worker process was killed or exited while it was working
     ├── ClosedError (RuntimeError)  an iterator was used after close(), or in a forked child
-    ├── OutOfRangeError (EOFError)  a queue is closed and has too few elements left
+    ├── OutOfRangeError (EOFError)  a queue is closed and has too few elements left, or an iterator none
     └── CancelledError (RuntimeError)  a queue is closed and takes no more elements
 
 Invalid arguments raise plain ``TypeError`` and ``ValueError``; a missing file raises ``FileNotFoundError``. An
@@ -126,7 +126,7 @@ class ClosedError(DatasetError, RuntimeError):
 
 
 class OutOfRangeError(DatasetError, EOFError):
-    """A queue is closed and has too few elements left, like the error of this name in TensorFlow."""
+    """A queue is closed and has too few elements left, or an iterator none, like this error in TensorFlow."""
 
 
 class CancelledError(DatasetError, RuntimeError):

@@ -206,6 +206,23 @@ class ThreadingOptions(_Settings):
     max_intra_op_parallelism: int | None
 
 
+class MapVectorizationOptions(_Settings):
+    """The switch of map vectorization, with fields as in TensorFlow 2.0 to 2.3; it is true if it is set to True.
+
+    Attributes:
+        enabled: what ``optimization.map_vectorization`` was set to; None means the default.
+    """
+
+    _types: ClassVar[dict[str, Any]] = {"enabled": bool}
+    _without_effect: ClassVar[dict[str, str]] = {
+        "use_choose_fastest": "a function is vectorized only where that is proved not to change its results",
+    }
+    enabled: bool | None
+
+    def __bool__(self) -> bool:
+        return self.enabled is True
+
+
 class OptimizationOptions(_Settings):
     """The optimizer's rules for rewriting plans. None means the default: on, except for the opt-in rules.
 
@@ -223,7 +240,8 @@ class OptimizationOptions(_Settings):
         shuffle_and_repeat_fusion: accepted for compatibility with tf.data; has no effect. A ``repeat`` of a ``shuffle``
             already behaves like tf.data's fused op and would not gain from fusion.
         map_vectorization: run a function on whole columns if it provably computes each element independently, such as
-            plain arithmetic and many of NumPy's functions.
+            plain arithmetic and many of NumPy's functions. tf.data's older name for it, ``map_vectorization.enabled``,
+            works, too.
         parser_vectorization: parse many records at once in functions that only call ``io.parse_single_example``.
         parser_and_batch_fusion: keep the values of a batch of parsed Examples contiguous.
         parser_projection: do not decode features of Examples that a ``select`` drops.
@@ -249,7 +267,7 @@ class OptimizationOptions(_Settings):
         "repeat_pushdown": bool,
         "shuffle_before_gather": bool,
         "shuffle_and_repeat_fusion": bool,
-        "map_vectorization": bool,
+        "map_vectorization": MapVectorizationOptions,
         "parser_vectorization": bool,
         "parser_and_batch_fusion": bool,
         "parser_projection": bool,
@@ -274,7 +292,7 @@ class OptimizationOptions(_Settings):
     repeat_pushdown: bool | None
     shuffle_before_gather: bool | None
     shuffle_and_repeat_fusion: bool | None
-    map_vectorization: bool | None
+    map_vectorization: Any  # MapVectorizationOptions; a bool or None can be assigned, too
     parser_vectorization: bool | None
     parser_and_batch_fusion: bool | None
     parser_projection: bool | None
@@ -288,9 +306,17 @@ class OptimizationOptions(_Settings):
     parallel_batch: bool | None
     seq_interleave_prefetch: bool | None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "map_vectorization" and not isinstance(value, MapVectorizationOptions):
+            self.map_vectorization.enabled = value
+        else:
+            super().__setattr__(name, value)
+
     def allows(self, rule: str) -> bool:
         """Return whether a rule is allowed."""
         wanted = getattr(self, rule)
+        if isinstance(wanted, MapVectorizationOptions):
+            wanted = wanted.enabled
         return self.enabled is not False and (rule not in self._must_be_asked_for if wanted is None else wanted)
 
 

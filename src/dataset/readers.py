@@ -28,7 +28,8 @@ class CsvDataset(Dataset[tuple[Any, ...]]):
         record_defaults: a list with an entry for each column that is read: a dtype, or an empty array of it, for a
             required column; a value for a column in which empty fields become this value. The dtypes are ``np.int32``,
             ``np.int64``, ``np.float32``, ``np.float64`` and ``bytes``; a Python int is an int64, a float a float64.
-        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+            ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
         buffer_size: bytes to read at once. Default 256 KiB. A row may be at most 64 MiB long, or ``buffer_size`` if
             that is larger.
         header: whether the first row of each file is skipped.
@@ -93,8 +94,9 @@ class FixedLengthRecordDataset(Dataset[bytes]):
         header_bytes: the number of bytes before the first record of each file. Default 0.
         footer_bytes: the number of bytes after the last record of each file. Default 0.
         buffer_size: bytes to read at once. Default, and 0, 256 KiB.
-        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``). Lengths are counted
-            in the uncompressed file.
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+            ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
+            Lengths are counted in the uncompressed file.
         num_parallel_reads: how many files to read at once, in background threads, taking a record from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.
         name: a label.
@@ -157,7 +159,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
             ``RaggedTensorSpec`` for other lists, or a dict for the columns of an object. With a list of names, or by
             default all, the types are inferred from the first 1000 rows of the files, which are read now. In
             ``interleave(JsonLinesDataset)``, each file would have types of its own: pass a dict, as in the example.
-        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+            ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
         buffer_size: bytes to read at once. Default, and 0, 256 KiB.
         num_parallel_reads: how many files to read at once, in background threads, taking a row from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.
@@ -269,7 +272,8 @@ class TarDataset(Dataset[dict[str, bytes]]):
         filenames: a path, a list of paths, or a Dataset of them.
         fields: the fields to return; others are skipped. By default all: those of the first sample, which is read now.
             Then a sample with another field is an error, because no data are dropped silently.
-        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+            ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
         buffer_size: bytes to read at once. Default, and 0, 256 KiB.
         num_parallel_reads: how many files to read at once, in background threads, taking a sample from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.
@@ -324,7 +328,8 @@ class TextLineDataset(Dataset[bytes]):
 
     Args:
         filenames: a path, a list of paths, or a Dataset of them.
-        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``).
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+            ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
         buffer_size: bytes to read at once. Default, and 0, 256 KiB.
         num_parallel_reads: how many files to read at once, in background threads, taking a line from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.
@@ -364,8 +369,9 @@ class TFRecordDataset(Dataset[bytes]):
 
     Args:
         filenames: a path, a list of paths, or a Dataset of them.
-        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``). The extra
-            ``gzip`` halves the decompression time of the first two.
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` (extra ``zstd``), ``"SNAPPY"`` (extra
+            ``snappy``); or ``"AUTO"``: the first bytes of each file determine which of these it is, but not SNAPPY.
+            The extra ``gzip`` halves the decompression time of the first two.
         buffer_size: bytes to read at once. Default 256 KiB.
         num_parallel_reads: how many files to read at once, in background threads, taking a record from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.

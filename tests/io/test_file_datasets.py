@@ -104,7 +104,11 @@ def test_states_do_not_grow_with_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: TextLineDataset("a", "gz"), ValueError, 'compression_type must be None, "", "GZIP", "ZLIB" or "ZSTD"'),
+        (
+            lambda: TextLineDataset("a", "gz"),
+            ValueError,
+            'compression_type must be None, "", "GZIP", "ZLIB", "ZSTD", "SNAPPY" or "AUTO"',
+        ),
         (
             lambda: TextLineDataset("a", buffer_size=-1),
             ValueError,

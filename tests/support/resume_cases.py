@@ -22,6 +22,7 @@ from dataset import (
     JsonLinesDataset,
     Options,
     RaggedTensor,
+    Reducer,
     SqlDataset,
     TarDataset,
     TensorSpec,
@@ -109,6 +110,7 @@ case("random")(lambda _: Dataset.random(seed=3).take(9))
 case("random: without a seed", repeatable=False)(lambda _: Dataset.random().take(4).repeat(2))
 case("random: anew in each epoch")(lambda _: Dataset.random(3, rerandomize_each_iteration=True).take(5).repeat(3))
 case("from_tensors")(lambda _: Dataset.from_tensors({"a": np.arange(3), "b": "text"}).repeat(3))
+case("from_list")(lambda _: Dataset.from_list([(i, np.arange(i)) for i in range(7)]).shuffle(3, seed=1).repeat(2))
 case("from_tensor_slices")(
     lambda _: Dataset.from_tensor_slices((np.arange(11), {"t": np.array([b"%d" % i for i in range(11)], object)}))
 )
@@ -284,6 +286,12 @@ case("shard_by_process: of files")(
     )
 )
 case("shard_by_process: of a stream")(lambda _: streamed(30).shard_by_process(1, 3, remainder="pad"))
+case("pad_to_cardinality")(
+    lambda _: Dataset.from_tensor_slices({"x": np.arange(5)}).shuffle(3, seed=1).pad_to_cardinality(8)
+)
+case("pad_to_cardinality: shapes of the last element")(
+    lambda _: Dataset.range(5).map(lambda x: {"x": np.full(3, x)}).pad_to_cardinality(9).repeat(2)
+)
 case("assert_cardinality")(lambda _: streamed().assert_cardinality(13))
 case("assert_cardinality: that is wrong")(lambda _: streamed().assert_cardinality(5))
 case("unique")(lambda _: numbers(30).map(lambda x: x * x % 17).unique().repeat(2))
@@ -382,6 +390,14 @@ case("interleave: by threads, in any order", in_order=False)(
 )
 case("window")(lambda _: streamed().window(4, 2).flat_map(lambda window: window.batch(4)))
 case("window: itself")(lambda _: numbers().window(3, 5, 2, drop_remainder=True))
+case("group_by_reducer")(
+    lambda _: numbers(25).group_by_reducer(
+        lambda x: x % 4,
+        Reducer(
+            lambda key: (key, 0), lambda state, x: (state[0], state[1] + fail_at(7)(x)), lambda key, total: key * total
+        ),
+    )
+)
 case("group_by_window")(
     lambda _: numbers(25).group_by_window(lambda x: x % 3, lambda _, group: group.batch(2), window_size=4)
 )

@@ -123,7 +123,7 @@ class BlockFileSource(FileSource):
     buffer_size: int | None = None
 
     def __post_init__(self) -> None:
-        self._set("compression_type", compression_name(self.compression_type))
+        self._set("compression_type", compression_name(self.compression_type, reading=True))
         if self.buffer_size is not None:
             require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
 

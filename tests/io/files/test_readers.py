@@ -153,7 +153,7 @@ def test_a_place_behind_the_end_is_data_loss(reader, kind, save):
 
 @every_reader
 def test_arguments_that_are_wrong(reader, tmp_path):
-    with pytest.raises(ValueError, match=r'must be None, "", "GZIP", "ZLIB" or "ZSTD", got \'BZ2\''):
+    with pytest.raises(ValueError, match=r'must be None, "", "GZIP", "ZLIB", "ZSTD", "SNAPPY" or "AUTO", got \'BZ2\''):
         reader(tmp_path / "a", "BZ2")
     with pytest.raises(ValueError, match="buffer_size must be at least 0 bytes, got -1"):
         reader(tmp_path / "a", None, -1)

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from dataset.io.image import decoders, image_libraries
-from dataset.io.image.codecs import MAX_PIXELS, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
+from dataset.io.image.codecs import (
+    MAX_PIXELS,
+    decode_and_crop_jpeg,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    encode_jpeg,
+    encode_png,
+)
 from dataset.io.image.resize import resize
 
 # 5 x 6 pixels, colours at half the size, quality 60.
@@ -425,3 +433,33 @@ def test_a_missing_extra_is_named(monkeypatch, library, call):
             call()
     finally:
         image_libraries.library.cache_clear()
+
+
+def test_a_window_of_a_jpeg_is_that_part_of_the_image():
+    whole = decode_jpeg(JPEG)
+    part = decode_and_crop_jpeg(JPEG, [1, 2, 3, 4])
+    assert part.tolist() == whole[1:4, 2:6].tolist()
+    assert part.flags.writeable
+    assert part.base is None
+    assert decode_and_crop_jpeg(JPEG, np.array([0, 1, 2, 2]), ratio=2, channels=1).shape == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "window", [(0, 0, 0, 1), (0, 0, 1, 0), (-1, 0, 1, 1), (0, -1, 1, 1), (5, 0, 1, 1), (0, 0, 6, 1), (0, 1, 1, 6)]
+)
+def test_a_window_outside_the_image_is_refused(window):
+    with pytest.raises(
+        ValueError, match=r"crop_window must lie within the image of 5 x 6 pixels and not be empty, got"
+    ):
+        decode_and_crop_jpeg(JPEG, window)
+
+
+def test_other_windows_and_formats_are_refused():
+    with pytest.raises(ValueError, match=r"must be \[y, x, height, width\], got 3 numbers"):
+        decode_and_crop_jpeg(JPEG, [1, 2, 3])
+    with pytest.raises(TypeError):
+        decode_and_crop_jpeg(JPEG, [0.0, 0, 1, 1])
+    with pytest.raises(ValueError, match="contents must be a JPEG image, got"):
+        decode_and_crop_jpeg(GIF_ONE, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="more than max_pixels = 29"):
+        decode_and_crop_jpeg(JPEG, [0, 0, 1, 1], max_pixels=29)

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from dataset import ClosedError, Dataset, TFRecordDataset, io
+from dataset import ClosedError, Dataset, OutOfRangeError, TFRecordDataset, io
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.pipelines import double
 from support.process_helpers import in_thread
@@ -175,3 +175,23 @@ def test_a_system_exit_in_a_function_comes_out():
 
     with pytest.raises(SystemExit):
         next(iter(Dataset.range(2).map(leave).prefetch(1)))
+
+
+def test_get_next_raises_another_error_at_the_end_than_next():
+    iterator = iter(Dataset.range(2))
+    assert [iterator.get_next(), next(iterator)] == [0, 1]
+    for _ in range(2):
+        with pytest.raises(OutOfRangeError, match="no more elements; iter"):
+            iterator.get_next()
+
+
+def test_optionals_hold_an_element_or_nothing():
+    iterator = iter(Dataset.from_list([3]))
+    full, empty = iterator.get_next_as_optional(), iterator.get_next_as_optional()
+    assert (full.has_value(), full.get_value(), repr(full)) == (True, 3, "Optional(np.int64(3))")
+    assert (empty.has_value(), repr(empty)) == (False, "Optional()")
+    with pytest.raises(ValueError, match=r"there is no value.*see has_value"):
+        empty.get_value()
+    iterator.close()
+    with pytest.raises(ClosedError):
+        iterator.get_next()

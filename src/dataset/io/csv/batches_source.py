@@ -69,7 +69,7 @@ def from_csv_plan(
     if num_rows_for_inference is not None:
         require_int("from_csv", "num_rows_for_inference", num_rows_for_inference, minimum=0)
     layout = layout_of("from_csv", [bytes], *layout_arguments)
-    compression = compression_name(compression_type)
+    compression = compression_name(compression_type, reading=True)
     require_bool("from_csv", "header", header)
 
     def open_file(path: str, layout: CsvLayout = layout) -> CsvFile:

@@ -33,7 +33,7 @@ class Csv(FileSource):
     label_name: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._set("compression_type", compression_name(self.compression_type))
+        self._set("compression_type", compression_name(self.compression_type, reading=True))
         self._set("header", require_bool(self.op, "header", self.header))
         if self.buffer_size is not None:
             require_int(self.op, "buffer_size", self.buffer_size, minimum=1)

@@ -11,9 +11,9 @@ A directory contains one dataset. Its format, version 1::
 
 ``metadata.json`` is an object with ``format`` ("dataset elements"), ``version``, ``run``, ``structure`` (a skeleton,
 see plan/skeleton.py) and ``components`` (the specs), both null if there was no element to derive them from,
-``compression`` ("", "GZIP", "ZLIB" or "ZSTD"), ``elements``, ``shards`` (in the order of their numbers: for each the
-number of its ``file``, the numbers of ``records`` and ``elements``, and as ``crc`` the CRC-32C of all its records),
-``about`` (plain data of the writer) and ``digest`` (of everything else).
+``compression`` ("", "GZIP", "ZLIB", "ZSTD" or "SNAPPY"), ``elements``, ``shards`` (in the order of their numbers: for
+each the number of its ``file``, the numbers of ``records`` and ``elements``, and as ``crc`` the CRC-32C of all its
+records), ``about`` (plain data of the writer) and ``digest`` (of everything else).
 
 A record contains up to 4096 consecutive elements of one shard, about 1 MiB, as columns: a length (4 bytes,
 little-endian), that many bytes of JSON, then arrays, each aligned to 16 bytes. The JSON states the number of elements,

@@ -205,6 +205,6 @@ def compression_of_elements(op: str, compression: str | None) -> str:
         return compression_name(compression)
     except ValueError:
         raise ValueError(
-            f'{op}(): compression must be None, "AUTO" (which means None), "GZIP", "ZLIB" or "ZSTD", got '
+            f'{op}(): compression must be None, "AUTO" (which means None), "GZIP", "ZLIB", "ZSTD" or "SNAPPY", got '
             f"{compression!r:.100}"
         ) from None

@@ -1,4 +1,4 @@
-"""Message classes of tf.train.Example and SequenceExample.
+"""Message classes of tf.train.Example and SequenceExample, and of TensorFlow's TensorProto.
 
 The classes are built in code, in the proto package ``dataset.io`` and in a separate descriptor pool. Their field
 numbers are the same as TensorFlow's, so the bytes are the same. Their names differ, so TensorFlow can be imported in
@@ -14,10 +14,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE = "dataset.io"
 _Field = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {"bytes": _Field.TYPE_BYTES, "float": _Field.TYPE_FLOAT, "int64": _Field.TYPE_INT64}
+_SCALARS = {
+    kind: getattr(_Field, f"TYPE_{kind.upper()}")
+    for kind in ("bool", "bytes", "double", "float", "int32", "int64", "uint32", "uint64")
+}
 
 # message -> fields as (name, number, type); "*" marks a repeated field, "map" a map from string to the message.
-# The last three are not part of tf.train: they read the outer structure of an Example and leave each Feature as bytes.
+# ShellEntry, ShellEntries and Shell are not TensorFlow's: they read the outer structure of an Example and leave each
+# Feature as bytes.
 _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
     "BytesList": [("value", 1, "*bytes")],
     "FloatList": [("value", 1, "*float")],
@@ -31,6 +35,24 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
     "ShellEntry": [("key", 1, "bytes"), ("value", 2, "*bytes")],
     "ShellEntries": [("entry", 1, "*ShellEntry")],
     "Shell": [("entries", 1, "ShellEntries"), ("lists", 2, "ShellEntries")],
+    "Dim": [("size", 1, "int64")],
+    "TensorShapeProto": [("dim", 2, "*Dim")],
+    "TensorProto": [
+        ("dtype", 1, "int32"),
+        ("tensor_shape", 2, "TensorShapeProto"),
+        ("tensor_content", 4, "bytes"),
+        ("float_val", 5, "*float"),
+        ("double_val", 6, "*double"),
+        ("int_val", 7, "*int32"),
+        ("string_val", 8, "*bytes"),
+        ("scomplex_val", 9, "*float"),
+        ("int64_val", 10, "*int64"),
+        ("bool_val", 11, "*bool"),
+        ("dcomplex_val", 12, "*double"),
+        ("half_val", 13, "*int32"),
+        ("uint32_val", 16, "*uint32"),
+        ("uint64_val", 17, "*uint64"),
+    ],
 }
 
 
@@ -95,3 +117,4 @@ FeatureLists = _classes["FeatureLists"]
 SequenceExample = _classes["SequenceExample"]
 """The record of a sequence. Fields: ``context``, a Features; ``feature_lists``, a FeatureLists."""
 Shell = _classes["Shell"]
+TensorProto = _classes["TensorProto"]

@@ -113,6 +113,39 @@ class AtomicFile:
             self.discard()
 
 
+def write_file(filename: str | bytes | os.PathLike[str] | os.PathLike[bytes], contents: bytes | str) -> None:
+    """Write a file, as ``tf.io.write_file`` does, but atomically: no reader sees a part of it.
+
+    Directories that do not exist are created. An existing file is replaced; if writing fails, it is unchanged.
+
+    Args:
+        filename: a path, also one with a scheme, such as ``s3://``; see the guide to remote files.
+        contents: the bytes of the file; text is written in UTF-8.
+
+    Raises:
+        OSError: nothing can be written there; the message says why.
+        ImportError: a package that is needed for the scheme is not installed.
+        ValueError: the scheme is unknown, or the path is empty.
+        TypeError: the contents are neither bytes nor text.
+
+    >>> import os, tempfile
+    >>> from dataset.io import read_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "new", "a.txt")
+    ...     write_file(path, "abc")
+    ...     read_file(path)
+    b'abc'
+    """
+    if not isinstance(contents, bytes | bytearray | memoryview | str):
+        raise TypeError(f"write_file(): contents must be bytes or text, got {type(contents).__name__}")
+    path = path_string(filename)
+    local = local_form(path) if is_remote(path) else path
+    if local is not None:
+        Path(local).parent.mkdir(parents=True, exist_ok=True)
+    with AtomicFile(path) as target:
+        target.file.write(contents.encode() if isinstance(contents, str) else contents)
+
+
 def commit_together(files: Sequence[AtomicFile]) -> None:
     """Commit files that form a set.
 

@@ -4,7 +4,7 @@ This module handles bytes and open files, never paths or records, so all codecs 
 ``DamagedStreamError``. The codec that reads the stream knows the position and raises the error that the user sees.
 
 Streams are inflated by zlib, or by isal if it is installed (the extra ``gzip``). isal takes less than half the time.
-The output and the error messages are the same: see ``_Inflated``. zstd.py reads and writes Zstandard.
+The output and the error messages are the same: see ``_Inflated``. zstd.py reads and writes Zstandard, snappy.py Snappy.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 # The wbits values that select the format (see zlib's manual: 15 is zlib, 16 more is gzip).
 WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
+
+AUTO = "AUTO"
+"""For reading: the first bytes of each file determine its compression."""
+
+SNAPPY = "SNAPPY"
 
 ZSTD = "ZSTD"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
@@ -79,8 +84,12 @@ class Compressor(Protocol):
         """Return the buffered bytes; ``zlib.Z_FINISH`` ends the stream."""
 
 
-def compression_name(compression_type: str | None) -> str:
+def compression_name(compression_type: str | None, *, reading: bool = False) -> str:
     """Check and return the name of a compression type; ``None`` and the empty string both mean uncompressed.
+
+    Args:
+        compression_type: the user's value.
+        reading: whether ``"AUTO"`` is valid.
 
     Raises:
         ValueError: the type does not exist.
@@ -90,13 +99,41 @@ def compression_name(compression_type: str | None) -> str:
     >>> compression_name("gz")
     Traceback (most recent call last):
     ...
-    ValueError: compression_type must be None, "", "GZIP", "ZLIB" or "ZSTD", got 'gz'
+    ValueError: compression_type must be None, "", "GZIP", "ZLIB", "ZSTD" or "SNAPPY", got 'gz'
     """
     if compression_type is None or compression_type == "":
         return ""
-    if not isinstance(compression_type, str) or compression_type not in {*WINDOW_BITS, ZSTD}:
-        raise ValueError(f'compression_type must be None, "", "GZIP", "ZLIB" or "ZSTD", got {compression_type!r:.100}')
+    names = [*WINDOW_BITS, ZSTD, SNAPPY, *([AUTO] if reading else [])]
+    if not isinstance(compression_type, str) or compression_type not in names:
+        *most, last = (f'"{name}"' for name in names)
+        raise ValueError(
+            f'compression_type must be None, "", {", ".join(most)} or {last}, got {compression_type!r:.100}'
+        )
     return str(compression_type)
+
+
+def detect_compression(head: bytes, *, is_whole: bool) -> str:
+    """Return the compression of a file that begins with ``head``; the empty string if it is not compressed.
+
+    GZIP and ZSTD begin with bytes that no text begins with. The two bytes of ZLIB may begin a text, such as ``x^2``, so
+    the rest must be a stream, too: a complete one if there are no more bytes. SNAPPY has no mark and is not detected.
+
+    Args:
+        head: the first bytes.
+        is_whole: whether they are the whole file.
+
+    >>> detect_compression(zlib.compress(b"abc"), is_whole=True), detect_compression(b"x^2", is_whole=True)
+    ('ZLIB', '')
+    """
+    found = guess_compression(head)
+    if found != "ZLIB":
+        return found
+    inflater = zlib.decompressobj()
+    try:
+        inflater.decompress(head)
+    except zlib.error:
+        return ""
+    return found if inflater.eof or not is_whole else ""
 
 
 def guess_compression(head: bytes) -> str:
@@ -128,6 +165,8 @@ def open_stream(file: InputFile, compression: str) -> InputStream:
     """
     if compression == ZSTD:
         return _zstd().ZstdStream(file)  # type: ignore[no-any-return]
+    if compression == SNAPPY:
+        return _snappy().SnappyStream(file)  # type: ignore[no-any-return]
     return _Inflated(file, compression) if compression else _Plain(file)
 
 
@@ -155,6 +194,11 @@ def _zstd() -> Any:
     return importlib.import_module("dataset.io.files.zstd")
 
 
+def _snappy() -> Any:
+    """Return the module for Snappy, which needs an extra."""
+    return importlib.import_module("dataset.io.files.snappy")
+
+
 def bomb_words(kind: str, most: int) -> str:
     """Return the error message for a record or line of more than ``most`` bytes."""
     return (
@@ -168,7 +212,7 @@ def new_compressor(compression: str, level: int | None = None) -> Compressor:
 
     Args:
         compression: a name from ``compression_name``.
-        level: 0 (fastest) to 9 (smallest); ``None`` or -1 leaves it to the library.
+        level: 0 (fastest) to 9 (smallest); ``None`` or -1 leaves it to the library. Snappy has no levels.
 
     >>> compressor = new_compressor("ZLIB", level=9)
     >>> zlib.decompress(compressor.compress(b"abc") + compressor.flush())
@@ -178,6 +222,8 @@ def new_compressor(compression: str, level: int | None = None) -> Compressor:
         return _Uncompressed()
     if compression == ZSTD:
         return _zstd().FrameCompressor(level)  # type: ignore[no-any-return]
+    if compression == SNAPPY:
+        return _snappy().SnappyCompressor()  # type: ignore[no-any-return]
     return zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, WINDOW_BITS[compression])
 
 

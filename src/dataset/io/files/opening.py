@@ -159,16 +159,24 @@ def read_whole(read: Callable[[int], bytes | None], size: int) -> bytes:
     return block
 
 
-def read_file(path: str) -> bytes:
-    """Return the contents of a file. Reads to the end and does not rely on the reported size.
+def read_file(filename: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
+    """Return the contents of a file, as ``tf.io.read_file`` does. It is read to its end, whatever size it reports.
 
     Args:
-        path: as returned by ``path_string``.
+        filename: a path, also one with a scheme, such as ``s3://``; see the guide to remote files.
 
     Raises:
-        OSError, ImportError, ValueError: as ``open_input``.
+        OSError: the file does not exist, for example; ``BrokenConnectionError`` if a server can't be reached.
+        ImportError: a package that is needed for the scheme is not installed.
+        ValueError: the scheme is unknown, or the path is empty.
+        TypeError: the argument is not a path.
+
+    >>> read_file("/nowhere/a.txt")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/a.txt'
     """
-    file = open_input(path)
+    file = open_input(path_string(filename))
     try:
         pieces = []
         while piece := file.read(_WHOLE_BYTES):

@@ -10,9 +10,18 @@ from abc import abstractmethod
 
 from dataset.closing import Closing
 from dataset.errors import ClosedError
-from dataset.io.files.compression import InputStream, compression_name, open_decompressed
-from dataset.io.files.opening import path_string
+from dataset.io.files.compression import (
+    AUTO,
+    InputStream,
+    compression_name,
+    detect_compression,
+    open_decompressed,
+    open_stream,
+)
+from dataset.io.files.opening import InputFile, open_input, path_string, read_whole
 from dataset.redaction import redacted
+
+_HEAD_BYTES = 4096  # enough that what inflates is not a text
 
 
 class StreamFile(Closing):
@@ -20,7 +29,8 @@ class StreamFile(Closing):
 
     Args:
         path: the file.
-        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
+        compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"``, ``"ZSTD"`` or ``"SNAPPY"``; or ``"AUTO"``, which
+            the first read replaces by what the file is.
 
     Raises:
         ValueError: the compression type is unknown.
@@ -32,7 +42,7 @@ class StreamFile(Closing):
         self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], compression_type: str | None = None
     ) -> None:
         self.path = path_string(path)
-        self.compression_type = compression_name(compression_type)
+        self.compression_type = compression_name(compression_type, reading=True)
         self._closed = False
 
     @abstractmethod
@@ -48,7 +58,30 @@ class StreamFile(Closing):
 
     def _open(self) -> InputStream:
         """Return a stream positioned at the beginning of the file."""
-        return open_decompressed(self.path, self.compression_type)
+        if self.compression_type != AUTO:
+            return open_decompressed(self.path, self.compression_type)
+        file = open_input(self.path)
+        try:
+            self.compression_type = self._detected(file)
+            return open_stream(file, self.compression_type)
+        except BaseException:
+            file.close()
+            raise
+
+    def _detected(self, file: InputFile) -> str:
+        """Return the compression of an open file, which is then at its beginning again."""
+        if not file.seekable():
+            raise OSError(
+                f'{redacted(self.path)}: compression_type="AUTO" reads the beginning twice, which a pipe or a server '
+                "of unknown size does not allow; pass the compression of the file"
+            )
+        head = read_whole(file.read, _HEAD_BYTES)
+        file.seek(0)
+        return "" if self._is_plain(head) else detect_compression(head, is_whole=len(head) < _HEAD_BYTES)
+
+    def _is_plain(self, head: bytes) -> bool:  # noqa: ARG002  # used by overrides
+        """Return whether the first bytes prove that the file is not compressed."""
+        return False
 
     def _release(self) -> None:
         stream, self._stream = self._stream, None

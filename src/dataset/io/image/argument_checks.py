@@ -50,6 +50,11 @@ class DecodeRequest:
             )
             raise ValueError(msg)
 
+    def unknown(self, kinds: str, contents: bytes) -> ValueError:
+        """Return the error for bytes that are not an image of these kinds."""
+        begin = f" beginning with {contents[:8]!r}" if contents else ""
+        return ValueError(f"{self.name}(): contents must be a {kinds} image, got {len(contents)} bytes{begin}.")
+
     def corrupt(self, kind: str, contents: bytes, why: str = "truncated or corrupt") -> ValueError:
         """Return the error for bytes that can't be decoded."""
         return ValueError(

@@ -16,9 +16,12 @@ Every declared size is checked against ``max_pixels`` before memory is allocated
 raise ``ValueError``; the C libraries may also write a line to stderr.
 """
 
-from typing import Final
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dataset.io.image.argument_checks import DecodeRequest, check_image, image_bytes
 from dataset.io.image.decoders import decode
@@ -77,6 +80,71 @@ def decode_jpeg(
         dct_method=dct_method,
     )
     return decode(request, image_bytes(request.name, contents), expand_animations=False)
+
+
+def decode_and_crop_jpeg(
+    contents: bytes,
+    crop_window: Sequence[int] | npt.NDArray[np.integer[Any]],
+    channels: int = 0,
+    *,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    dct_method: str = "",
+    max_pixels: int = MAX_PIXELS,
+) -> Pixels:
+    """Decode a part of a JPEG image: the pixels of ``decode_jpeg`` in a window.
+
+    The whole image is decoded, because the library for JPEG decodes no parts. ``tf.io.decode_and_crop_jpeg`` decodes
+    the window alone; with colours of half size that are upscaled smoothly, its pixels differ slightly at the left and
+    right edges of the window. All other pixels are the same as here.
+
+    Args:
+        contents: the bytes of the file.
+        crop_window: ``[y, x, height, width]`` in pixels of the decoded image, so after ``ratio`` is applied.
+        channels: as in ``decode_jpeg``.
+        ratio: as in ``decode_jpeg``.
+        fancy_upscaling: as in ``decode_jpeg``.
+        try_recover_truncated: as in ``decode_jpeg``.
+        dct_method: as in ``decode_jpeg``.
+        max_pixels: as in ``decode_jpeg``; it applies to the whole image.
+
+    Returns:
+        A writable uint8 array of shape ``(height, width, channels)``.
+
+    Raises:
+        ValueError: the bytes are not a JPEG image, truncated, corrupt or too large, the window is empty or extends
+            beyond the image, or an argument is out of range.
+        TypeError: the window does not contain integers.
+        ImportError: the extra ``images`` is not installed.
+
+    Example:
+        >>> image = np.full((40, 60, 3), 200, np.uint8)
+        >>> decode_and_crop_jpeg(encode_jpeg(image), [10, 20, 8, 6]).shape
+        (8, 6, 3)
+    """
+    request = DecodeRequest(
+        "decode_and_crop_jpeg",
+        channels,
+        max_pixels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        dct_method=dct_method,
+    )
+    window = [operator.index(number) for number in crop_window]
+    if len(window) != 4:
+        msg = f"{request.name}(): crop_window must be [y, x, height, width], got {len(window)} numbers."
+        raise ValueError(msg)
+    pixels = decode(request, image_bytes(request.name, contents), expand_animations=False)
+    y, x, height, width = window
+    if min(y, x, height - 1, width - 1) < 0 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
+        msg = (
+            f"{request.name}(): crop_window must lie within the image of {pixels.shape[0]} x {pixels.shape[1]} pixels "
+            f"and not be empty, got {window}."
+        )
+        raise ValueError(msg)
+    return pixels[y : y + height, x : x + width].copy()
 
 
 def decode_png(

@@ -25,9 +25,11 @@ from dataset.io.image.image_libraries import Pixels, library, opencv_decode, rec
 
 
 def decode(request: DecodeRequest, contents: bytes, *, expand_animations: bool) -> Pixels:
-    """Decode an image of any format. Wrong file extensions are common, so no function requires its own format."""
+    """Decode an image of any format. Wrong file extensions are common, so most functions accept several."""
     if contents.startswith(b"\xff\xd8\xff"):
         pixels = _decode_jpeg(request, contents)
+    elif request.name == "decode_and_crop_jpeg":  # as TensorFlow
+        raise request.unknown("JPEG", contents)
     elif contents.startswith(b"\x89PNG\r\n\x1a\n"):
         pixels = _decode_png(request, contents)
     elif contents.startswith((b"GIF87a", b"GIF89a")):
@@ -36,9 +38,7 @@ def decode(request: DecodeRequest, contents: bytes, *, expand_animations: bool) 
         pixels = _decode_bmp(request, contents)
     else:
         kinds = "JPEG, PNG, GIF or BMP" if request.name == "decode_image" else "JPEG, PNG or GIF"
-        begin = f" beginning with {contents[:8]!r}" if contents else ""
-        msg = f"{request.name}(): contents must be a {kinds} image, got {len(contents)} bytes{begin}."
-        raise ValueError(msg)
+        raise request.unknown(kinds, contents)
     return _to_dtype(pixels, request.dtype)
 
 

@@ -29,7 +29,7 @@ class FixedLengthRecord(FileSource):
             self._set(name, 0 if value is None else require_int(self.op, name, value, minimum=0))
         if self.buffer_size is not None:
             require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
-        self._set("compression_type", compression_name(self.compression_type))
+        self._set("compression_type", compression_name(self.compression_type, reading=True))
 
     def _element_spec(self) -> Any:
         return TensorSpec((), bytes)

@@ -28,6 +28,7 @@ from dataset.io.tfrecord.frames import (
     VERIFY_NOTHING,
     DamagedFrameError,
     finish_frame,
+    length_damage,
     read_exactly,
 )
 from dataset.io.tfrecord.index_file import hinted
@@ -246,6 +247,9 @@ class TFRecordFile(StreamFile):
         self._begins.append(self._offset - self._base + HEADER_BYTES)
         self._offset += len(data) + FRAME_BYTES
         return None
+
+    def _is_plain(self, head: bytes) -> bool:
+        return len(head) >= HEADER_BYTES and not length_damage(head, 0)
 
     def _end(self) -> None:
         self._ended = True

@@ -25,7 +25,7 @@ class TFRecord(FileSource):
     on_error: str = "raise"
 
     def __post_init__(self) -> None:
-        self._set("compression_type", compression_name(self.compression_type))
+        self._set("compression_type", compression_name(self.compression_type, reading=True))
         if self.buffer_size is not None:
             require_int("TFRecordDataset", "buffer_size", self.buffer_size, minimum=0)
         if self.on_error not in ("raise", "skip"):

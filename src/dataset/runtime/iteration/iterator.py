@@ -19,7 +19,7 @@ import numpy as np
 
 from dataset import live
 from dataset.closing import Closing
-from dataset.errors import ClosedError, SpecError, StateError
+from dataset.errors import ClosedError, OutOfRangeError, SpecError, StateError
 from dataset.options import Options
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
@@ -34,6 +34,7 @@ from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, 
 from dataset.runtime.contract import Operator, State, farthest
 from dataset.runtime.iteration.headspace import Headspace
 from dataset.runtime.iteration.live_source import LiveSource
+from dataset.runtime.iteration.optional import Optional
 from dataset.runtime.iteration.statistics_callback import StatisticsCallback
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
@@ -410,6 +411,37 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             begun.wait()  # until the thread has the lock, so that next() does not come before it
 
     @_entry
+    def get_next(self) -> T_co:
+        """Return the next element, like ``tf.data.Iterator.get_next``.
+
+        Raises:
+            OutOfRangeError: at the end, where ``next`` raises StopIteration.
+            Exception: as ``next``, in the place of an element that fails.
+
+        >>> from dataset import Dataset
+        >>> iter(Dataset.range(3)).get_next()
+        np.int64(0)
+        """
+        optional = self.get_next_as_optional()
+        if not optional.has_value():
+            raise OutOfRangeError("get_next(): the iterator has no more elements; iter(dataset) starts another pass")
+        return optional.get_value()
+
+    def get_next_as_optional(self) -> Optional[T_co]:
+        """Return the next element in an Optional, which is empty at the end.
+
+        Raises:
+            Exception: as ``next``, in the place of an element that fails.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(1))
+        >>> iterator.get_next_as_optional(), iterator.get_next_as_optional().has_value()
+        (Optional(np.int64(0)), False)
+        """
+        for element in self:
+            return Optional(element)
+        return Optional()
+
     def skip(self, count: int) -> int:
         """Skip elements, without computing them where the plan allows it.
 

@@ -1,0 +1,202 @@
+"""Codec for arrays in TensorFlow's wire format, the message TensorProto.
+
+This module converts between bytes and arrays. It opens no files. messages.py defines the message.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import ParseError
+from dataset.io import example, libraries
+from dataset.plan.spec import as_dtype
+
+MAX_TENSOR_BYTES: Final = 1 << 30
+"""Default maximum size of an array of which a message declares more values than it contains: one GiB."""
+
+# The number of a dtype in tensorflow/core/framework/types.proto, and the field with its values. If ml_dtypes is in use,
+# bfloat16 is a dtype of NumPy, and has this name, too.
+_DTYPES: dict[str, tuple[int, str]] = {
+    "float32": (1, "float_val"),
+    "float64": (2, "double_val"),
+    "int32": (3, "int_val"),
+    "uint8": (4, "int_val"),
+    "int16": (5, "int_val"),
+    "int8": (6, "int_val"),
+    "bytes": (7, "string_val"),
+    "complex64": (8, "scomplex_val"),
+    "int64": (9, "int64_val"),
+    "bool": (10, "bool_val"),
+    "bfloat16": (14, "half_val"),
+    "uint16": (17, "int_val"),
+    "complex128": (18, "dcomplex_val"),
+    "float16": (19, "half_val"),
+    "uint32": (22, "uint32_val"),
+    "uint64": (23, "uint64_val"),
+}
+_NAMES = {number: name for name, (number, _) in _DTYPES.items()}
+
+
+def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int = MAX_TENSOR_BYTES) -> Any:
+    """Parse an array that ``serialize_tensor`` or ``tf.io.serialize_tensor`` wrote.
+
+    Args:
+        serialized: the bytes of a TensorProto.
+        out_type: the dtype of the array, ``bytes`` for text. It must be that of the message; nothing is converted.
+        max_bytes: the maximum size of the array if the message declares more values than it contains: as in TensorFlow,
+            the last value is repeated, and without any value all are zero.
+
+    Returns:
+        An array, for shape ``()`` a NumPy scalar or ``bytes``. Arrays of text are object arrays of ``bytes``. An array
+        of numbers usually shares memory with the message and is then read-only; ``.copy()`` makes it writable.
+
+    Raises:
+        ParseError: the bytes are not a TensorProto, are corrupt, or the array has another dtype or is too large.
+        TypeError: ``serialized`` is not bytes, or ``out_type`` has no counterpart in TensorFlow.
+
+    >>> parse_tensor(serialize_tensor([[1, 2], [3, 4]]), np.int64)
+    array([[1, 2],
+           [3, 4]])
+    >>> parse_tensor(serialize_tensor(["a", "bc"]), bytes)
+    array([b'a', b'bc'], dtype=object)
+    >>> parse_tensor(serialize_tensor(1.5), np.float32)
+    Traceback (most recent call last):
+    ...
+    dataset.errors.ParseError: parse_tensor(): the array is float64, but out_type is float32; pass the dtype of the
+    array, and convert it with astype()
+    """
+    if not isinstance(serialized, bytes):
+        raise TypeError(f"parse_tensor(): serialized must be bytes, got {type(serialized).__name__}")
+    dtype = as_dtype(out_type).newbyteorder("=")
+    number, field = _wire_type("parse_tensor", dtype)
+    try:
+        message = example.messages.TensorProto.FromString(serialized)
+    except libraries.protobuf.DecodeError:
+        raise _corrupt(f"the bytes (length {len(serialized)}) can't be parsed as a TensorProto") from None
+    if message.dtype != number:
+        found = _NAMES.get(message.dtype, f"of TensorFlow's type {message.dtype}")
+        raise ParseError(
+            f"parse_tensor(): the array is {found}, but out_type is {dtype.name}; pass the dtype of the array, and "
+            "convert it with astype()"
+        )
+    shape = tuple(dim.size for dim in message.tensor_shape.dim)
+    if min(shape, default=0) < 0:
+        raise _corrupt(f"the shape {shape} is negative")
+    count = math.prod(shape)
+    if message.tensor_content:
+        values = _from_content(message.tensor_content, dtype, count)
+    else:
+        values = _completed(_from_field(getattr(message, field), dtype), count, max_bytes)
+    try:
+        return values.reshape(shape)[()]
+    except ValueError as error:
+        raise _corrupt(f"NumPy does not support the shape {shape!r:.200} ({error})") from None
+
+
+def serialize_tensor(tensor: Any) -> bytes:
+    r"""Return an array in TensorFlow's wire format, as ``tf.io.serialize_tensor`` does.
+
+    Args:
+        tensor: an array, a scalar, text, or nested lists of these. The dtype is NumPy's: ints become int64.
+
+    Returns:
+        The bytes of a TensorProto. The same input always produces the same bytes.
+
+    Raises:
+        TypeError: the dtype has no counterpart in TensorFlow.
+
+    >>> serialize_tensor(np.float32([1, 2]))
+    b'\x08\x01\x12\x04\x12\x02\x08\x02"\x08\x00\x00\x80?\x00\x00\x00@'
+    """
+    array = np.asarray(tensor)
+    if array.dtype.kind in "SU":
+        array = np.asarray(tensor, object)  # keeps the zero bytes at the end of texts
+    is_text = array.dtype == object and all(issubclass(kind, bytes | str) for kind in set(map(type, array.flat)))
+    number, _ = _wire_type("serialize_tensor", np.dtype("S") if is_text else array.dtype)
+    message = example.messages.TensorProto(dtype=number)
+    message.tensor_shape.SetInParent()  # present even for a scalar, as in TensorFlow
+    for size in array.shape:
+        message.tensor_shape.dim.add(size=size)
+    if is_text:
+        message.string_val.extend(text.encode() if isinstance(text, str) else text for text in array.flat)
+    else:
+        message.tensor_content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    serialized: bytes = message.SerializeToString()
+    return serialized
+
+
+def _wire_type(function: str, dtype: np.dtype[Any]) -> tuple[int, str]:
+    found = _DTYPES.get("bytes" if dtype.kind == "S" else dtype.name)
+    if found is None:
+        raise TypeError(f"{function}(): the dtype must be one of {', '.join(_DTYPES)}, got {dtype}; convert the array")
+    return found
+
+
+def _from_content(content: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """Return the values that are stored as the memory of an array."""
+    if dtype.kind == "S":
+        return _text_from_content(content, count)
+    if len(content) != count * dtype.itemsize:
+        raise _corrupt(f"{count} values of {dtype.name} were declared, but there are {len(content)} bytes")
+    if dtype.kind == "b" and max(content) > 1:
+        raise _corrupt(f"a bool is 0 or 1, got {max(content)}")
+    return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False)
+
+
+def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
+    """Return texts that are stored as their lengths in varints, followed by their bytes."""
+    lengths = []
+    at = 0
+    for _ in range(min(count, len(content))):
+        length = shift = 0
+        while True:
+            if at == len(content) or shift > 63:
+                raise _corrupt("the length of a text is damaged")
+            length |= (content[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if content[at - 1] < 0x80:
+                break
+        lengths.append(length)
+    if len(lengths) < count or at + sum(lengths) != len(content):
+        raise _corrupt(f"{count} texts were declared, but the {len(content)} bytes do not hold exactly that many")
+    texts = np.empty(count, object)
+    for i, length in enumerate(lengths):
+        texts[i] = content[at : at + length]
+        at += length
+    return texts
+
+
+def _from_field(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the values of a repeated field."""
+    if dtype.kind == "S":
+        texts = np.empty(len(values), object)
+        texts[:] = values
+        return texts
+    if dtype.kind == "c":
+        parts = np.array(values, dtype.type(0).real.dtype)
+        return parts[: len(parts) // 2 * 2].view(dtype)
+    if dtype.itemsize == 2 and dtype.kind not in "iu":  # the bits of float16 or bfloat16
+        return np.array(values, np.int32).astype(np.uint16).view(dtype)
+    return np.array(values, np.int32 if dtype.kind in "iu" and dtype.itemsize < 4 else dtype).astype(dtype, copy=False)
+
+
+def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDArray[Any]:
+    """Return exactly ``count`` values: the last one is repeated."""
+    missing = count - len(values)
+    if missing <= 0:
+        return values[:count]
+    if count * values.dtype.itemsize > max_bytes:
+        raise ParseError(
+            f"parse_tensor(): {count} values were declared, but there are only {len(values)}; repeating the last one "
+            f"would take more than max_bytes = {max_bytes}; if the array is valid, pass a larger max_bytes"
+        )
+    last = values[-1] if len(values) else b"" if values.dtype == object else values.dtype.type(0)
+    return np.concatenate([values, np.full(missing, last, values.dtype)])
+
+
+def _corrupt(why: str) -> ParseError:
+    return ParseError(f"parse_tensor(): the message is corrupt: {why}")

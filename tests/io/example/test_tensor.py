@@ -1,0 +1,121 @@
+"""Tests of parse_tensor and serialize_tensor on untrusted bytes. tests/oracle compares values with TensorFlow's."""
+
+import contextlib
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import Dataset, io
+from dataset.errors import ParseError
+from dataset.io.example.messages import TensorProto
+from dataset.io.example.tensor import parse_tensor, serialize_tensor
+from dataset.testing import assert_elements_equal
+
+
+def message(*sizes, dtype=1, **fields):
+    shape = {"dim": [{"size": size} for size in sizes]}
+    return TensorProto(dtype=dtype, tensor_shape=shape, **fields).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.int16).reshape(2, 3),
+        np.arange(6).reshape(2, 3)[:, ::2],
+        np.float64(1.5),
+        np.array([[b"a\0", b""]], object),
+        b"text",
+        np.zeros((0, 3), np.complex64),
+    ],
+    ids=repr,
+)
+def test_what_was_written_is_read(value):
+    dtype = bytes if isinstance(value, bytes) or value.dtype == object else value.dtype
+    assert_elements_equal([parse_tensor(serialize_tensor(value), dtype)], [value])
+
+
+def test_other_byte_orders_and_text_are_converted():
+    assert serialize_tensor(np.array([1, 2], ">i4")) == serialize_tensor(np.array([1, 2], "<i4"))
+    assert serialize_tensor(np.array(["a", "ü"])) == serialize_tensor([b"a", "ü".encode()])
+
+
+def test_numbers_are_a_view_of_the_message():
+    parsed = parse_tensor(serialize_tensor(np.zeros(3)), np.float64)
+    assert not parsed.flags.writeable
+    assert parsed.copy().flags.writeable
+
+
+@pytest.mark.parametrize("value", [{1}, np.array([1], "datetime64[s]"), None])
+def test_values_that_are_not_arrays_of_tensorflow_are_refused(value):
+    with pytest.raises(TypeError, match="the dtype must be one of float32"):
+        serialize_tensor(value)
+
+
+@pytest.mark.parametrize(
+    ("serialized", "dtype", "words"),
+    [
+        (b"hello", np.float32, "length 5.*can't be parsed as a TensorProto"),
+        (message(2, float_val=[1, 2]), np.float64, "is float32, but out_type is float64"),
+        (message(2, dtype=21), np.float64, "of TensorFlow's type 21, but out_type is float64"),
+        (message(-2, float_val=[1, 2]), np.float32, r"the shape \(-2,\) is negative"),
+        (message(2, tensor_content=b"abcd"), np.float32, "2 values of float32 were declared, but there are 4 bytes"),
+        (message(1, dtype=10, tensor_content=b"\2"), bool, "a bool is 0 or 1, got 2"),
+        (message(*[1] * 100, float_val=[1]), np.float32, "NumPy does not support the shape"),
+        (message(2**62, 2**62, 0), np.float32, "NumPy does not support the shape"),
+        (message(10**9, dtype=7, tensor_content=b"\1a"), bytes, "1000000000 texts were declared"),
+        (message(1, dtype=7, tensor_content=b"\x80" * 20), bytes, "the length of a text is damaged"),
+        (
+            message(10**9, float_val=[1]),
+            np.float32,
+            "1000000000 values were declared, but there are only 1; .*larger max_bytes",
+        ),
+        (message(10**6, 10**6, 10**6), np.float32, "there are only 0"),
+    ],
+)
+def test_corrupt_messages_are_refused_without_allocating_what_they_declare(serialized, dtype, words):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ParseError, match=words):
+            parse_tensor(serialized, dtype)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_values_are_repeated_up_to_a_size():
+    serialized = message(1000, float_val=[1, 2])
+    assert parse_tensor(serialized, np.float32, max_bytes=4000).tolist() == [1.0, *[2.0] * 999]
+    with pytest.raises(ParseError, match="more than max_bytes = 3999"):
+        parse_tensor(serialized, np.float32, max_bytes=3999)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(TypeError, match="serialized must be bytes, got str"):
+        parse_tensor("x", np.float32)
+    with pytest.raises(TypeError, match=r"the dtype must be one of .*, got datetime64"):
+        parse_tensor(b"", "datetime64[s]")
+
+
+@given(
+    serialized=st.binary(max_size=60)
+    | st.builds(
+        lambda content, place, byte: content[:place] + bytes([byte]) + content[place + 1 :],
+        st.sampled_from([serialize_tensor([[1.5, 2.0]]), serialize_tensor(["a", "bc"]), message(3, float_val=[1])]),
+        st.integers(0, 30),
+        st.integers(0, 255),
+    ),
+    dtype=st.sampled_from([np.float64, np.float32, bytes]),
+)
+def test_no_bytes_raise_another_error(serialized, dtype):
+    with contextlib.suppress(ParseError):
+        parse_tensor(serialized, dtype, max_bytes=1 << 16)
+
+
+def test_in_a_pipeline():
+    arrays = [np.full((2, 2), number) for number in range(4)]
+    records = Dataset.from_generator(lambda: map(serialize_tensor, arrays))
+    parsed = records.map(lambda record: io.parse_tensor(record, np.int64)).batch(4)
+    assert_elements_equal(list(parsed), [np.stack(arrays)])

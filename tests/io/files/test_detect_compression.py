@@ -1,0 +1,116 @@
+"""Tests of compression_type="AUTO": the first bytes of each file determine how it is compressed."""
+
+import os
+import threading
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import (
+    CsvDataset,
+    DataLossError,
+    Dataset,
+    FixedLengthRecordDataset,
+    JsonLinesDataset,
+    TarDataset,
+    TextLineDataset,
+    TFRecordDataset,
+    io,
+)
+from dataset.io.files.compression import detect_compression
+from dataset.testing import check_operator
+from support.block_files import COMPRESS
+from support.tfrecord_files import frames
+
+RECORDS = [b"%d" % number * 20 for number in range(500)]
+READERS = {
+    "records": (TFRecordDataset, frames(RECORDS)),
+    "lines": (TextLineDataset, b"\n".join(RECORDS)),
+    "fixed": (lambda paths, kind: FixedLengthRecordDataset(paths, 7, compression_type=kind), b"1234567" * 700),
+    "csv": (lambda paths, kind: CsvDataset(paths, [np.int64], kind), b"12\n" * 700),
+    "json": (lambda paths, kind: JsonLinesDataset(paths, {"a": np.int64}, kind), b'{"a": 1}\n' * 700),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_files_of_all_kinds_are_read_together(reader, save):
+    read, content = READERS[reader]
+    paths = [str(save(COMPRESS[kind](content))) for kind in COMPRESS]
+    expected = list(read([paths[0]], None)) * len(paths)
+    check_operator(lambda: read(paths, "AUTO"), expected, positions=4)
+
+
+@pytest.mark.parametrize("content", [b"", b"x^2", b"8O", b"x\x01", b"hCommand line", b"(S)" * 2000, b"\x1f", b"x"])
+def test_plain_text_is_not_taken_for_a_stream(content, save):
+    assert list(TextLineDataset(save(content), "AUTO")) == content.split(b"\n")[: len(content)]
+
+
+@given(st.binary(min_size=1, max_size=200))
+def test_the_beginning_of_a_zlib_stream_and_only_that_is_detected(content):
+    stream = zlib.compress(content)
+    assert detect_compression(stream, is_whole=True) == "ZLIB"
+    assert detect_compression(stream[:-1], is_whole=False) == "ZLIB"
+    assert detect_compression(stream[:-1], is_whole=True) == ""
+
+
+def test_records_whose_length_looks_like_a_magic_number_are_plain(save):
+    """The checksum of the first length decides: 0x8b1f bytes begin like GZIP, 0x9c78 like ZLIB."""
+    records = [bytes(0x8B1F), bytes(0x9C78)]
+    for record in records:
+        content = frames([record])
+        assert content[:2] in {b"\x1f\x8b", b"\x78\x9c"}
+        assert list(TFRecordDataset(save(content), "AUTO")) == [record]
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB", "ZSTD"])
+def test_damage_is_reported_as_damage_of_that_kind(kind, save):
+    content = COMPRESS[kind](frames([os.urandom(9000)]))
+    with pytest.raises(DataLossError, match=kind):
+        list(TFRecordDataset(save(content[:-100]), "AUTO"))
+
+
+def test_a_wrong_size_is_known_before_the_first_record_as_for_a_plain_file(save):
+    with pytest.raises(DataLossError):
+        next(iter(FixedLengthRecordDataset(save(b"12345"), 2, compression_type="AUTO")))
+
+
+def test_a_pipe_is_refused(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.open("wb").close())
+    writer.start()
+    with pytest.raises(OSError, match="reads the beginning twice, which a pipe"):
+        next(iter(TextLineDataset(path, "AUTO")))
+    writer.join()
+
+
+def test_only_readers_accept_it(tmp_path):
+    with pytest.raises(ValueError, match='compression_type must be None, "", "GZIP", "ZLIB", "ZSTD" or "SNAPPY", got'):
+        io.TFRecordWriter(tmp_path / "a", "AUTO")
+    with pytest.raises(ValueError, match="index"):
+        TFRecordDataset(tmp_path / "a", "AUTO", index=True)
+    with pytest.raises(ValueError, match='"SNAPPY" or "AUTO", got'):
+        TextLineDataset("a", "gz")
+
+
+def test_from_csv(save):
+    content = b"a,b\n1,x\n2,y\n"
+    paths = [str(save(COMPRESS[kind](content), ".csv")) for kind in ("", "GZIP")]
+    batches = Dataset.from_csv(paths, 4, num_epochs=1, shuffle=False, compression_type="AUTO")
+    assert [batch["a"].tolist() for batch in batches] == [[1, 2, 1, 2]]
+
+
+def test_tar(tmp_path, save):
+    import io as streams
+    import tarfile
+
+    stream = streams.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        member = tarfile.TarInfo("1.txt")
+        member.size = 3
+        archive.addfile(member, streams.BytesIO(b"abc"))
+    paths = [str(save(COMPRESS[kind](stream.getvalue()), ".tar")) for kind in ("GZIP", "")]
+    assert [sample["txt"] for sample in TarDataset(paths, compression_type="AUTO")] == [b"abc"] * 2

@@ -1,0 +1,113 @@
+"""Tests of Snappy streams in TensorFlow's format. tests/oracle reads and writes them with TensorFlow."""
+
+import io
+import random
+import tracemalloc
+
+import pytest
+
+from dataset import DataLossError, Dataset, TextLineDataset, TFRecordDataset
+from dataset.io import TFRecordWriter
+from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
+
+cramjam = pytest.importorskip("cramjam")
+CONTENTS = [b"", b"abc", b"abc" * 200_000, random.Random(1).randbytes(600_000)]
+
+
+def compressed(content, step=100_000):
+    compressor = new_compressor("SNAPPY", 9)
+    return (
+        b"".join([compressor.compress(content[i : i + step]) for i in range(0, len(content), step)])
+        + compressor.flush()
+    )
+
+
+def block(raw):
+    return len(raw).to_bytes(4, "big") + raw
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=len)
+@pytest.mark.parametrize("size", [1, 1000, 1 << 20])
+def test_what_was_written_is_read_in_pieces_of_any_size(content, size):
+    content = content[: 3000 * size]
+    stream = open_stream(io.BytesIO(compressed(content)), "SNAPPY")
+    pieces = []
+    while piece := stream.read(size):
+        assert len(piece) <= size
+        pieces.append(piece)
+    assert b"".join(pieces) == content
+    stream.seek(len(content) // 2)
+    assert stream.read(10) == content[len(content) // 2 :][:10]
+
+
+def test_blocks_of_other_writers_are_read():
+    raw = bytes(cramjam.snappy.compress_raw(b"abc"))
+    empty = bytes(cramjam.snappy.compress_raw(b""))
+    stream = open_stream(io.BytesIO(block(raw) + block(empty) + block(raw)), "SNAPPY")
+    assert stream.read(3) + stream.read(3) + stream.read(3) == b"abcabc"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\0\0", "the SNAPPY stream is truncated"),
+        (block(b"\1\0a") + b"\0\0\0\1", "the SNAPPY stream is truncated"),
+        (b"\xff\xff\xff\xff" + bytes(100), "the SNAPPY stream is truncated"),
+        (block(b"\xff\xff\xff\xff\x0f"), "declares too many bytes"),
+        (block(b"\5\0"), "the SNAPPY stream is corrupt"),
+        (block(b""), "the SNAPPY stream is corrupt"),
+    ],
+)
+def test_damage_is_found_without_allocating_what_it_declares(content, words):
+    stream = open_stream(io.BytesIO(content), "SNAPPY")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedStreamError, match=words):
+            while stream.read(1000):
+                pass
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(DamagedStreamError, match=words):
+        stream.read(1000)
+
+
+def test_no_bytes_raise_another_error():
+    rng = random.Random(5)
+    good = compressed(b"abcabcabc" * 50, 100)
+    for _ in range(2000):
+        content = bytearray(good)
+        for _ in range(rng.randrange(1, 4)):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        stream = open_stream(io.BytesIO(bytes(content[: rng.randrange(len(content) + 1)])), "SNAPPY")
+        try:
+            while stream.read(100):
+                pass
+        except DamagedStreamError:
+            pass
+
+
+def test_records_and_lines(save, tmp_path):
+    records = [b"%d" % number for number in range(5000)]
+    path = tmp_path / "a.tfrecord"
+    with TFRecordWriter(path, "SNAPPY") as writer:
+        writer.write_all(records)
+    assert list(TFRecordDataset(path, "SNAPPY")) == records
+    assert list(TextLineDataset(save(compressed(b"\n".join(records))), "SNAPPY")) == records
+    iterator = iter(TFRecordDataset(path, "SNAPPY"))
+    for _ in range(3000):
+        next(iterator)
+    resumed = iter(TFRecordDataset(path, "SNAPPY"))
+    resumed.load_state_dict(iterator.state_dict())
+    assert list(resumed) == records[3000:]
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(DataLossError, match="the SNAPPY stream is truncated"):
+        list(TFRecordDataset(path, "SNAPPY"))
+
+
+def test_saved_datasets_and_snapshots(tmp_path):
+    numbers = Dataset.range(3000)
+    numbers.save(str(tmp_path / "saved"), compression="SNAPPY")
+    assert list(Dataset.load(str(tmp_path / "saved"), compression="SNAPPY")) == list(range(3000))
+    snapshot = numbers.snapshot(str(tmp_path / "snapshot"), compression="SNAPPY")
+    assert list(snapshot) == list(snapshot) == list(range(3000))

@@ -1,0 +1,52 @@
+"""Tests of read_file and write_file."""
+
+import pytest
+
+from dataset import io
+from dataset.io.files import atomic
+
+
+@pytest.mark.parametrize("content", [b"", b"abc\0", bytes(3_000_000), bytearray(b"ab"), memoryview(b"ab"), "ü"])
+def test_what_was_written_is_read(content, tmp_path):
+    for path in (tmp_path / "a", str(tmp_path / "b"), str(tmp_path / "c").encode(), (tmp_path / "d").as_uri()):
+        io.write_file(path, content)
+        assert io.read_file(path) == (content.encode() if isinstance(content, str) else bytes(content))
+
+
+def test_remote_files():
+    pytest.importorskip("fsspec")
+    io.write_file("memory://whole/new/a", b"abc")
+    assert io.read_file("memory://whole/new/a") == b"abc"
+    with pytest.raises(FileNotFoundError):
+        io.read_file("memory://whole/b")
+
+
+def test_directories_are_created(tmp_path):
+    io.write_file(tmp_path / "x" / "y" / "a", b"abc")
+    assert [path.name for path in (tmp_path / "x" / "y").iterdir()] == ["a"]
+
+
+def test_a_file_that_cannot_be_written_is_unchanged(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    io.write_file(path, b"old")
+
+    def fail(files):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic, "commit_together", fail)
+    with pytest.raises(OSError, match="No space left"):
+        io.write_file(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+def test_arguments_are_checked(tmp_path):
+    with pytest.raises(TypeError, match="contents must be bytes or text, got int"):
+        io.write_file(tmp_path / "a", 3)
+    assert list(tmp_path.iterdir()) == []
+    for use in (io.read_file, lambda path: io.write_file(path, b"")):
+        with pytest.raises(TypeError, match="a path must be"):
+            use(3)
+        with pytest.raises(ValueError, match="a path must not be empty"):
+            use("")
+    with pytest.raises(IsADirectoryError):
+        io.write_file(tmp_path, b"abc")

@@ -1,0 +1,65 @@
+"""Tests of decode_wav and encode_wav on untrusted bytes. tests/oracle compares values with TensorFlow's."""
+
+import contextlib
+import io as streams
+import wave
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset.errors import ParseError
+from dataset.io.wav import decode_wav, encode_wav
+
+CONTENT = encode_wav(np.linspace(-1, 1, 20).reshape(10, 2), 8000)
+
+
+def test_what_was_written_is_read_and_by_other_libraries():
+    audio = np.arange(-3, 3, dtype=np.float32).reshape(3, 2) / 4
+    content = encode_wav(audio, 44100)
+    decoded, rate = decode_wav(content)
+    assert decoded.tolist() == audio.tolist()
+    assert (decoded.dtype, rate, type(rate)) == (np.float32, 44100, np.int32)
+    assert decoded.flags.writeable
+    with wave.open(streams.BytesIO(content)) as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes()) == (2, 2, 44100, 3)
+        assert file.readframes(9) == (audio * 32768).astype("<i2").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"hello", "begin with b'hello' instead of RIFF"),
+        (CONTENT[:36], "there is no chunk b'data'"),
+        (CONTENT[:-1], "the chunk b'data' at byte 36 is truncated"),
+        (CONTENT.replace(b"fmt ", b"fmtx"), "there is no chunk b'fmt '"),
+        (CONTENT[:20] + b"\3" + CONTENT[21:], "format 3 and 16 bits; convert the file"),
+        (CONTENT[:22] + b"\3" + CONTENT[23:], "3 channels of 8000 samples per second contradict 4 bytes"),
+        (CONTENT[:16] + b"\x12" + CONTENT[17:], "truncated"),
+    ],
+)
+def test_corrupt_files_are_refused(content, words):
+    with pytest.raises(ParseError, match=words):
+        decode_wav(content)
+
+
+@given(place=st.integers(0, len(CONTENT)), byte=st.integers(0, 255), end=st.integers(0, len(CONTENT)))
+def test_no_bytes_raise_another_error(place, byte, end):
+    with contextlib.suppress(ParseError):
+        decode_wav((CONTENT[:place] + bytes([byte]) + CONTENT[place + 1 :])[:end])
+
+
+def test_arguments_are_checked():
+    for audio in (np.zeros(3), np.zeros((3, 0)), np.zeros((1, 1 << 16))):
+        with pytest.raises(ValueError, match="with 1 to 65535 channels"):
+            encode_wav(audio, 1)
+    for rate in (0, -1, 1 << 31):
+        with pytest.raises(ValueError, match="sample_rate must be from 1 to 2147483647, got"):
+            encode_wav(np.zeros((3, 1)), rate)
+    with pytest.raises(TypeError):
+        encode_wav(np.zeros((3, 1)), 1.5)
+    with pytest.raises(TypeError, match="must be the bytes of one file, got str"):
+        decode_wav("RIFF")
+    with pytest.raises(ValueError, match="desired_samples must be at least 0, or -1"):
+        decode_wav(CONTENT, desired_samples=-2)

@@ -1,0 +1,70 @@
+"""from_list: the items of a list. tests/oracle compares structures and dtypes with tf.data's."""
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, TensorSpec, TextLineDataset
+from dataset.testing import check_operator
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([1, 2, 3], [np.int64(1), np.int64(2), np.int64(3)]),
+        ([(1, "a"), (2, "b")], [(np.int64(1), b"a"), (np.int64(2), b"b")]),
+        ([[1], [2, 3]], [np.array([1]), np.array([2, 3])]),
+        ([(1, None), (2, None)], [(np.int64(1), None), (np.int64(2), None)]),
+        ([{1}, {2}], [{1}, {2}]),
+        ([RaggedTensor.from_rows([[1], []])] * 2, [RaggedTensor.from_rows([[1], []])] * 2),
+    ],
+    ids=repr,
+)
+def test_gives_the_items(given, expected):
+    check_operator(lambda: Dataset.from_list(given), expected)
+    shuffled = list(Dataset.from_list(given).shuffle(2, seed=1))
+    check_operator(lambda: Dataset.from_list(given).shuffle(2, seed=1).skip(1), shuffled[1:])
+
+
+def test_knows_spec_length_and_each_element():
+    elements = Dataset.from_list([(1, [1, 2]), (2, [3, 4]), (3, [5])])
+    assert elements.element_spec == (TensorSpec((), np.int64), TensorSpec((None,), np.int64))
+    assert len(elements) == 3
+    assert elements[-1][1].tolist() == [5]
+    ragged = Dataset.from_list([RaggedTensor.from_rows([[1]]), RaggedTensor.from_rows([[1], [2]])])
+    assert ragged.element_spec == RaggedTensorSpec((None, None), np.int64)
+
+
+def test_elements_are_read_only_views():
+    arrays = [np.zeros(2), np.zeros(3)]
+    first = next(iter(Dataset.from_list(arrays)))
+    assert np.shares_memory(first, arrays[0])
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+
+
+def test_fingerprints_depend_on_the_elements():
+    prints = {Dataset.from_list(elements).fingerprint() for elements in ([1, 2], [1, 3], [[1], [2]], [[1], [2, 3]])}
+    assert len(prints) == 4
+    assert Dataset.from_list([[1], [2, 3]]).fingerprint() in prints
+
+
+def test_names_of_files_are_read(tmp_path):
+    paths = [tmp_path / name for name in ("a", "b")]
+    for path in paths:
+        path.write_text(f"{path.name}\n")
+    assert list(TextLineDataset(Dataset.from_list(list(map(str, paths))))) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        ([], "must not be empty; for an empty dataset, use Dataset.range"),
+        ((1, 2), "must be a list, got a tuple"),
+        ([(), ()], r"must have at least one component, got \(\)"),
+        ([{"a": 1}, {"b": 1}], "same structure, got .*'b'.* in element 1 and .*'a'.* in element 0"),
+        ([1, 2.5], "the same type in all elements, got TensorSpec.*float64.* in element 1 and .*int64.* in element 0"),
+    ],
+)
+def test_refuses(elements, message):
+    with pytest.raises(ValueError, match=rf"from_list\(\): .*{message}"):
+        Dataset.from_list(elements)

@@ -1,0 +1,343 @@
+"""Tests of functions of dataset.io against those of tf.io and tf.audio of the same name: values, dtypes, refusals."""
+
+import struct
+
+import numpy as np
+import pytest
+from compare import attempt, oracle
+
+from dataset import TFRecordDataset, io
+from dataset.errors import DatasetError, ParseError
+from dataset.io.example.messages import Example, TensorProto
+from dataset.testing import assert_elements_equal
+
+NUMBERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32]
+NUMBERS += [np.float64, np.complex64, np.complex128, np.bool_]
+
+
+def tf():
+    return oracle().tf
+
+
+def plain(value):
+    """Return a result of TensorFlow as values of NumPy."""
+    return tuple(map(plain, value)) if isinstance(value, tuple | list) else value.numpy()
+
+
+def assert_alike(ours, theirs, *arguments, **keywords):
+    """Check that two functions return the same, or both refuse the arguments. Return the result of the first."""
+    mine = attempt(lambda _: ours(*arguments, **keywords), None)
+    expected = attempt(lambda _: plain(theirs(*arguments, **keywords)), None)
+    if isinstance(mine, Exception) or isinstance(expected, Exception):
+        assert isinstance(mine, Exception), f"only TensorFlow refuses it: {expected!r}"
+        assert isinstance(expected, Exception), f"only TensorFlow accepts it: {mine!r}"
+        assert isinstance(mine, DatasetError | ValueError | OSError | TypeError), repr(mine)
+        return None
+    assert_elements_equal([mine], [expected])
+    return mine
+
+
+# Tensors --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("shape", [(), (3,), (0, 2), (2, 1, 2)])
+def test_serialized_tensors_are_the_same_bytes(dtype, shape):
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape) - 1
+    array = values.astype(dtype)
+    serialized = assert_alike(io.serialize_tensor, tf().io.serialize_tensor, array)
+    assert_alike(io.parse_tensor, tf().io.parse_tensor, serialized, dtype)
+    assert io.parse_tensor(serialized, dtype).dtype == dtype
+
+
+@pytest.mark.parametrize("text", [b"", b"abc\0", [b"a", b""], [[b"a", b"b\0"]], "ü", np.array([], object)])
+def test_serialized_text(text):
+    given = np.asarray(text, object)
+    serialized = assert_alike(
+        io.serialize_tensor, lambda array: tf().io.serialize_tensor(tf().constant(array, tf().string)), given
+    )
+    assert_elements_equal([io.parse_tensor(serialized, bytes)], [tf().io.parse_tensor(serialized, tf().string).numpy()])
+
+
+def test_bfloat16():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    array = np.arange(4).astype(bfloat16)
+    serialized = assert_alike(io.serialize_tensor, tf().io.serialize_tensor, array)
+    assert_alike(io.parse_tensor, tf().io.parse_tensor, serialized, bfloat16)
+    message = TensorProto(dtype=14, half_val=[16256, 16384], tensor_shape={"dim": [{"size": 3}]})
+    assert_alike(io.parse_tensor, tf().io.parse_tensor, message.SerializeToString(), bfloat16)
+
+
+FIELDS = {
+    1: (np.float32, "float_val", [1.5, -2.0]),
+    2: (np.float64, "double_val", [1.5, -2.0]),
+    3: (np.int32, "int_val", [1, -2]),
+    4: (np.uint8, "int_val", [1, 300]),
+    5: (np.int16, "int_val", [1, -40000]),
+    6: (np.int8, "int_val", [1, 200]),
+    8: (np.complex64, "scomplex_val", [1.0, 2.0, 3.0, 4.0]),
+    9: (np.int64, "int64_val", [1, -(2**40)]),
+    10: (np.bool_, "bool_val", [True, False]),
+    17: (np.uint16, "int_val", [1, 70000]),
+    18: (np.complex128, "dcomplex_val", [1.0, 2.0, 3.0, 4.0]),
+    19: (np.float16, "half_val", [15360, 16384]),
+    22: (np.uint32, "uint32_val", [1, 2**31]),
+    23: (np.uint64, "uint64_val", [1, 2**63]),
+}
+
+
+@pytest.mark.parametrize("number", FIELDS)
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_values_in_repeated_fields(number, count):
+    dtype, field, values = FIELDS[number]
+    for given in (values, []):
+        message = TensorProto(dtype=number, tensor_shape={"dim": [{"size": count}]}, **{field: given})
+        assert_alike(io.parse_tensor, tf().io.parse_tensor, message.SerializeToString(), dtype)
+
+
+def shape(*sizes):
+    return {"dim": [{"size": size} for size in sizes]}
+
+
+@pytest.mark.parametrize(
+    "message",
+    {
+        "negative": TensorProto(dtype=1, tensor_shape=shape(-1), float_val=[1]),
+        "too few bytes": TensorProto(dtype=1, tensor_shape=shape(3), tensor_content=b"abcd"),
+        "content and values": TensorProto(dtype=1, float_val=[1], tensor_content=b"abcd"),
+        "no shape": TensorProto(dtype=1, float_val=[1]),
+        "no dtype": TensorProto(float_val=[1]),
+        "another dtype": TensorProto(dtype=3, int_val=[1]),
+        "unknown dtype": TensorProto(dtype=99, int_val=[1]),
+        "huge": TensorProto(dtype=1, tensor_shape=shape(10**6, 10**6, 10**8), float_val=[1]),
+        "huge and empty": TensorProto(dtype=1, tensor_shape=shape(2**62, 2**62, 0)),
+    }.values(),
+    ids=str,
+)
+def test_odd_messages(message):
+    assert_alike(io.parse_tensor, tf().io.parse_tensor, message.SerializeToString(), np.float32)
+
+
+@pytest.mark.parametrize("serialized", [b"", b"hello", b"\xff" * 20, io.serialize_tensor([1.0])[:-3]])
+def test_no_messages(serialized):
+    assert assert_alike(io.parse_tensor, tf().io.parse_tensor, serialized, np.float64) is None
+
+
+@pytest.mark.parametrize("content", [b"\1\2abc", b"\1\2ab", b"\1\2abcd", b"\1", b"\0\0", b"\x80\x80", b"\x83\1abc"])
+def test_text_in_the_form_of_memory(content):
+    message = TensorProto(dtype=7, tensor_shape=shape(2), tensor_content=content).SerializeToString()
+    assert_alike(
+        lambda serialized: io.parse_tensor(serialized, bytes),
+        lambda serialized: tf().io.parse_tensor(serialized, tf().string),
+        message,
+    )
+
+
+# Examples -------------------------------------------------------------------------------------------------------------
+
+
+def feature(kind, values):
+    return f'{{"features": {{"feature": {{"a": {{"{kind}": {{"value": {values}}}}}}}}}}}'
+
+
+TEXTS = [
+    *(
+        "{}",
+        "",
+        "[",
+        "null",
+        "3",
+        '{"x": 1}',
+        '{"features": null}',
+        '{"features": {}}',
+        '{"features": {"feature": {}}}',
+    ),
+    *(feature("int64List", values) for values in ('["1", 2]', "[1.0]", "[1.5]", '["x"]', "[]", "[1e30]")),
+    *(feature("int64_list", values) for values in ("[1]", "[9223372036854775807]", "[9223372036854775808]")),
+    *(feature("floatList", values) for values in ('["NaN", "-Infinity", 1]', "[1e400]", "[0.1, 3]", '["x"]')),
+    *(feature("bytesList", values) for values in ('["YQ=="]', '["YQ"]', '["_-8="]', "[1]", '[""]')),
+    *(feature("otherList", "[1]"), '{"features": {"feature": {"b": {}, "a": {}}}}', "[" * 100_000),
+    '{"features": {"feature": {"a": {"int64List": {"value": [1]}, "floatList": {"value": [2]}}}}}',
+    '{"features": {"feature": {"a": {}, "a": {}}}}',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_examples_in_json(text):
+    def parsed(decode):
+        return lambda text: str(Example.FromString(decode(text)))
+
+    theirs = parsed(lambda text: tf().io.decode_json_example(text).numpy())
+    found = [attempt(lambda _, f=f: f(text), None) for f in (parsed(io.decode_json_example), theirs)]
+    assert isinstance(found[0], Exception) == isinstance(found[1], Exception), found
+    assert isinstance(found[0], ParseError | str)
+    if isinstance(found[0], str):
+        assert found[0] == found[1]
+
+
+def test_several_examples_in_json_keep_their_shape():
+    texts = [["{}", "{}"], ["{}", "{}"]]
+    assert_alike(io.decode_json_example, tf().io.decode_json_example, texts)
+    assert_alike(io.decode_json_example, tf().io.decode_json_example, [["{}", "x"]])
+
+
+# Audio ----------------------------------------------------------------------------------------------------------------
+
+
+def wav(form=1, channels=1, rate=8000, bits=16, data=b"\1\0\2\0", size=None, **other):
+    width = other.get("width", channels * bits // 8)
+    header = struct.pack("<HHIIHH", form, channels, rate, other.get("speed", rate * channels * bits // 8), width, bits)
+    header += other.get("extra", b"")
+    body = b"WAVE" + other.get("before", b"") + b"fmt " + struct.pack("<I", len(header)) + header
+    body += other.get("between", b"") + b"data" + struct.pack("<I", len(data) if size is None else size) + data
+    body += other.get("after", b"")
+    return other.get("riff", b"RIFF") + struct.pack("<I", len(body)) + body
+
+
+def chunk(content, name=b"LIST"):
+    return name + struct.pack("<I", len(content)) + content
+
+
+FILES = {
+    "mono": wav(),
+    "stereo": wav(channels=2),
+    "chunk between": wav(between=chunk(b"abcd")),
+    "chunk of odd size": wav(between=chunk(b"abc")),
+    "chunk before": wav(before=chunk(b"abcd", b"JUNK")),
+    "chunk after": wav(after=chunk(b"abcd")),
+    "garbage after": wav(after=b"xyz"),
+    "two data chunks": wav(after=chunk(b"abcd", b"data")),
+    "format of 18 bytes": wav(extra=b"\0\0"),
+    "format of 17 bytes": wav(extra=b"\0"),
+    "format of 20 bytes": wav(extra=b"\2\0\0\0"),
+    "8 bits": wav(bits=8, data=b"ab"),
+    "24 bits": wav(bits=24, data=b"abc"),
+    "floats": wav(form=3, bits=32, data=b"abcd"),
+    "truncated": wav(size=100),
+    "half a sample": wav(data=b"\1\0\2"),
+    "a huge size": wav(size=0xFFFFFFFF),
+    "no data": wav()[:36],
+    "empty data": wav(data=b""),
+    "wrong speed": wav(speed=1),
+    "wrong width": wav(width=1),
+    "RIFX": wav(riff=b"RIFX"),
+    "no channels": wav(channels=0),
+    "no rate": wav(rate=0),
+    "not a file": b"hello",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_wav_files(name):
+    assert_alike(io.decode_wav, tf().audio.decode_wav, FILES[name])
+
+
+@pytest.mark.parametrize("channels", [-2, -1, 0, 1, 2, 3])
+@pytest.mark.parametrize("samples", [-5, -1, 0, 1, 5])
+def test_wanted_channels_and_samples(channels, samples):
+    content = wav(channels=2, data=np.arange(-3, 3, dtype="<i2").tobytes())
+    assert_alike(io.decode_wav, tf().audio.decode_wav, content, channels, samples)
+
+
+@pytest.mark.parametrize("values", [[], [0, 1, -1, 0.5], [2, -2, 1e-9], [0.5 / 32768, -0.5 / 32768, 1.5 / 32768]])
+@pytest.mark.parametrize("channels", [0, 1, 2])
+@pytest.mark.parametrize("rate", [0, 1, 44100])
+def test_encoded_audio_is_the_same_bytes(values, channels, rate):
+    audio = np.repeat(np.array(values, np.float32)[:, np.newaxis], channels, axis=1)
+    content = assert_alike(io.encode_wav, tf().audio.encode_wav, audio, rate)
+    if content is not None:
+        assert_alike(io.decode_wav, tf().audio.decode_wav, content)
+
+
+def test_audio_that_is_not_a_number_or_not_finite():
+    assert_alike(io.encode_wav, tf().audio.encode_wav, np.float32([[np.nan], [np.inf], [-np.inf]]), 1)
+    assert_alike(io.encode_wav, tf().audio.encode_wav, np.float32([1.0]), 1)
+
+
+# Images ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def photo():
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 200, (6, 8, 3))
+    return (np.kron(coarse, np.ones((8, 8, 1), int))[:47, :61] + rng.integers(0, 50, (47, 61, 3))).astype(np.uint8)
+
+
+OPTIONS = [{}, {"channels": 1}, {"ratio": 2}, {"ratio": 4}, {"dct_method": "INTEGER_ACCURATE"}]
+WINDOWS = [(0, 0, 47, 61), (0, 0, 1, 1), (5, 7, 9, 11), (3, 3, 9, 9), (10, 0, 2, 16)]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_cropped_jpeg(photo, options, window):
+    content = io.encode_jpeg(photo, chroma_downsampling=False)
+    assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, content, window, **options)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_cropped_jpeg_with_subsampled_colours(photo, window):
+    """TensorFlow upscales the colours of the window alone, so only the columns at its edges may differ."""
+    content = io.encode_jpeg(photo)
+    ours = io.decode_and_crop_jpeg(content, window)
+    theirs = tf().io.decode_and_crop_jpeg(content, window).numpy()
+    assert ours.shape == theirs.shape
+    assert np.array_equal(ours[:, 1:-1], theirs[:, 1:-1])
+    assert np.array_equal(ours, io.decode_jpeg(content)[window[0] :, window[1] :][: window[2], : window[3]])
+    assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, content, window, fancy_upscaling=False)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        (0, 0, 0, 1),
+        (-1, 0, 1, 1),
+        (0, 0, 48, 1),
+        (47, 0, 1, 1),
+        (0, 61, 1, 1),
+        (0, 0, 47, 62),
+        (0, 0, 1),
+        (0.0, 0, 1, 1),
+    ],
+)
+def test_windows_outside_the_image(photo, window):
+    assert assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, io.encode_jpeg(photo), window) is None
+
+
+def test_files_that_are_not_jpeg(photo):
+    for content in (io.encode_png(photo), b"", io.encode_jpeg(photo)[:200]):
+        assert assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, content, (0, 0, 1, 1)) is None
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_files(tmp_path):
+    for number, (ours, theirs) in enumerate([(io, tf().io), (tf().io, io)]):
+        path = str(tmp_path / f"{number}" / "new" / "a")
+        for content in (b"abc", b"", b"\0\xff"):
+            ours.write_file(path, content)
+            read = theirs.read_file(path)
+            assert (read if isinstance(read, bytes) else read.numpy()) == content
+    for path in (str(tmp_path), str(tmp_path / "nothing")):
+        assert assert_alike(io.read_file, tf().io.read_file, path) is None
+    assert assert_alike(io.write_file, tf().io.write_file, str(tmp_path), b"abc") is None
+
+
+# Compression ----------------------------------------------------------------------------------------------------------
+
+
+def test_snappy_streams_are_those_of_tf_data(tmp_path):
+    pytest.importorskip("cramjam")
+    records = [b"", b"abc" * 100_000, *(b"%d" % i * 1000 for i in range(200))]  # several blocks
+    path = str(tmp_path / "a.tfrecord")
+    with io.TFRecordWriter(path, "SNAPPY") as writer:
+        writer.write_all(records)
+    assert list(tf().data.TFRecordDataset(path, "SNAPPY").as_numpy_iterator()) == records
+    theirs = tf().data.Dataset.from_tensor_slices(records).snapshot(str(tmp_path / "snapshot"), compression="SNAPPY")
+    assert len(list(theirs)) == len(records)
+    written = [str(path) for path in (tmp_path / "snapshot").rglob("*.snapshot")]
+    assert sum(1 for _ in TFRecordDataset(written, "SNAPPY")) == 2 * len(
+        records
+    )  # it also writes one that describes each
