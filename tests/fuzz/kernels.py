@@ -23,9 +23,9 @@ import numpy as np
 
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.rows import parse_rows, read_rows
-from dataset.io.example.columns import MessageColumns, object_array
+from dataset.io.example.columns import MessageReader, object_array
 from dataset.io.example.encode import encode_example
-from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
+from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
@@ -57,8 +57,8 @@ def try_features(rng: random.Random) -> bool:
         record = encode_example(dict(rng.sample(list(values.items()), rng.randrange(4))))
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys)
-    found = contents(lambda: KernelColumns(reader, object_array(records)), len(records), keys)
-    return bool(found == contents(lambda: MessageColumns(records, keys), len(records), keys))
+    found = contents(lambda: reader.columns(object_array(records)), len(records), keys)
+    return bool(found == contents(lambda: MessageReader(keys).columns(records), len(records), keys))
 
 
 def try_rows(rng: random.Random) -> bool:

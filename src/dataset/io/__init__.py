@@ -9,7 +9,13 @@ from dataset.lazy_imports import lazy_imports
 with lazy_imports():
     from dataset.io.csv.decode import decode_csv
     from dataset.io.example.encode import encode_example
-    from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+    from dataset.io.example.features import (
+        FixedLenFeature,
+        FixedLenSequenceFeature,
+        RaggedFeature,
+        SparseFeature,
+        VarLenFeature,
+    )
     from dataset.io.example.messages import (
         BytesList,
         Example,
@@ -22,6 +28,7 @@ with lazy_imports():
         SequenceExample,
     )
     from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
+    from dataset.io.example.sequences import parse_sequence_example, parse_single_sequence_example
     from dataset.io.files.remote.paths import allow_protocols
     from dataset.io.image.codecs import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
     from dataset.io.image.folder import image_folder_classes
@@ -46,6 +53,7 @@ __all__ = [
     "RaggedFeature",
     "SequenceExample",
     "ShardedTFRecordWriter",
+    "SparseFeature",
     "TFRecordIndex",
     "TFRecordOptions",
     "TFRecordWriter",
@@ -61,6 +69,8 @@ __all__ = [
     "encode_png",
     "image_folder_classes",
     "parse_example",
+    "parse_sequence_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "resize",
 ]
