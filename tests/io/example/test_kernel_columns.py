@@ -17,7 +17,7 @@ from dataset.io.example.features import FixedLenFeature, RaggedFeature, VarLenFe
 from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.parse import ExampleParser
 from dataset.io.example.reference import read_lists, regular_record
-from support.example_columns import contents
+from support.example_columns import contents, steps_of
 from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
 
 LIBRARY = kernels_for_strings()
@@ -102,6 +102,30 @@ hostile_examples = messages(fields_of(1, messages(fields_of(1, entries))), 2)
 @given(st.lists(hostile_examples, min_size=1, max_size=4))
 def test_hostile_records_are_read_as_protobuf_reads_them(records):
     check(records, ["ab", "", "a"])
+
+
+step_lists = messages(fields_of(1, features), 4)
+list_entries = st.builds(lambda *parts: b"".join(parts), key_fields, fields_of(2, step_lists)) | messages(
+    key_fields | fields_of(2, step_lists)
+)
+lists_fields = fields_of(2, messages(fields_of(1, list_entries)))
+hostile_sequences = messages(lists_fields | fields_of(1, messages(fields_of(1, entries), 1)), 2)
+
+
+@settings(max_examples=300)
+@given(st.lists(hostile_sequences | damaged(hostile_sequences), min_size=1, max_size=4))
+def test_hostile_feature_lists_are_read_as_protobuf_reads_them(records):
+    keys = ["ab", "", "a"]
+    twin = MessageReader(keys)
+    expected = steps_of(lambda: twin.steps(records), keys)
+    if LIBRARY is not None:
+        reader = KernelReader(LIBRARY, keys, in_lists=True)
+        for _ in range(2):
+            assert steps_of(lambda: reader.steps(object_array(records)), keys) == expected
+    check(records, keys)  # their contexts
+    if not isinstance(expected, str):
+        regular = [regular_record(record, keys, in_lists=True) for record in records]
+        assert steps_of(lambda: twin.steps(regular), keys) == expected
 
 
 @settings(max_examples=200)

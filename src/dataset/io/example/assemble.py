@@ -263,7 +263,8 @@ class Indexed(Assembler):
             if (wrong := np.flatnonzero((column.values < 0) | (column.values >= size))).size:
                 at = int(wrong[0])
                 raise Problem(
-                    int(indices[0][at]), f"has the index {column.values[at]} in {key!r}, which must be below {size}"
+                    int(indices[0][at]),
+                    f"has the index {column.values[at]} in {key!r}, which must be at least 0 and below {size}",
                 )
             indices.append(column.values)
         order = slice(None) if feature.already_sorted else np.lexsort(indices[::-1])

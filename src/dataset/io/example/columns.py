@@ -5,7 +5,7 @@ kernel_columns.py reads the same columns with the native kernels; assemble.py sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -80,7 +80,7 @@ class MessageReader:
         """Return the list of each key in an Example, as ``read_lists``."""
         return read_lists(record, self.keys)
 
-    def columns(self, records: Sequence[bytes]) -> MessageColumns:
+    def columns(self, records: Iterable[bytes]) -> MessageColumns:
         """Return the columns of Examples.
 
         Raises:
@@ -88,7 +88,7 @@ class MessageReader:
         """
         return MessageColumns([read_lists(record, self.keys, row) for row, record in enumerate(records)])
 
-    def steps(self, records: Sequence[bytes]) -> list[Steps]:
+    def steps(self, records: Iterable[bytes]) -> list[Steps]:
         """Return the steps of each key in SequenceExamples.
 
         Raises:

@@ -30,7 +30,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
     "SequenceExample": [("context", 1, "Features"), ("feature_lists", 2, "FeatureLists")],
     "ShellEntry": [("key", 1, "bytes"), ("value", 2, "*bytes")],
     "ShellEntries": [("entry", 1, "*ShellEntry")],
-    "Shell": [("entries", 1, "ShellEntries"), ("lists", 2, "*bytes")],
+    "Shell": [("entries", 1, "*bytes"), ("lists", 2, "*bytes")],
 }
 
 

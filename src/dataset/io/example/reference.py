@@ -75,14 +75,14 @@ def _read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_li
         kind, part = ("SequenceExample", "FeatureList") if in_lists else ("Example", "Feature")
     try:
         shell = messages.Shell.FromString(record)
-        entries = messages.ShellEntries.FromString(b"".join(shell.lists)) if in_lists else shell.entries
+        entries = messages.ShellEntries.FromString(b"".join(shell.lists if in_lists else shell.entries)).entry
     except libraries.protobuf.DecodeError:
         what = "the bytes" if row is None else f"record {row}"
         raise ParseError(
             f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
             "message type, or a compressed file that was read as uncompressed?"
         ) from None
-    contents = {entry.key: b"".join(entry.value) for entry in entries.entry}  # partial messages merge if concatenated
+    contents = {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
     features = []
     for key in keys:
         content = contents.get(key.encode())

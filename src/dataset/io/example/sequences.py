@@ -33,6 +33,7 @@ __all__ = ["parse_sequence_example", "parse_single_sequence_example"]
 
 StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
 _OP = "parse_sequence_example"
+_NO_FEATURES: dict[str, Any] = {}
 
 
 def parse_single_sequence_example(
@@ -77,9 +78,9 @@ def parse_single_sequence_example(
     if not isinstance(serialized, bytes):
         raise TypeError(f"parse_single_sequence_example: serialized must be bytes, got {type(serialized).__name__}")
     _require_features(context_features, sequence_features)
-    steps = parser_for(sequence_features or {}, StepsParser).parse(object_array([serialized]))
+    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(object_array([serialized]))
     context = parser_for(context_features, ExampleParser).parse_one(serialized) if context_features else {}
-    return context, {name: value for name, (value, _) in steps.items()}
+    return context, {key: value for key, _, value, _ in steps}
 
 
 def parse_sequence_example(
@@ -122,15 +123,16 @@ def parse_sequence_example(
     del example_names, name
     _require_features(context_features, sequence_features)
     records = as_records(serialized, _OP)
-    steps = parser_for(sequence_features or {}, StepsParser).parse(records)
+    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records)
     context = parser_for(context_features, ExampleParser).parse_batch(records) if context_features else {}
-    lists, lengths = {}, {}
-    for name, (value, counts) in steps.items():
-        feature = sequence_features[name]
-        lists[name] = _grouped(value, counts)
-        if isinstance(feature, FixedLenSequenceFeature):
-            lists[name] = lists[name].to_tensor(feature.default_value)
-            lengths[name] = counts.copy()
+    lists: dict[str, Any] = {}
+    lengths = {}
+    for key, feature, value, counts in steps:
+        grouped = _grouped(value, counts)
+        if isinstance(feature, FixedLenSequenceFeature) and isinstance(grouped, RaggedTensor):
+            lists[key], lengths[key] = grouped.to_tensor(feature.default_value), counts.copy()
+        else:
+            lists[key] = grouped
     return context, lists, lengths
 
 
@@ -163,9 +165,9 @@ class StepsParser:
             self._plan.append((name, feature, step, places))
         self._reader = reader_of(list(keys), in_lists=True)
 
-    def parse(self, records: npt.NDArray[Any]) -> dict[str, tuple[Any, npt.NDArray[np.int64]]]:
-        """Return by name the values of the steps of all records, and the number of steps of each record."""
-        found, result = self._reader.steps(records), {}
+    def parse(self, records: npt.NDArray[Any]) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
+        """Return each feature, the values of the steps of all records, and the number of steps of each record."""
+        found, result = self._reader.steps(records), []
         for name, feature, assembler, places in self._plan:
             lists = [found[place] for place in places]
             _check_lists(name, feature, lists)
@@ -176,7 +178,7 @@ class StepsParser:
                 row = int(np.searchsorted(splits, problem.row, "right")) - 1
                 place = f"in step {problem.row - int(splits[row])} of record {row}"
                 raise ParseError(f"{_OP}: feature {name!r} {place} {problem}") from None
-            result[name] = value, lists[0].counts
+            result.append((name, feature, value, lists[0].counts))
         return result
 
 
