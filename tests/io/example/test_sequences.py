@@ -5,6 +5,7 @@ import pytest
 
 from dataset import Dataset, ParseError, io
 from dataset.testing import assert_elements_equal
+from support.example_strategies import UNKNOWN, entry, feature, field, unpacked
 from support.sequence_examples import sequence_example
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -67,6 +68,16 @@ def test_the_context_alone_is_read_from_sequence_examples_only():
     assert io.parse_single_sequence_example(b"", label) == ({"label": 5}, {})
     with pytest.raises(ParseError, match=r"can't be parsed as a tf\.train\.SequenceExample"):
         io.parse_sequence_example([b"\xff\xff"], label)
+
+
+def test_an_unusual_feature_list_leaves_the_context_as_it_is():
+    lists = field(2, entry("x", field(1, feature("int64", [1, 300], unpacked) + UNKNOWN[1])))
+    records = [sequence_example({"label": [3]}, x=[[5]]), sequence_example({"label": [4]}) + lists]
+    features = {"label": io.FixedLenFeature((), np.int64)}, {"x": io.RaggedFeature(np.int64)}
+    context, found, _ = io.parse_sequence_example(records, *features)
+    assert context["label"].tolist() == [3, 4]
+    assert found["x"].to_list() == [[[5]], [[1, 300]]]
+    assert io.parse_single_sequence_example(records[1], *features)[0] == {"label": 4}
 
 
 def test_rows_are_padded_with_the_default_value():

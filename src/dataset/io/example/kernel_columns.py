@@ -155,16 +155,11 @@ class _Scratch:
         self.table = np.empty((len(keys), _ROWS, records), np.int64)
         self.summary = np.empty((len(keys), _SUMMARY), np.int64)
         self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), len(keys))
-        self.batch.part, self.batch.table, self.batch.summary = (
-            1 + in_lists,
-            _address(self.table),
-            _address(self.summary),
-        )
+        self.batch.part = 2 if in_lists else 1
+        self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
         self.address = ctypes.addressof(self.batch)
-        self.first, self.rows = (
-            np.empty(1, np.int64),
-            self.table.reshape(len(keys), _ROWS * records),
-        )  # for a single record
+        self.first = np.empty(1, np.int64)  # for a single record, like the rows
+        self.rows = self.table.reshape(len(keys), _ROWS * records)
         self.batch.offsets = _address(self.first)
 
     def decode(self, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:

@@ -123,7 +123,7 @@ def parse_sequence_example(
     del example_names, name
     _require_features(context_features, sequence_features)
     records = as_records(serialized, _OP)
-    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records)
+    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records.copy())
     context = parser_for(context_features, ExampleParser).parse_batch(records) if context_features else {}
     lists: dict[str, Any] = {}
     lengths = {}
@@ -166,7 +166,10 @@ class StepsParser:
         self._reader = reader_of(list(keys), in_lists=True)
 
     def parse(self, records: npt.NDArray[Any]) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
-        """Return each feature, the values of the steps of all records, and the number of steps of each record."""
+        """Return each feature, the values of the steps of all records, and the number of steps of each record.
+
+        Unusual ``records`` are replaced.
+        """
         found, result = self._reader.steps(records), []
         for name, feature, assembler, places in self._plan:
             lists = [found[place] for place in places]
