@@ -1,5 +1,4 @@
-/* tf.train.Example and SequenceExample: finds the lists of the requested features in many records, and decodes them
-   into columns.
+/* tf.train.Example, SequenceExample: finds the lists of requested features in many records, decodes them into columns.
 
    A record is a message; io/example/reference.py defines its meaning. A message is a series of fields, each a tag
    (number << 3 | wire type) and its content:
@@ -18,7 +17,6 @@
 #define LOW_BITS UINT64_C(0x7f7f7f7f7f7f7f7f)
 
 enum { BYTES = 1, FLOAT = 2, INT64 = 3 };   /* the kinds of lists: their field numbers in Feature */
-enum { FEATURES = 1, FEATURE_LISTS = 2 };   /* what is read of a record: a field number */
 enum { DELIMITED = 2, FIRST_DELIMITED = 10, SECOND_DELIMITED = 18, FIRST_VARINT = 8, FIRST_FIXED = 13 };   /* tags */
 
 /* The table of what was found has these rows for each key, each with a column for each record. KIND is 0 if the record
@@ -163,7 +161,7 @@ typedef struct {
     const uint8_t *key_octets;   /* all keys, shorter ones first, and in the order of their bytes */
     const int64_t *key_ends;     /* where the first key begins, and where each ends */
     int64_t keys;
-    int64_t part;                /* FEATURES or FEATURE_LISTS */
+    int64_t in_lists;            /* whether the keys are in field 2, the feature lists, and not in field 1 */
     int64_t *table, *summary;
 } batch;
 
@@ -193,32 +191,17 @@ static inline int64_t find_key(const batch *batch, span key, int64_t guess) {
 /* Reads a Feature. Returns the number of values in its list, or -1 if it is refused. */
 static int64_t read_feature(span feature, int64_t *kind, span *list) {
     field part;
-    *kind = 0;
-    *list = (span){feature.at, feature.at};
-    while (feature.at < feature.end) {
+    for (*kind = 0, *list = (span){feature.at, feature.at}; feature.at < feature.end;) {
         if (!read_field(&feature, &part))
             return -1;
-        int64_t number = (int64_t)(part.tag >> 3);
-        if (number > INT64)
+        if (part.tag >> 3 > INT64)
             continue;
         if (*kind || (part.tag & 7) != DELIMITED)
             return -1;
-        *kind = number;
+        *kind = (int64_t)(part.tag >> 3);
         *list = part.content;
     }
     return *kind ? count_values(kind, list) : 0;
-}
-
-/* Reads the next Feature of a FeatureList. Returns the number of its values, or -1 if it is refused or there is none. */
-static int64_t read_step(span *steps, int64_t *kind, span *list) {
-    field part;
-    while (steps->at < steps->end) {
-        if (!read_field(steps, &part) || (part.tag >> 3 == 1 && part.tag != FIRST_DELIMITED))
-            return -1;
-        if (part.tag == FIRST_DELIMITED)
-            return read_feature(part.content, kind, list);
-    }
-    return -1;
 }
 
 static inline int64_t *cell_at(const batch *batch, int64_t key, int64_t row) {
@@ -226,10 +209,9 @@ static inline int64_t *cell_at(const batch *batch, int64_t key, int64_t row) {
 }
 
 static void store(const batch *batch, int64_t *cell, const uint8_t *record, int64_t kind, span list, int64_t count) {
-    cell[KIND * batch->records] = kind;
-    cell[START * batch->records] = list.at - record;
-    cell[END * batch->records] = list.end - record;
-    cell[COUNT * batch->records] = count;
+    int64_t values[ROWS] = {kind, list.at - record, list.end - record, count};
+    for (int64_t i = 0; i < ROWS; i++)
+        cell[i * batch->records] = values[i];
 }
 
 /* Reads an entry of the map of features, or of feature lists; stores the list in column `row` of the key's part of the
@@ -250,16 +232,16 @@ static int read_entry(const batch *batch, int64_t row, const uint8_t *record, sp
     if (found < 0)
         return 1;
     *guess = found + 1 < batch->keys ? found + 1 : 0;
-    if (batch->part == FEATURES)
+    if (!batch->in_lists)
         count = read_feature(feature, &kind, &list);
     else
         for (list = feature; feature.at < feature.end; count++)
-            if (read_step(&feature, &step_kind, &step) < 0)
+            if (!read_field(&feature, &part) || part.tag != FIRST_DELIMITED ||
+                read_feature(part.content, &step_kind, &step) < 0)
                 return 0;
-    if (count < 0)
-        return 0;
-    store(batch, cell_at(batch, found, row), record, kind, list, count);
-    return 1;
+    if (count >= 0)
+        store(batch, cell_at(batch, found, row), record, kind, list, count);
+    return count >= 0;
 }
 
 static inline const uint8_t *record_at(const batch *batch, int64_t row) {
@@ -282,7 +264,7 @@ static int read_record(const batch *batch, int64_t row, int64_t *guess) {
     while (example.at < example.end) {
         if (!read_field(&example, &features))
             return 0;
-        if (features.tag >> 3 != (uint64_t)batch->part)
+        if (features.tag >> 3 != (batch->in_lists ? 2 : 1))
             continue;
         if ((features.tag & 7) != DELIMITED)
             return 0;
@@ -325,13 +307,15 @@ KERNEL int64_t find_features(const batch *batch, int64_t row) {
    `steps`, whose only key they have. Returns the number of records, or the first one whose steps do not fit. */
 KERNEL int64_t find_steps(const batch *lists, int64_t key, const batch *steps) {
     int64_t step = 0, kind, count;
+    field part;
     memset(steps->summary, 0, SUMMARY * sizeof *steps->summary);
     for (int64_t row = 0; row < lists->records; row++) {
         const int64_t *cell = cell_at(lists, key, row);
         const uint8_t *record = record_at(lists, row);
         span rest = {record + cell[START * lists->records], record + cell[END * lists->records]}, list;
         for (; rest.at < rest.end; step++) {
-            if (step == steps->records || (count = read_step(&rest, &kind, &list)) < 0)
+            if (step == steps->records || !read_field(&rest, &part) || part.tag != FIRST_DELIMITED ||
+                (count = read_feature(part.content, &kind, &list)) < 0)
                 return row;
             store(steps, cell_at(steps, 0, step), record, kind, list, count);
             add_to_summary(steps, 0, step);

@@ -43,7 +43,7 @@ class _Batch(ctypes.Structure):
         ("key_octets", ctypes.c_char_p),
         ("key_ends", ctypes.c_void_p),
         ("keys", ctypes.c_int64),
-        ("part", ctypes.c_int64),
+        ("in_lists", ctypes.c_int64),
         ("table", ctypes.c_void_p),
         ("summary", ctypes.c_void_p),
     )
@@ -155,7 +155,7 @@ class _Scratch:
         self.table = np.empty((len(keys), _ROWS, records), np.int64)
         self.summary = np.empty((len(keys), _SUMMARY), np.int64)
         self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), len(keys))
-        self.batch.part = 2 if in_lists else 1
+        self.batch.in_lists = in_lists
         self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
         self.address = ctypes.addressof(self.batch)
         self.first = np.empty(1, np.int64)  # for a single record, like the rows
