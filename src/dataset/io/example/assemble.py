@@ -242,7 +242,7 @@ class Indexed(Assembler):
 
     def packed(self, columns: Sequence[Column]) -> list[SparseTensor]:
         """Return the n values, each as returned by ``one``."""
-        batch, edges = self.batch(columns), _splits(columns[0].counts).tolist()
+        batch, edges = self.batch(columns), row_offsets(columns[0].counts).tolist()
         return [
             SparseTensor(batch.indices[a:b, 1:], batch.values[a:b], self.feature.shape)
             for a, b in itertools.pairwise(edges)

@@ -27,9 +27,7 @@ from dataset.io.example.features import (
 )
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.parse import ExampleParser, Records, as_records, checked_features, parser_for
-from dataset.plan.values import RaggedTensor, SparseTensor, splits_of_lengths
-
-__all__ = ["parse_sequence_example", "parse_single_sequence_example"]
+from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
 StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
 _OP = "parse_sequence_example"
@@ -143,7 +141,7 @@ def _require_features(context_features: object, sequence_features: object) -> No
 
 def _grouped(value: Any, counts: npt.NDArray[np.int64]) -> RaggedTensor | SparseTensor:
     """Return the values of all steps, grouped into n records with these numbers of steps."""
-    splits = splits_of_lengths(counts, np.int64)
+    splits = row_offsets(counts)
     if not isinstance(value, SparseTensor):
         return RaggedTensor(value, splits)
     step, place = value.indices.T
@@ -177,7 +175,7 @@ class StepsParser:
             try:
                 value = assembler.batch([_column(feature, steps, position) for position, steps in enumerate(lists)])
             except Problem as problem:
-                splits = splits_of_lengths(lists[0].counts, np.int64)
+                splits = row_offsets(lists[0].counts)
                 row = int(np.searchsorted(splits, problem.row, "right")) - 1
                 place = f"in step {problem.row - int(splits[row])} of record {row}"
                 raise ParseError(f"{_OP}: feature {name!r} {place} {problem}") from None
