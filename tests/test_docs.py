@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dataset import Dataset
+from dataset import Dataset, io
 from support.pages import blocks_of, with_outputs
 
 ROOT = Path(__file__).parents[1]
@@ -107,9 +107,9 @@ def test_each_method_is_there_and_its_test_is_about_it(method, test, link):
     assert path.stem == test
     for name in re.split(r"`, `", method):
         if not name.startswith("tf.data."):
-            assert hasattr(Dataset, name)
+            assert hasattr(io if name.startswith("tf.io.") else Dataset, name.removeprefix("tf.io."))
         word = {"__bool__": "bool(", "__len__": "len(", "__iter__": "iter("}.get(name, name)
-        assert word.removeprefix("tf.data.") in path.read_text()
+        assert word.removeprefix("tf.data.").removeprefix("tf.io.") in path.read_text()
 
 
 @pytest.mark.parametrize("path", [*sorted(DOCS.rglob("*.md")), DOCS / "llms.txt", ROOT / "README.md"], ids=name_of)

@@ -23,9 +23,10 @@ import numpy as np
 
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.rows import parse_rows, read_rows
-from dataset.io.example.columns import MessageColumns, object_array
+from dataset.io.example.columns import MessageReader, object_array
 from dataset.io.example.encode import encode_example
-from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
+from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
+from dataset.io.example.messages import SequenceExample
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
@@ -34,7 +35,7 @@ from .mutate import mutated
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests")]  # for the program
-from support.example_columns import contents  # noqa: E402
+from support.example_columns import contents, steps_of  # noqa: E402
 
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILER = os.environ.get("CC", "cc").split()
@@ -57,8 +58,24 @@ def try_features(rng: random.Random) -> bool:
         record = encode_example(dict(rng.sample(list(values.items()), rng.randrange(4))))
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys)
-    found = contents(lambda: KernelColumns(reader, object_array(records)), len(records), keys)
-    return bool(found == contents(lambda: MessageColumns(records, keys), len(records), keys))
+    found = contents(lambda: reader.columns(object_array(records)), len(records), keys)
+    return bool(found == contents(lambda: MessageReader(keys).columns(records), len(records), keys))
+
+
+def try_steps(rng: random.Random) -> bool:
+    """Compare the kernels of SequenceExamples with their twin."""
+    keys, records = ["a", "ab", "b"], []
+    for _ in range(rng.randrange(1, 5)):
+        message = SequenceExample()
+        for key in rng.sample(keys, rng.randrange(4)):
+            for _ in range(rng.randrange(6)):
+                step = message.feature_lists.feature_list[key].feature.add()
+                step.int64_list.value.extend(rng.getrandbits(rng.randrange(1, 64)) for _ in range(rng.randrange(9)))
+        record = message.SerializeToString(deterministic=True)
+        records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
+    reader = KernelReader(kernels_for_strings(), keys, in_lists=True)
+    found = steps_of(lambda: reader.steps(object_array(records)), keys)
+    return bool(found == steps_of(lambda: MessageReader(keys).steps(records), keys))
 
 
 def try_rows(rng: random.Random) -> bool:
@@ -125,6 +142,7 @@ TRIALS = {
     "decode_features": try_features,
     "find_features": try_features,
     "find_frames": try_frames,
+    "find_steps": try_steps,
 }
 TRIALS["read_rows"] = try_rows
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""

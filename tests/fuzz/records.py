@@ -20,7 +20,7 @@ from dataset import io as records
 from dataset.commands.display.record_content import read_message
 from dataset.errors import DataLossError, ParseError, SpecError
 from dataset.io import RaggedFeature as Ragged
-from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
 from dataset.io.tar.members import key_and_field
 from dataset.io.tar.reader import TarFile
@@ -51,12 +51,23 @@ FEATURES = {
     "rt": Ragged(np.int64, "p", [Ragged.RowStarts("starts")]),
     "rm": Ragged(np.int64, "p", [Ragged.RowLimits("limits")]),
     "ri": Ragged(np.int64, "p", [Ragged.ValueRowIds("ids")]),
+    "sp": SparseFeature("ids", "p", np.int64, 6),
     "rn": Ragged(np.int64, "p", [Ragged.ValueRowIds("outer"), Ragged.RowLengths("lengths"), _PAIRS]),
 }
 _WHOLE = {"i": [5], "f": [0.5, 1.5], "s": [b"abc"], "v": [1, 300, -1], "b": [b"", b"xyz"], "q": [1, 2, 3, 4]}
 _WHOLE |= {"g": [1.0], "p": [1, 2, 3, 4], "splits": [0, 1, 4], "lengths": [2, 2], "starts": [0, 3], "limits": [3, 4]}
 _WHOLE |= {"ids": [0, 0, 2, 5], "outer": [0, 3]}
-_SETS = (("i", "f", "s", "v", "b", "q", "g"), ("v", "rs"), ("rl",), ("rt", "i"), ("rm",), ("ri",), ("rn",), ("b", "s"))
+_SETS = (
+    ("i", "f", "s", "v", "b", "q", "g"),
+    ("v", "rs"),
+    ("rl",),
+    ("rt", "i"),
+    ("rm",),
+    ("ri",),
+    ("rn",),
+    ("sp", "i"),
+    ("b", "s"),
+)
 
 
 class _RefusedError(Exception):
@@ -87,6 +98,11 @@ def _expected(message: Any, name: str) -> Any:
             raise _RefusedError
         return values if feature.shape else values[0]
     values = values or []
+    if isinstance(feature, SparseFeature):
+        indices = _values(message, "ids", "int64_list") or []
+        if len(indices) != len(values) or not all(0 <= index < feature.size for index in indices):
+            raise _RefusedError
+        return [value for _, value in sorted(zip(indices, values, strict=True), key=lambda pair: pair[0])]
     if isinstance(feature, FixedLenSequenceFeature):
         return _in_rows(values, 2)
     return _partitioned(message, feature, values) if isinstance(feature, Ragged) else values
@@ -250,7 +266,7 @@ class Examples(Target):
 
 
 class SequenceExamples(Target):
-    """``dataset head`` shows the content that protobuf's parsers return."""
+    """``dataset head`` shows the content that protobuf's parsers return, and parse_sequence_example returns it."""
 
     name = "sequences"
     allowed = (ValueError,)
@@ -278,6 +294,16 @@ class SequenceExamples(Target):
                 kinds = [(step.WhichOneof("kind") or "none").removesuffix("_list") for step in steps]
                 assert [values.kind for values in found.lists[key]] == kinds
         repr([list(values.values) for values in found.features.values()])
+        ragged = {"x": Ragged(np.int64), "w": Ragged(bytes)}
+        lists = {}
+        with contextlib.suppress(ParseError):
+            _, lists, _ = records.parse_sequence_example([data, data], None, ragged)
+            _, once = records.parse_single_sequence_example(data, None, ragged)
+            assert [value.to_list() for value in once.values()] == [value[1].to_list() for value in lists.values()]
+        if message is not None and lists:
+            steps = {key: message.feature_lists.feature_list[key].feature for key in ragged}
+            assert lists["x"][0].to_list() == [list(step.int64_list.value) for step in steps["x"]]
+            assert lists["w"][0].to_list() == [list(step.bytes_list.value) for step in steps["w"]]
 
 
 class TFRecords(Target):

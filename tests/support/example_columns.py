@@ -6,6 +6,21 @@ from dataset.errors import ParseError
 from dataset.io.example.columns import Problem
 
 
+def steps_of(make, keys):
+    """Return as lists what ``make`` reads of the steps of each key; or the error."""
+    try:
+        found = make()
+    except ParseError as error:
+        return str(error)
+    assert len(found) == len(keys)
+    result = []
+    for present, counts, columns in found:
+        assert (counts[~present] == 0).all()
+        read = contents(lambda columns=columns: columns, int(counts.sum()), [""])
+        result.append((present.tolist(), counts.tolist(), read))
+    return result
+
+
 def contents(make, length, keys):
     """Return as lists what ``make`` reads from ``length`` records, for all keys and kinds; or the errors."""
     try:

@@ -9,7 +9,13 @@ from dataset.lazy_imports import lazy_imports
 with lazy_imports():
     from dataset.io.csv.decode import decode_csv
     from dataset.io.example.encode import encode_example
-    from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+    from dataset.io.example.features import (
+        FixedLenFeature,
+        FixedLenSequenceFeature,
+        RaggedFeature,
+        SparseFeature,
+        VarLenFeature,
+    )
     from dataset.io.example.messages import (
         BytesList,
         Example,
@@ -22,6 +28,7 @@ with lazy_imports():
         SequenceExample,
     )
     from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
+    from dataset.io.example.sequences import parse_sequence_example, parse_single_sequence_example
     from dataset.io.example.tensor import parse_tensor, serialize_tensor
     from dataset.io.example.text_forms import (
         decode_json_example,
@@ -64,6 +71,7 @@ __all__ = [
     "RaggedFeature",
     "SequenceExample",
     "ShardedTFRecordWriter",
+    "SparseFeature",
     "TFRecordIndex",
     "TFRecordOptions",
     "TFRecordWriter",
@@ -87,7 +95,9 @@ __all__ = [
     "image_folder_classes",
     "make_batched_features_dataset",
     "parse_example",
+    "parse_sequence_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
     "resize",

@@ -1,10 +1,11 @@
-/* tf.train.Example: finds the lists of the requested features in many records, and decodes them into columns.
+/* tf.train.Example, SequenceExample: finds the lists of requested features in many records, decodes them into columns.
 
    A record is a message; io/example/reference.py defines its meaning. A message is a series of fields, each a tag
    (number << 3 | wire type) and its content:
 
        Example { 1: Features { 1*: Entry { 1: key, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List } } } }
        BytesList { 1*: bytes }    FloatList { 1*: packed floats | float }    Int64List { 1*: packed varints | varint }
+       SequenceExample { 1: Features, 2: FeatureLists { 1*: Entry { 1: key, 2: FeatureList { 1*: Feature } } } }
 
    Unknown fields are skipped. A record is refused if it is damaged, and also if it is valid but so unusual that its
    rules are left to protobuf: groups, known fields of another wire type, and fields that are merged with an earlier one
@@ -160,6 +161,7 @@ typedef struct {
     const uint8_t *key_octets;   /* all keys, shorter ones first, and in the order of their bytes */
     const int64_t *key_ends;     /* where the first key begins, and where each ends */
     int64_t keys;
+    int64_t in_lists;            /* whether the keys are in field 2, the feature lists, and not in field 1 */
     int64_t *table, *summary;
 } batch;
 
@@ -186,12 +188,38 @@ static inline int64_t find_key(const batch *batch, span key, int64_t guess) {
     return -1;
 }
 
-/* Reads an entry of the map of features; stores the list in column `row` of the key's part of the table. Returns 0 if
-   it is refused. */
+/* Reads a Feature. Returns the number of values in its list, or -1 if it is refused. */
+static int64_t read_feature(span feature, int64_t *kind, span *list) {
+    field part;
+    for (*kind = 0, *list = (span){feature.at, feature.at}; feature.at < feature.end;) {
+        if (!read_field(&feature, &part))
+            return -1;
+        if (part.tag >> 3 > INT64)
+            continue;
+        if (*kind || (part.tag & 7) != DELIMITED)
+            return -1;
+        *kind = (int64_t)(part.tag >> 3);
+        *list = part.content;
+    }
+    return *kind ? count_values(kind, list) : 0;
+}
+
+static inline int64_t *cell_at(const batch *batch, int64_t key, int64_t row) {
+    return batch->table + key * ROWS * batch->records + row;
+}
+
+static void store(const batch *batch, int64_t *cell, const uint8_t *record, int64_t kind, span list, int64_t count) {
+    int64_t values[ROWS] = {kind, list.at - record, list.end - record, count};
+    for (int64_t i = 0; i < ROWS; i++)
+        cell[i * batch->records] = values[i];
+}
+
+/* Reads an entry of the map of features, or of feature lists; stores the list in column `row` of the key's part of the
+   table. Returns 0 if it is refused. The steps of a feature list, whose kind is 1, are found by find_steps. */
 static int read_entry(const batch *batch, int64_t row, const uint8_t *record, span entry, int64_t *guess) {
     field part;
-    span key = {entry.at, entry.at}, feature = key, list = key;
-    int64_t kind = 0, count = 0;
+    span key = {entry.at, entry.at}, feature = key, list = key, step;
+    int64_t kind = 1, count = 0, step_kind;
     uint64_t seen = 0;
     while (entry.at < entry.end) {
         if (!read_field(&entry, &part) || (part.tag != FIRST_DELIMITED && part.tag != SECOND_DELIMITED) ||
@@ -204,25 +232,16 @@ static int read_entry(const batch *batch, int64_t row, const uint8_t *record, sp
     if (found < 0)
         return 1;
     *guess = found + 1 < batch->keys ? found + 1 : 0;
-    while (feature.at < feature.end) {
-        if (!read_field(&feature, &part))
-            return 0;
-        int64_t number = (int64_t)(part.tag >> 3);
-        if (number > INT64)
-            continue;
-        if (kind || (part.tag & 7) != DELIMITED)
-            return 0;
-        kind = number;
-        list = part.content;
-    }
-    if (kind && (count = count_values(&kind, &list)) < 0)
-        return 0;
-    int64_t records = batch->records, *cell = batch->table + found * ROWS * records + row;
-    cell[KIND * records] = kind;
-    cell[START * records] = list.at - record;
-    cell[END * records] = list.end - record;
-    cell[COUNT * records] = count;
-    return 1;
+    if (!batch->in_lists)
+        count = read_feature(feature, &kind, &list);
+    else
+        for (list = feature; feature.at < feature.end; count++)
+            if (!read_field(&feature, &part) || part.tag != FIRST_DELIMITED ||
+                read_feature(part.content, &step_kind, &step) < 0)
+                return 0;
+    if (count >= 0)
+        store(batch, cell_at(batch, found, row), record, kind, list, count);
+    return count >= 0;
 }
 
 static inline const uint8_t *record_at(const batch *batch, int64_t row) {
@@ -245,9 +264,9 @@ static int read_record(const batch *batch, int64_t row, int64_t *guess) {
     while (example.at < example.end) {
         if (!read_field(&example, &features))
             return 0;
-        if (features.tag >> 3 > 2)
+        if (features.tag >> 3 != (batch->in_lists ? 2 : 1))
             continue;
-        if (features.tag != FIRST_DELIMITED)
+        if ((features.tag & 7) != DELIMITED)
             return 0;
         while (features.content.at < features.content.end) {
             if (!read_field(&features.content, &entry))
@@ -261,6 +280,17 @@ static int read_record(const batch *batch, int64_t row, int64_t *guess) {
     return 1;
 }
 
+static void add_to_summary(const batch *batch, int64_t key, int64_t row) {
+    const int64_t records = batch->records, *cell = cell_at(batch, key, row);
+    int64_t *sums = batch->summary + key * SUMMARY, kind = cell[KIND * records], count = cell[COUNT * records];
+    int64_t octets = cell[END * records] - cell[START * records], width = kind == BYTES ? octets : MIXED;
+    sums[EACH] = row && sums[EACH] != count ? MIXED : count;
+    sums[WIDTH] = row && sums[WIDTH] != width ? MIXED : width;
+    sums[KINDS] |= INT64_C(1) << kind;
+    sums[TOTAL] += count;
+    sums[OCTETS] += octets;
+}
+
 /* Finds the lists of all keys in the records from `row` on. Returns the first record that is refused, or their number.
    A call with this record replaced then continues. */
 KERNEL int64_t find_features(const batch *batch, int64_t row) {
@@ -268,17 +298,30 @@ KERNEL int64_t find_features(const batch *batch, int64_t row) {
     if (row == 0)
         memset(batch->summary, 0, (size_t)(batch->keys * SUMMARY) * sizeof *batch->summary);
     for (; row < records && read_record(batch, row, &guess); row++)
-        for (int64_t key = 0; key < batch->keys; key++) {
-            const int64_t *cell = batch->table + key * ROWS * records + row;
-            int64_t *sums = batch->summary + key * SUMMARY, kind = cell[KIND * records], count = cell[COUNT * records];
-            int64_t octets = cell[END * records] - cell[START * records], width = kind == BYTES ? octets : MIXED;
-            sums[EACH] = row && sums[EACH] != count ? MIXED : count;
-            sums[WIDTH] = row && sums[WIDTH] != width ? MIXED : width;
-            sums[KINDS] |= INT64_C(1) << kind;
-            sums[TOTAL] += count;
-            sums[OCTETS] += octets;
-        }
+        for (int64_t key = 0; key < batch->keys; key++)
+            add_to_summary(batch, key, row);
     return row;
+}
+
+/* Finds the steps of a key, whose feature lists a call of find_features has found. Each is stored as a record of
+   `steps`, whose only key they have. Returns the number of records, or the first one whose steps do not fit. */
+KERNEL int64_t find_steps(const batch *lists, int64_t key, const batch *steps) {
+    int64_t step = 0, kind, count;
+    field part;
+    memset(steps->summary, 0, SUMMARY * sizeof *steps->summary);
+    for (int64_t row = 0; row < lists->records; row++) {
+        const int64_t *cell = cell_at(lists, key, row);
+        const uint8_t *record = record_at(lists, row);
+        span rest = {record + cell[START * lists->records], record + cell[END * lists->records]}, list;
+        for (; rest.at < rest.end; step++) {
+            if (step == steps->records || !read_field(&rest, &part) || part.tag != FIRST_DELIMITED ||
+                (count = read_feature(part.content, &kind, &list)) < 0)
+                return row;
+            store(steps, cell_at(steps, 0, step), record, kind, list, count);
+            add_to_summary(steps, 0, step);
+        }
+    }
+    return lists->records;
 }
 
 /* Joins the groups of seven bits of a varint of up to eight bytes. */
@@ -334,7 +377,7 @@ KERNEL int64_t decode_features(const batch *batch, int64_t key, int64_t kind, ui
     const uint8_t *begin = out, *limit = out + size;
     int64_t records = batch->records;
     for (int64_t row = 0; row < records; row++) {
-        const int64_t *cell = batch->table + key * ROWS * records + row;
+        const int64_t *cell = cell_at(batch, key, row);
         const uint8_t *record = record_at(batch, row);
         field part = {0, {record + cell[START * records], record + cell[END * records]}};
         span list = part.content;

@@ -126,9 +126,7 @@ static crc_function *fastest_crc(void) {
 }
 
 #else
-static crc_function *fastest_crc(void) {
-    return crc_by_tables;
-}
+static crc_function *fastest_crc(void) { return crc_by_tables; }
 #endif
 
 static int is_sound(crc_function *crc_of, const uint8_t *data, size_t size) {

@@ -11,31 +11,31 @@ from hypothesis import strategies as st
 
 from dataset.errors import ParseError
 from dataset.io.example import kernel_columns
-from dataset.io.example.columns import MessageColumns, object_array
+from dataset.io.example.columns import MessageReader, object_array
 from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, RaggedFeature, VarLenFeature
-from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
+from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.parse import ExampleParser
 from dataset.io.example.reference import read_lists, regular_record
-from support.example_columns import contents
+from support.example_columns import contents, steps_of
 from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
 
 LIBRARY = kernels_for_strings()
-READERS = {"twins": MessageColumns}
+READERS = {"twins": lambda records, keys: MessageReader(keys).columns(records)}
 if LIBRARY is not None:
-    READERS["kernels"] = lambda records, keys: KernelColumns(KernelReader(LIBRARY, keys), object_array(records))
+    READERS["kernels"] = lambda records, keys: KernelReader(LIBRARY, keys).columns(object_array(records))
 
 
 def check(records, keys):
     """Check that the kernels read the same as the twin, and the same again with used memory."""
-    expected = contents(lambda: MessageColumns(records, keys), len(records), keys)
+    expected = contents(lambda: MessageReader(keys).columns(records), len(records), keys)
     for make in READERS.values():
         assert contents(lambda make=make: make(records, keys), len(records), keys) == expected
     if LIBRARY is None:
         return
     reader = KernelReader(LIBRARY, keys)
     for _ in range(2):
-        assert contents(lambda: KernelColumns(reader, object_array(records)), len(records), keys) == expected
+        assert contents(lambda: reader.columns(object_array(records)), len(records), keys) == expected
     for record in records:
         assert one(reader.read_one, record) == one(lambda record: read_lists(record, keys), record)
 
@@ -102,6 +102,30 @@ hostile_examples = messages(fields_of(1, messages(fields_of(1, entries))), 2)
 @given(st.lists(hostile_examples, min_size=1, max_size=4))
 def test_hostile_records_are_read_as_protobuf_reads_them(records):
     check(records, ["ab", "", "a"])
+
+
+step_lists = messages(fields_of(1, features), 4)
+list_entries = st.builds(lambda *parts: b"".join(parts), key_fields, fields_of(2, step_lists)) | messages(
+    key_fields | fields_of(2, step_lists)
+)
+lists_fields = fields_of(2, messages(fields_of(1, list_entries)))
+hostile_sequences = messages(lists_fields | fields_of(1, messages(fields_of(1, entries), 1)), 2)
+
+
+@settings(max_examples=100)
+@given(st.lists(hostile_sequences | damaged(hostile_sequences), min_size=1, max_size=4))
+def test_hostile_feature_lists_are_read_as_protobuf_reads_them(records):
+    keys = ["ab", "", "a"]
+    twin = MessageReader(keys)
+    expected = steps_of(lambda: twin.steps(records), keys)
+    if LIBRARY is not None:
+        reader = KernelReader(LIBRARY, keys, in_lists=True)
+        for _ in range(2):
+            assert steps_of(lambda: reader.steps(object_array(records)), keys) == expected
+    check(records, keys)  # their contexts
+    if not isinstance(expected, str):
+        regular = [regular_record(record, keys, in_lists=True) for record in records]
+        assert steps_of(lambda: twin.steps(regular), keys) == expected
 
 
 @settings(max_examples=200)

@@ -395,7 +395,7 @@ def test_threads_may_share_a_parser():
     [
         ([VarLenFeature(I64)], TypeError, "features must be a dict"),
         ({}, ValueError, "at least one feature"),
-        ({"x": np.int64}, TypeError, "feature 'x' must be FixedLenFeature"),
+        ({"x": np.int64}, TypeError, "feature 'x' must be one of FixedLenFeature"),
         ({"x": FixedLenSequenceFeature((), I64)}, ValueError, "needs allow_missing=True"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from dataset.io.example.messages import Feature, FeatureList, SequenceExample, Shell
+from dataset.io.example.messages import Feature, FeatureList, SequenceExample, Shell, ShellEntries
 
 EXAMPLE = "Example"
 SEQUENCE_EXAMPLE = "SequenceExample"
@@ -82,10 +82,11 @@ def _from_shell(record: bytes) -> Message:
     """Parse a record that protobuf cannot parse as a whole, feature by feature."""
     try:
         shell = Shell.FromString(record)
+        entries, step_lists = (ShellEntries.FromString(b"".join(part)).entry for part in (shell.entries, shell.lists))
     except DecodeError:
         return Message(OTHER, {}, {})
-    features = {_name(entry): _parsed(Feature, entry) for entry in shell.entries.entry}
-    lists = {_name(entry): _parsed(FeatureList, entry) for entry in shell.lists.entry}
+    features = {_name(entry): _parsed(Feature, entry) for entry in entries}
+    lists = {_name(entry): _parsed(FeatureList, entry) for entry in step_lists}
     if not features and not lists:
         return Message(OTHER, {}, {})
     return Message(

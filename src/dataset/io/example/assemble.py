@@ -10,6 +10,7 @@ This module knows no bytes and no keys. A wrong number of values is reported as 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from dataset.io.example.features import (
     RowLimits,
     RowSplits,
     RowStarts,
+    SparseFeature,
     UniformRowLength,
     VarLenFeature,
 )
@@ -165,7 +167,7 @@ class Fixed(Assembler):
         return Problem(
             row,
             f"holds {count} values, but shape {self.inner} needs {self.size}. "
-            "Correct the shape, or use VarLenFeature, RaggedFeature or FixedLenSequenceFeature",
+            "Correct the shape, or use VarLenFeature or RaggedFeature",
         )
 
 
@@ -218,6 +220,54 @@ class Nested(Assembler):
         return RaggedTensor(result, row_offsets(np.array([len(record) for record in records], np.int64)))
 
 
+class Indexed(Assembler):
+    """Assembler of SparseFeature: a SparseTensor whose indices are values of other keys."""
+
+    packs = False
+    needs_values = True
+
+    def __init__(self, feature: SparseFeature) -> None:
+        super().__init__(feature)
+        self.feature = feature
+
+    def one(self, values: Sequence[Values]) -> SparseTensor:
+        """Return a SparseTensor of the feature's shape."""
+        dtypes = [self.dtype] + [np.dtype(np.int64)] * len(self.feature.shape)
+        arrays = [_array(items, dtype) for items, dtype in zip(values, dtypes, strict=True)]
+        return self.packed([Column(None, np.array([len(array)]), array) for array in arrays])[0]
+
+    def packed(self, columns: Sequence[Column]) -> list[SparseTensor]:
+        """Return the n values, each as returned by ``one``."""
+        batch, edges = self.batch(columns), row_offsets(columns[0].counts).tolist()
+        return [
+            SparseTensor(batch.indices[a:b, 1:], batch.values[a:b], self.feature.shape)
+            for a, b in itertools.pairwise(edges)
+        ]
+
+    def check(self, columns: Sequence[Column]) -> None:
+        """Raise the errors of ``batch``."""
+        self.batch(columns)
+
+    def batch(self, columns: Sequence[Column]) -> SparseTensor:
+        """Return a SparseTensor of shape (n, *shape)."""
+        feature, counts = self.feature, columns[0].counts
+        indices = [np.repeat(np.arange(len(counts)), counts)]
+        for column, key, size in zip(columns[1:], feature.index_keys, feature.shape, strict=True):
+            if (wrong := np.flatnonzero(column.counts != counts)).size:
+                row = int(wrong[0])
+                raise Problem(row, f"holds {counts[row]} values, but its {key!r} holds {column.counts[row]} indices")
+            if (wrong := np.flatnonzero((column.values < 0) | (column.values >= size))).size:
+                at = int(wrong[0])
+                raise Problem(
+                    int(indices[0][at]),
+                    f"has the index {column.values[at]} in {key!r}, which must be at least 0 and below {size}",
+                )
+            indices.append(column.values)
+        order = slice(None) if feature.already_sorted else np.lexsort(indices[::-1])
+        places = np.stack(indices, axis=1)[order]
+        return SparseTensor(places, columns[0].values[order], [len(counts), *feature.shape])
+
+
 def _checked_splits(partition: Partition, given: Array | None, total: int) -> Ints:
     """Return the row splits of ``partition`` over ``total`` values."""
     splits = _to_splits(partition, _NOTHING if given is None else given, total)
@@ -260,6 +310,8 @@ def assembler_for(feature: FeatureSpec) -> Assembler:
     if isinstance(feature, FixedLenSequenceFeature):
         padding = feature.default_value
         return Assembler(feature, feature.shape, (b"" if feature.dtype == BYTES else 0) if padding is None else padding)
+    if isinstance(feature, SparseFeature):
+        return Indexed(feature)
     if isinstance(feature, RaggedFeature):
         return Nested(feature) if feature.outer_partitions else Assembler(feature, feature.inner_shape)
     return Assembler(feature)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.reference import read_lists
+from dataset.io.example.reference import read_lists, read_steps
 from dataset.plan.spec import BYTES
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
@@ -51,15 +51,8 @@ class Column:
     each: int = -1
 
 
-class MessageColumns:
-    """Columns of records that protobuf has parsed: the specification of ``KernelColumns``.
-
-    Raises:
-        ParseError: a record is not an Example; the message has its position.
-    """
-
-    def __init__(self, records: Iterable[bytes], keys: Sequence[str]) -> None:
-        self._lists = [read_lists(record, keys, row) for row, record in enumerate(records)]
+class Columns(Protocol):
+    """The columns of a few keys in n records."""
 
     def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
         """Return the values of the key at ``place``; the column has no values unless ``decoded``.
@@ -67,6 +60,64 @@ class MessageColumns:
         Raises:
             Problem: for the first record whose list is not of kind ``wanted``.
         """
+        ...
+
+
+class Steps(NamedTuple):
+    """The steps of one key in n SequenceExamples.
+
+    Attributes:
+        present: bool (n,), whether the record has the key.
+        counts: int64 (n,), the number of steps in each record.
+        columns: the columns of all steps, which have only this key.
+    """
+
+    present: npt.NDArray[np.bool_]
+    counts: npt.NDArray[np.int64]
+    columns: Columns
+
+
+class MessageReader:
+    """Reader of a few keys with protobuf: the specification of ``KernelReader``."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = list(keys)
+
+    def read_one(self, record: bytes) -> list[tuple[int, Any]]:
+        """Return the list of each key in an Example, as ``read_lists``."""
+        return read_lists(record, self.keys)
+
+    def columns(self, records: Iterable[bytes]) -> MessageColumns:
+        """Return the columns of Examples.
+
+        Raises:
+            ParseError: a record is not an Example; the message has its position.
+        """
+        return MessageColumns([read_lists(record, self.keys, row) for row, record in enumerate(records)])
+
+    def steps(self, records: Iterable[bytes]) -> list[Steps]:
+        """Return the steps of each key in SequenceExamples.
+
+        Raises:
+            ParseError: a record is not a SequenceExample; the message has its position.
+        """
+        rows, found = [read_steps(record, self.keys, row) for row, record in enumerate(records)], []
+        for place in range(len(self.keys)):
+            lists = [row[place] for row in rows]
+            present = np.array([steps is not None for steps in lists], np.bool_)
+            counts = np.array([len(steps or ()) for steps in lists], np.int64)
+            found.append(Steps(present, counts, MessageColumns([[step] for steps in lists for step in steps or ()])))
+        return found
+
+
+class MessageColumns:
+    """Columns of the lists that protobuf has read: for each record, the list of each key."""
+
+    def __init__(self, lists: Sequence[Sequence[tuple[int, Any]]]) -> None:
+        self._lists = lists
+
+    def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
+        """Return the values of the key at ``place``, as ``Columns`` says."""
         lists = [row[place] for row in self._lists]
         for row, (kind, _) in enumerate(lists):
             if kind and kind != wanted:

@@ -1,4 +1,4 @@
-"""Encoder from a dict of values to the bytes of a tf.train.Example, without creating a message object.
+"""Encoder from a dict of values to the bytes of a tf.train.Example, with protobuf messages only for lists.
 
 This module knows bytes and values. messages.py has the message classes; tfrecord/ writes files.
 """
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dataset.io import example
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
@@ -73,7 +75,7 @@ def _encode_feature(name: str, value: Any) -> bytes:
         if not -(1 << 63) <= value < 1 << 63:
             raise _wrong_value(name, value, "an int beyond int64")
         packed = _varint(value & 0xFFFFFFFFFFFFFFFF)
-        return b"\x1a" + _varint(len(packed) + 2) + b"\x0a" + _varint(len(packed)) + packed  # at most 10 bytes
+        return _feature(b"\x1a", b"\x0a" + _varint(len(packed)) + packed)
     if isinstance(value, list | tuple):
         return _encode_list(name, value)
     if isinstance(value, float | np.ndarray | np.generic):
@@ -112,11 +114,13 @@ def _encode_array(name: str, array: npt.NDArray[Any]) -> bytes:
     kind = array.dtype.kind
     if kind == "f":
         with np.errstate(over="ignore"):  # values beyond float32 become infinity, as in protobuf
-            return _packed_feature(b"\x12", array.astype("<f4").tobytes())
+            packed = array.astype("<f4").tobytes()
+        return _feature(b"\x12", b"\x0a" + _varint(len(packed)) + packed if packed else b"")
     if kind in "iub":
         if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
             raise _wrong_value(name, array, "an int beyond int64")
-        return _packed_feature(b"\x1a", _pack_varints(array.astype(np.int64).ravel()))
+        numbers = array.astype(np.int64).ravel().tolist()
+        return _feature(b"\x1a", example.messages.Int64List(value=numbers).SerializeToString())
     if kind in "SU" or (kind == "O" and not array.size):
         return _bytes_feature(item.encode() if isinstance(item, str) else item for item in array.ravel().tolist())
     if kind == "O":
@@ -124,33 +128,12 @@ def _encode_array(name: str, array: npt.NDArray[Any]) -> bytes:
     raise _wrong_value(name, array, f"an array of dtype {array.dtype}")
 
 
-def _pack_varints(values: npt.NDArray[np.int64]) -> bytes:
-    """Return the concatenated varints of ``values``. Negative values take ten bytes."""
-    unsigned = values.view(np.uint64)
-    largest = int(unsigned.max(initial=0))
-    if largest < 0x80:
-        return unsigned.astype(np.uint8).tobytes()
-    groups = -(-largest.bit_length() // 7)
-    octets = np.empty((len(values), groups), np.uint8)
-    used = np.ones(octets.shape, np.bool_)
-    rest = unsigned
-    for i in range(groups):
-        octets[:, i] = rest & np.uint64(0x7F)
-        rest = rest >> np.uint64(7)
-        if i + 1 < groups:
-            used[:, i + 1] = more = rest > 0
-            octets[:, i] |= more.view(np.uint8) << 7
-    return octets.ravel().take(np.flatnonzero(used)).tobytes()  # several times faster than a boolean index
-
-
-def _packed_feature(kind: bytes, packed: bytes) -> bytes:
-    listed = b"\x0a" + _varint(len(packed)) + packed if packed else b""
-    return kind + _varint(len(listed)) + listed
-
-
 def _bytes_feature(values: Iterable[bytes]) -> bytes:
-    listed = b"".join([b"\x0a" + _varint(len(value)) + value for value in values])
-    return b"\x0a" + _varint(len(listed)) + listed
+    return _feature(b"\x0a", example.messages.BytesList(value=values).SerializeToString())
+
+
+def _feature(kind: bytes, listed: bytes) -> bytes:
+    return kind + _varint(len(listed)) + listed
 
 
 def _wrong_value(name: str, value: Any, what: str) -> TypeError:

@@ -61,7 +61,7 @@ def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> Any:
 
 
 class FeatureSpec:
-    """Configuration of a feature; the base class of the four kinds."""
+    """Configuration of a feature; the base class of the five kinds."""
 
     dtype: np.dtype[Any]
 
@@ -131,14 +131,79 @@ class VarLenFeature(FeatureSpec):
 
 
 @dataclass(frozen=True, init=False)
+class SparseFeature(FeatureSpec):
+    """Configuration of a SparseTensor whose values and indices are features of their own.
+
+    Args:
+        index_key: the key of the indices; a list of keys, one for each dimension, if there are several.
+        value_key: the key of the values.
+        dtype: ``np.int64``, ``np.float32`` or ``bytes``, or their names.
+        size: the size of the dimension; a list of sizes if ``index_key`` is a list.
+        already_sorted: whether the values of each Example are in row-major order. Default False: they are sorted.
+
+    Raises:
+        ValueError: a key is empty, a size is below 1, there are not as many sizes as keys, or the dtype is not
+            supported.
+
+    >>> SparseFeature(["row", "column"], "weight", np.float32, [10, 20]).spec
+    SparseTensorSpec(shape=(10, 20), dtype=float32)
+    """
+
+    index_key: str | tuple[str, ...]
+    value_key: str
+    dtype: np.dtype[Any]
+    size: int | tuple[int, ...]
+    already_sorted: bool = False
+
+    def __init__(
+        self,
+        index_key: str | Sequence[str],
+        value_key: str,
+        dtype: npt.DTypeLike,
+        size: int | Sequence[int],
+        already_sorted: bool = False,
+    ) -> None:
+        is_one = isinstance(index_key, str)
+        object.__setattr__(self, "index_key", index_key if is_one else tuple(index_key))
+        object.__setattr__(self, "value_key", value_key)
+        object.__setattr__(self, "dtype", _feature_dtype("SparseFeature", dtype))
+        object.__setattr__(self, "size", size if is_one else _feature_shape("SparseFeature", size))
+        object.__setattr__(self, "already_sorted", already_sorted)
+        if not (self.value_key and self.index_key and all(self.index_keys)):
+            raise ValueError("SparseFeature: index_key and value_key must not be empty")
+        if len(self.shape) != len(self.index_keys) or min(self.shape) < 1:
+            raise ValueError(
+                f"SparseFeature: size must hold a size of at least 1 for each of the keys {self.index_keys}, got "
+                f"{self.size!r}"
+            )
+
+    @property
+    def index_keys(self) -> tuple[str, ...]:
+        """Return the key of the indices in each dimension."""
+        return (self.index_key,) if isinstance(self.index_key, str) else self.index_key
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of one parsed element."""
+        return _feature_shape("SparseFeature", self.size)
+
+    @property
+    def spec(self) -> ComponentSpec:
+        """Return the spec of one parsed element."""
+        return SparseTensorSpec(self.shape, self.dtype)
+
+
+@dataclass(frozen=True, init=False)
 class FixedLenSequenceFeature(FeatureSpec):
     """Configuration of a feature with any number of rows of one shape; parsed to a dense array, padded in a batch.
+
+    In a SequenceExample, a row is a step of a feature list.
 
     Args:
         shape: the shape of one row.
         dtype: ``np.int64``, ``np.float32`` or ``bytes``, or their names.
-        allow_missing: whether the feature may be missing; it then has no rows. Features of an Example require True, as
-            in TensorFlow; only feature lists of a SequenceExample support False.
+        allow_missing: whether the feature may be missing; it then has no rows. Default False, which only feature lists
+            of a SequenceExample support: features of an Example require True, as in TensorFlow.
         default_value: the padding value. Default 0, or ``b""``.
 
     Raises:
@@ -309,12 +374,14 @@ class RaggedFeature(FeatureSpec):
 
 
 def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:
-    """Return the keys of an Example that ``feature`` reads: its values first, then its partitions."""
+    """Return the keys of an Example that ``feature`` reads: its values first, then its indices or partitions."""
+    if isinstance(feature, SparseFeature):
+        return [feature.value_key, *feature.index_keys]
     if not isinstance(feature, RaggedFeature):
         return [name]
     return [feature.value_key or name, *[p.key for p in feature.partitions if not isinstance(p, UniformRowLength)]]
 
 
 def dtype_of(feature: FeatureSpec, position: int) -> npt.DTypeLike:
-    """Return the dtype of the key at ``position`` in ``keys_of``; partitions are always int64."""
+    """Return the dtype of the key at ``position`` in ``keys_of``; all but the values are int64."""
     return feature.dtype if position == 0 else np.dtype(np.int64)

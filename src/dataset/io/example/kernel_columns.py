@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.columns import Column, object_array, wrong_kind
+from dataset.io.example.columns import Column, MessageReader, Steps, object_array, wrong_kind
 from dataset.io.example.reference import read_lists, regular_record
 from dataset.native.library import kernels
 
@@ -43,6 +43,7 @@ class _Batch(ctypes.Structure):
         ("key_octets", ctypes.c_char_p),
         ("key_ends", ctypes.c_void_p),
         ("keys", ctypes.c_int64),
+        ("in_lists", ctypes.c_int64),
         ("table", ctypes.c_void_p),
         ("summary", ctypes.c_void_p),
     )
@@ -63,12 +64,20 @@ def kernels_for_strings() -> Any:
     return kernels() if head == [id(bytes), len(probe)] and ctypes.string_at(content, 6) == probe else None
 
 
-class KernelReader:
-    """Reader of the lists of a few keys, prepared once. Thread-safe."""
+def reader_of(keys: Sequence[str], *, in_lists: bool = False) -> KernelReader | MessageReader:
+    """Return a reader of the keys of Examples, or of the feature lists of SequenceExamples if they are ``in_lists``."""
+    library = kernels_for_strings()
+    return MessageReader(keys) if library is None else KernelReader(library, keys, in_lists=in_lists)
 
-    def __init__(self, library: Any, keys: Sequence[str]) -> None:
-        self.find, self.decode_features = library.find_features, library.decode_features
-        self.keys = list(keys)
+
+class KernelReader:
+    """Reader of a few keys of Examples, or of SequenceExamples if they are ``in_lists``; the same as ``MessageReader``.
+
+    It is thread-safe.
+    """
+
+    def __init__(self, library: Any, keys: Sequence[str], *, in_lists: bool = False) -> None:
+        self.library, self.keys, self.in_lists = library, list(keys), in_lists
         encoded = [key.encode() for key in keys]
         self.sorted_keys = sorted(encoded, key=lambda key: (len(key), key))
         self.places = [self.sorted_keys.index(key) for key in encoded]  # in the table
@@ -79,9 +88,9 @@ class KernelReader:
         try:
             scratch = self.kept.single
         except AttributeError:
-            scratch = self.kept.single = _Scratch(self, 1)
+            scratch = self.kept.single = _Scratch(self.library, self.sorted_keys, 1)
         scratch.first[0] = id(record)
-        if not self.find(scratch.address, 0):
+        if not self.library.find_features(scratch.address, 0):
             return read_lists(record, self.keys)
         found: list[tuple[int, Any]] = []
         table = scratch.rows.tolist()
@@ -95,62 +104,92 @@ class KernelReader:
                 found.append((2, np.frombuffer(record, "<f4", count, start).astype(np.float32)))
             elif kind:
                 kind %= _SEVERAL
-                found.append((kind, self.decode(scratch, place, kind, count, end - start)))
+                found.append((kind, scratch.decode(place, kind, count, end - start)))
             else:
                 found.append((0, None))
         return found
 
-    def decode(self, scratch: _Scratch, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
+    def columns(self, strings: Array) -> KernelColumns:
+        """Return the columns of Examples, which no other thread may replace, for the keys in their order.
+
+        Raises:
+            ParseError: as ``regular_record``.
+        """
+        return KernelColumns(self._find(strings), strings, self.places)
+
+    def steps(self, strings: Array) -> list[Steps]:
+        """Return the steps of SequenceExamples, as ``columns`` does.
+
+        Raises:
+            ParseError: as ``regular_record``.
+        """
+        lists, found = self._find(strings), []
+        for place in self.places:
+            kind, _, _, counts = lists.table[place]
+            records = strings.repeat(counts)
+            scratch = _Scratch(self.library, [b""], len(records))
+            scratch.batch.offsets = _address(records)
+            self.library.find_steps(lists.address, place, scratch.address)
+            found.append(Steps(kind != 0, counts, KernelColumns(scratch, records, [0])))
+        return found
+
+    def _find(self, strings: Array) -> _Scratch:
+        """Find the keys in records. The result is valid until the next call."""
+        scratch = getattr(self.kept, "many", None)
+        if scratch is None or scratch.batch.records != len(strings):
+            scratch = self.kept.many = _Scratch(self.library, self.sorted_keys, len(strings), in_lists=self.in_lists)
+        scratch.batch.offsets = _address(strings)
+        row = self.library.find_features(scratch.address, 0)
+        while row < len(strings):
+            strings[row] = regular_record(strings[row], self.keys, row, in_lists=self.in_lists)
+            row = self.library.find_features(scratch.address, row)
+        return scratch
+
+
+class _Scratch:
+    """The kernel's structure and tables for a number of records."""
+
+    def __init__(self, library: Any, keys: Sequence[bytes], records: int, *, in_lists: bool = False) -> None:
+        self.library, self._octets = library, b"".join(keys)
+        self._ends = np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
+        self.table = np.empty((len(keys), _ROWS, records), np.int64)
+        self.summary = np.empty((len(keys), _SUMMARY), np.int64)
+        self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), len(keys))
+        self.batch.in_lists = in_lists
+        self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
+        self.address = ctypes.addressof(self.batch)
+        self.first = np.empty(1, np.int64)  # for a single record, like the rows
+        self.rows = self.table.reshape(len(keys), _ROWS * records)
+        self.batch.offsets = _address(self.first)
+
+    def decode(self, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
         """Return the ``total`` values of a key; of bytes, at most ``octets`` in all, and ``width`` in each if not 0."""
+        decode = self.library.decode_features
         if kind != 1:
             numbers = np.empty(total, np.float32 if kind == 2 else np.int64)
-            self.decode_features(scratch.address, place, kind, _address(numbers), numbers.nbytes, None, 0)
+            decode(self.address, place, kind, _address(numbers), numbers.nbytes, None, 0)
             return numbers
         joined, ends = np.empty(octets, np.uint8), np.empty(total, np.int64)
-        self.decode_features(scratch.address, place, kind, _address(joined), octets, _address(ends), total)
+        decode(self.address, place, kind, _address(joined), octets, _address(ends), total)
         if width:
             return joined.view(f"V{width}").astype(object)
         content = joined.tobytes()
         return object_array([content[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])])
 
 
-class _Scratch:
-    """The kernel's structure and tables for a number of records."""
-
-    def __init__(self, reader: KernelReader, records: int) -> None:
-        keys = len(reader.keys)
-        self._octets = b"".join(reader.sorted_keys)
-        self._ends = np.array([0, *itertools.accumulate(map(len, reader.sorted_keys))], np.int64)
-        self.table, self.summary = np.empty((keys, _ROWS, records), np.int64), np.empty((keys, _SUMMARY), np.int64)
-        self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), keys)
-        self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
-        self.address = ctypes.addressof(self.batch)
-        self.first, self.rows = np.empty(1, np.int64), self.table.reshape(keys, -1)  # for a single record
-        self.batch.offsets = _address(self.first)
-
-
 class KernelColumns:
-    """Columns of records that the kernels have read; the same as ``MessageColumns``.
+    """Columns of records, as the kernels have found them.
 
     The columns' counts are valid until the thread reads other records.
 
     Args:
-        reader: the reader of the keys.
+        scratch: where the keys were found.
         strings: the records, which no other thread may replace.
+        places: where each key is in the tables.
     """
 
-    def __init__(self, reader: KernelReader, strings: Array) -> None:
-        self._reader = reader
-        self._strings = strings
-        scratch = getattr(reader.kept, "many", None)
-        if scratch is None or scratch.batch.records != len(strings):
-            scratch = reader.kept.many = _Scratch(reader, len(strings))
-        self._scratch = scratch
-        scratch.batch.offsets = _address(strings)
-        row = reader.find(scratch.address, 0)
-        while row < len(strings):
-            strings[row] = regular_record(strings[row], reader.keys, row)
-            row = reader.find(scratch.address, row)
+    def __init__(self, scratch: _Scratch, strings: Array, places: Sequence[int]) -> None:
+        self._scratch, self._strings, self._places = scratch, strings, places
         self._summary = scratch.summary.tolist()
 
     def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
@@ -159,7 +198,7 @@ class KernelColumns:
         Raises:
             Problem: for the first record whose list is not of kind ``wanted``.
         """
-        place = self._reader.places[place]
+        place = self._places[place]
         kind, start, end, counts = self._scratch.table[place]
         kinds, each, total, octets, width = self._summary[place]
         sole, several = 1 << wanted, 1 << wanted + _SEVERAL
@@ -173,6 +212,5 @@ class KernelColumns:
             found = zip(self._strings.tolist(), start.tolist(), end.tolist(), strict=True)
             values = object_array([record[a:b] for record, a, b in found])
         else:
-            width = width if kinds == sole else 0
-            values = self._reader.decode(self._scratch, place, wanted, total, octets, width)
+            values = self._scratch.decode(place, wanted, total, octets, width if kinds == sole else 0)
         return Column(present, counts, values, each)

@@ -34,7 +34,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
     "SequenceExample": [("context", 1, "Features"), ("feature_lists", 2, "FeatureLists")],
     "ShellEntry": [("key", 1, "bytes"), ("value", 2, "*bytes")],
     "ShellEntries": [("entry", 1, "*ShellEntry")],
-    "Shell": [("entries", 1, "ShellEntries"), ("lists", 2, "ShellEntries")],
+    "Shell": [("entries", 1, "*bytes"), ("lists", 2, "*bytes")],
     "Dim": [("size", 1, "int64")],
     "TensorShapeProto": [("dim", 2, "*Dim")],
     "TensorProto": [
@@ -116,5 +116,5 @@ FeatureLists = _classes["FeatureLists"]
 """Feature lists by name. Field: ``feature_list``, a map from str to FeatureList."""
 SequenceExample = _classes["SequenceExample"]
 """The record of a sequence. Fields: ``context``, a Features; ``feature_lists``, a FeatureLists."""
-Shell = _classes["Shell"]
+ShellEntries, Shell = _classes["ShellEntries"], _classes["Shell"]
 TensorProto = _classes["TensorProto"]

@@ -8,18 +8,18 @@ records. It does not access files.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, assembler_for
-from dataset.io.example.columns import MessageColumns, MissingFeature, Problem, kind_of, object_array, wrong_kind
+from dataset.io.example.columns import MissingFeature, Problem, kind_of, object_array, wrong_kind
 from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, dtype_of, keys_of
-from dataset.io.example.kernel_columns import KernelColumns, KernelReader, kernels_for_strings
-from dataset.io.example.reference import feature_names, read_lists
+from dataset.io.example.kernel_columns import reader_of
+from dataset.io.example.reference import feature_names
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
@@ -53,7 +53,7 @@ def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec])
     >>> parse_single_example(record, {"label": io.FixedLenFeature((), np.int64), "words": io.RaggedFeature(bytes)})
     {'label': np.int64(3), 'words': array([b'a', b'bc'], dtype=object)}
     """
-    return parser_for(features).parse_one(serialized)
+    return parser_for(features, ExampleParser).parse_one(serialized)
 
 
 def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -76,51 +76,57 @@ def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> d
     >>> parse_example(records, {"x": io.RaggedFeature(np.int64)})
     {'x': RaggedTensor([[1, 2], [3]], dtype=int64)}
     """
-    return parser_for(features).parse_batch(serialized)
+    return parser_for(features, ExampleParser).parse_batch(serialized)
 
 
-_recent: dict[int, tuple[dict[str, FeatureSpec], ExampleParser]] = {}
+P = TypeVar("P")
+_recent: dict[int, tuple[dict[str, Any], Any, Any]] = {}
 _RECENT_MAX = 32
 
 
-def parser_for(features: Mapping[str, FeatureSpec]) -> ExampleParser:
+def parser_for(features: Mapping[str, Any], make: Callable[[Mapping[str, Any]], P]) -> P:
     """Return a cached parser for ``features``: preparing a parser takes as long as parsing fifty records.
 
     The cache key is the identity of the dict. Its items are compared, too, since the dict may have changed or been
     replaced.
     """
     known = _recent.get(id(features))
-    if known is not None and known[0] == features:
-        return known[1]
-    parser = ExampleParser(features)
+    if known is not None and known[0] == features and known[1] is make:
+        return known[2]  # type: ignore[no-any-return]
+    parser = make(features)
     if type(features) is dict:
         if len(_recent) >= _RECENT_MAX:
             _recent.clear()
-        _recent[id(features)] = (features.copy(), parser)
+        _recent[id(features)] = (features.copy(), make, parser)
     return parser
 
 
-def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
-    """Check ``features`` and return a copy as a dict."""
+def checked_features(op: str, features: Mapping[str, Any], kinds: Any) -> dict[str, Any]:
+    """Check that ``features`` are of these kinds, a union of classes, and return a copy as a dict."""
     if not isinstance(features, Mapping):
-        raise TypeError(f"parse_example: features must be a dict from name to feature, got {features!r}")
-    if not features:
-        raise ValueError("parse_example: features must name at least one feature, got none")
+        raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
     for name, feature in features.items():
-        if not isinstance(feature, FeatureSpec):
-            raise TypeError(
-                f"parse_example: feature {name!r} must be FixedLenFeature, VarLenFeature, FixedLenSequenceFeature or "
-                f"RaggedFeature, got {feature!r}"
-            )
+        if not isinstance(feature, kinds):
+            names = ", ".join(kind.__name__ for kind in kinds.__args__)
+            raise TypeError(f"{op}: feature {name!r} must be one of {names}, got {feature!r}")
+        for key in keys_of(name, feature):
+            if not isinstance(key, str):
+                raise TypeError(f"{op}: keys of features must be str, got {key!r}")
+    return dict(features)
+
+
+def _features_of_examples(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
+    """Check ``features`` and return a copy as a dict."""
+    checked = checked_features("parse_example", features, FeatureSpec)
+    if not checked:
+        raise ValueError("parse_example: features must name at least one feature, got none")
+    for name, feature in checked.items():
         if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
             raise ValueError(
                 f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
                 "TensorFlow: an empty list can't be distinguished from a missing one"
             )
-        for key in keys_of(name, feature):
-            if not isinstance(key, str):
-                raise TypeError(f"parse_example: keys of features must be str, got {key!r}")
-    return dict(features)
+    return checked
 
 
 def _values_of(column: Any) -> list[Any]:
@@ -158,7 +164,7 @@ class ExampleParser:
     __dataset_shares_calls__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
-        self._features = _checked_features(features)
+        self._features = _features_of_examples(features)
         self._plan: list[tuple[str, Assembler, list[_Wanted]]] = []
         keys: dict[str, int] = {}
         seen = set()
@@ -169,9 +175,7 @@ class ExampleParser:
                 wanted.append((place, kind_of(np.dtype(dtype_of(feature, i))), place in seen))
                 seen.add(place)
             self._plan.append((name, assembler_for(feature), wanted))
-        self._keys = list(keys)
-        library = kernels_for_strings()
-        self._reader = None if library is None else KernelReader(library, self._keys)
+        self._reader = reader_of(list(keys))
         self._shared = SharedCalls(self._parse_elements)
 
     @property
@@ -188,7 +192,7 @@ class ExampleParser:
         """Parse bytes into one element, or n records into columns of n elements."""
         if isinstance(serialized, bytes):
             return self.parse_one(serialized)
-        records = _as_records(serialized)
+        records = as_records(serialized)
         if len(records) == 1:  # the case of a plain loop over the elements
             element = self.parse_one(records[0])
             return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
@@ -196,7 +200,7 @@ class ExampleParser:
 
     def parse_batch(self, serialized: Records) -> dict[str, Any]:
         """Parse n records into batched values, like parse_example."""
-        return self._parse_many(_as_records(serialized), self._features, as_batch=True)
+        return self._parse_many(as_records(serialized), self._features, as_batch=True)
 
     def parse_columns(self, serialized: Records, read: Collection[str], *, packed: bool) -> dict[str, Any]:
         """Parse n records into columns of n elements, like a call, for a plan that knows how they are used.
@@ -207,7 +211,7 @@ class ExampleParser:
                 columns contain placeholders.
             packed: whether values of different lengths may be returned as a RaggedColumn.
         """
-        columns = self._parse_many(_as_records(serialized), read)
+        columns = self._parse_many(as_records(serialized), read)
         return columns if packed else _unpacked(columns)
 
     def packs(self, read: Collection[str]) -> bool:
@@ -225,7 +229,7 @@ class ExampleParser:
         shared = self._shared.result(serialized)
         if shared is not None:
             return shared
-        found = self._reader.read_one(serialized) if self._reader else read_lists(serialized, self._keys)
+        found = self._reader.read_one(serialized)
         result = {}
         for name, assembler, wanted in self._plan:
             values = []
@@ -249,8 +253,7 @@ class ExampleParser:
         self, records: npt.NDArray[Any], read: Collection[str], *, as_batch: bool = False
     ) -> dict[str, Any]:
         """Parse n records into columns, or into batched values. Features not in ``read`` are only checked."""
-        reader = self._reader
-        found = KernelColumns(reader, records) if reader else MessageColumns(records, self._keys)
+        found = self._reader.columns(records)
         result = {}
         for name, assembler, wanted in self._plan:
             is_read = name in read
@@ -286,24 +289,22 @@ def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: list(column) if is_packed(column) else column for name, column in columns.items()}
 
 
-def _as_records(serialized: Records) -> npt.NDArray[Any]:
+def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[Any]:
     """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
+    single = f"Parse a single record with {op.replace('parse_', 'parse_single_')}()"
     if not isinstance(serialized, np.ndarray):
         if isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
-            raise TypeError(
-                f"parse_example: serialized must be a sequence of bytes, got {type(serialized).__name__}. "
-                "Parse a single record with parse_single_example()"
-            )
+            raise TypeError(f"{op}: serialized must be a sequence of bytes, got {type(serialized).__name__}. {single}")
         return object_array(serialized)
     if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
         advice = (
             "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
             "parse_example(records, features)) or map(parser.parse_batch)"
             if serialized.ndim == 2 and serialized.dtype == object
-            else "Parse a single record with parse_single_example()"
+            else single
         )
         raise TypeError(
-            f"parse_example: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
+            f"{op}: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
             f"{serialized.shape}. {advice}"
         )
     return serialized.astype(object)

@@ -1,4 +1,4 @@
-"""Reference decoder: reads an Example with protobuf; the native kernels must agree with it.
+"""Reference decoder: reads Examples and SequenceExamples with protobuf; the native kernels must agree with it.
 
 If the message parses, its map of features is the result. TensorFlow does not parse features that were not requested,
 and does not require keys to be UTF-8. So if the message does not parse, only its outer structure is read, and then the
@@ -14,70 +14,90 @@ from dataset.errors import ParseError
 from dataset.io import example, libraries
 
 _KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
+List = tuple[int, Any]
 
 
-def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[tuple[int, Any]]:
+def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[List]:
     """Return the list of each key: its kind (1 bytes, 2 float, 3 int64, 0 none) and the sequence of values, or None.
 
     Raises:
         ParseError: ``record`` is not an Example, or one of these features is not a Feature.
     """
-    found = []
-    for feature in _read_features(record, keys, row):
-        name = None if feature is None else feature.WhichOneof("kind")
-        found.append((0, None) if name is None else (_KINDS[name], getattr(feature, name).value))
-    return found
+    return [_list_of(feature) for feature in _read_features(record, keys, row)]
 
 
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
-    entries = example.messages.Shell.FromString(record).entries.entry
+    shell = example.messages.Shell.FromString(record)
+    entries = example.messages.ShellEntries.FromString(b"".join(shell.entries)).entry
     return sorted({entry.key.decode(errors="backslashreplace") for entry in entries})
 
 
-def regular_record(record: bytes, keys: Sequence[str], row: int | None = None) -> bytes:
-    """Return an Example with these features of ``record``, in the regular form that the kernels support.
+def read_steps(record: bytes, keys: Sequence[str], row: int | None = None) -> list[list[List] | None]:
+    """Return the same for each step of the feature list of each key; None for a key that the record does not have.
 
     Raises:
-        ParseError: as ``read_lists``.
+        ParseError: ``record`` is not a SequenceExample, or one of these feature lists is not a FeatureList.
     """
-    features = zip(keys, _read_features(record, keys, row), strict=True)
+    found = _read_features(record, keys, row, in_lists=True)
+    return [None if steps is None else [_list_of(step) for step in steps.feature] for steps in found]
+
+
+def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *, in_lists: bool = False) -> bytes:
+    """Return a message with these features of ``record``, in the regular form that the kernels support.
+
+    Raises:
+        ParseError: as ``read_lists``, or as ``read_steps`` if the features are ``in_lists``.
+    """
+    features = zip(keys, _read_features(record, keys, row, in_lists=in_lists), strict=True)
     given = {key: feature for key, feature in features if feature is not None}
-    message = example.messages.Example(features=example.messages.Features(feature=given))
+    messages = example.messages
+    if in_lists:
+        message = messages.SequenceExample(feature_lists=messages.FeatureLists(feature_list=given))
+    else:
+        message = messages.Example(features=messages.Features(feature=given))
     message.DiscardUnknownFields()
     regular: bytes = message.SerializeToString()
     return regular
 
 
-def _read_features(record: bytes, keys: Sequence[str], row: int | None) -> list[Any]:
-    """Return the Feature message of each key, None for a key that the record does not have."""
+def _list_of(feature: Any) -> List:
+    name = None if feature is None else feature.WhichOneof("kind")
+    return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
+
+
+def _read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
+    """Return the Feature or FeatureList message of each key, None for a key that the record does not have."""
+    op = "parse_sequence_example" if in_lists else "parse_example"
     if not isinstance(record, bytes):
-        raise TypeError(f"parse_example: records must be bytes, got {type(record).__name__} at position {row}")
+        raise TypeError(f"{op}: records must be bytes, got {type(record).__name__} at position {row}")
+    messages = example.messages
     try:
-        found = example.messages.Example.FromString(record).features.feature
+        if in_lists:
+            found = messages.SequenceExample.FromString(record).feature_lists.feature_list
+        else:
+            found = messages.Example.FromString(record).features.feature
+        return [found.get(key) for key in keys]
     except libraries.protobuf.DecodeError:
-        return _read_from_shell(record, keys, row)
-    return [found.get(key) for key in keys]
-
-
-def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> list[Any]:
-    place = "" if row is None else f" of record {row}"
+        kind, part = ("SequenceExample", "FeatureList") if in_lists else ("Example", "Feature")
     try:
-        entries = example.messages.Shell.FromString(record).entries.entry
+        shell = messages.Shell.FromString(record)
+        entries = messages.ShellEntries.FromString(b"".join(shell.lists if in_lists else shell.entries)).entry
     except libraries.protobuf.DecodeError:
         what = "the bytes" if row is None else f"record {row}"
         raise ParseError(
-            f"parse_example: {what} (length {len(record)}) can't be parsed as a tf.train.Example. Is this another "
+            f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
             "message type, or a compressed file that was read as uncompressed?"
         ) from None
-    found = {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge when concatenated
+    contents = {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
     features = []
     for key in keys:
-        content = found.get(key.encode())
+        content = contents.get(key.encode())
         try:
-            features.append(None if content is None else example.messages.Feature.FromString(content))
+            features.append(None if content is None else getattr(messages, part).FromString(content))
         except libraries.protobuf.DecodeError:
+            place = "" if row is None else f" of record {row}"
             raise ParseError(
-                f"parse_example: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.Feature"
+                f"{op}: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.{part}"
             ) from None
     return features
