@@ -67,12 +67,14 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     @lazy_property
     def traits(self) -> Traits:
         traits = super().traits
-        is_ours = vars(type(self.function)).get(NO_USER_CODE, False)
-        has_spec = is_ours and hasattr(self.function, "element_spec")
+        called: Any = self.function if self.column_function is None else self.column_function
+        is_ours = vars(type(called)).get(NO_USER_CODE, False)
+        has_spec = is_ours and hasattr(called, "element_spec")
         return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
 
     def _element_spec(self) -> Any:
-        declared = getattr(self.function, "element_spec", None)
+        called: Any = self.function if self.column_function is None else self.column_function
+        declared = getattr(called, "element_spec", None)
         return probed_spec(self) if declared is None else declared
 
     def _details(self) -> list[str]:
