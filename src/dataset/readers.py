@@ -59,6 +59,8 @@ class CsvDataset(Dataset[tuple[Any, ...]]):
     [(array([b'apple, red', b'pear'], dtype=object), array([0.5, 1. ], dtype=float32), array([3, 7]))]
     """
 
+    __dataset_no_user_code__ = True  # as the function of interleave
+
     def __init__(
         self,
         filenames: Any,
@@ -116,6 +118,8 @@ class FixedLengthRecordDataset(Dataset[bytes]):
     ...     list(FixedLengthRecordDataset(path, record_bytes=3, header_bytes=4))
     [b'abc', b'def']
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,
@@ -189,6 +193,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
     ...     list(Dataset.list_files(f"{folder}/*.jsonl", shuffle=False).interleave(read))
     [{'text': b'a'}, {'text': b'b'}]
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,
@@ -300,6 +306,8 @@ class TarDataset(Dataset[dict[str, bytes]]):
      {'__key__': b'1', 'txt': b'one'})
     """
 
+    __dataset_no_user_code__ = True  # as the function of interleave
+
     def __init__(
         self,
         filenames: Any,
@@ -345,6 +353,8 @@ class TextLineDataset(Dataset[bytes]):
     ...     list(TextLineDataset(path))
     [b'one', b'', b'two']
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,
@@ -399,6 +409,8 @@ class TFRecordDataset(Dataset[bytes]):
     ...     list(TFRecordDataset(path)), TFRecordDataset(path, index=True)[1]
     ([b'one', b'two'], b'two')
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,

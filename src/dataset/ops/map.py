@@ -15,7 +15,7 @@ from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
-from dataset.plan.traits import Traits
+from dataset.plan.traits import NO_USER_CODE, Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
@@ -30,10 +30,6 @@ from dataset.runtime.parallel.tasks import Divisible, Task
 from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
-
-NO_USER_CODE = "__dataset_no_user_code__"
-"""Attribute that is True in classes of this library whose objects call no user code. Subclasses may call user code."""
-
 
 @dataclass(frozen=True, eq=False)
 class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
