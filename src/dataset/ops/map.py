@@ -31,6 +31,7 @@ from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 
+
 @dataclass(frozen=True, eq=False)
 class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
     """Node that applies ``function`` to each element."""
