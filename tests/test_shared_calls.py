@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import itertools
 import os
 import threading
 
@@ -253,9 +254,16 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("source", SOURCES)
+def _numbers(dataset):
+    return dataset.map(lambda ids, number: number)
+
+
 @pytest.mark.parametrize(
-    "downstream", [_bucketed, _bucketed_by_length, lambda dataset: dataset.map(lambda ids, number: number)]
+    ("source", "downstream"),
+    [
+        *itertools.product(["file", "shuffled", "skipping", "two files"], [_bucketed, _numbers]),
+        *itertools.product(["file", "interleaved"], [_bucketed_by_length]),
+    ],
 )
 def test_elements_and_places_are_those_of_single_calls(file, source, downstream):
     def make(function):
