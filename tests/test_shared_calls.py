@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import itertools
 import os
 import threading
 
@@ -240,7 +241,12 @@ def _bucketed(dataset):
     return dataset.bucket_by_sequence_length(lambda ids, number: sum([len(ids)]), [1, 2, 3], [4, 3, 2, 5])
 
 
+def _bucketed_by_length(dataset):
+    return dataset.bucket_by_sequence_length(lambda ids, number: len(ids), [1, 2, 3], [4, 3, 2, 5])
+
+
 SOURCES = {
+    "interleaved": lambda file: Dataset.from_tensor_slices([str(file)] * 2).interleave(TFRecordDataset),
     "file": TFRecordDataset,
     "shuffled": lambda file: TFRecordDataset(file).shuffle(7, seed=1),
     "skipping": lambda file: TFRecordDataset(file).skip(3).repeat(2),
@@ -248,8 +254,17 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("downstream", [_bucketed, lambda dataset: dataset.map(lambda ids, number: number)])
+def _numbers(dataset):
+    return dataset.map(lambda ids, number: number)
+
+
+@pytest.mark.parametrize(
+    ("source", "downstream"),
+    [
+        *itertools.product(["file", "shuffled", "skipping", "two files"], [_bucketed, _numbers]),
+        *itertools.product(["file", "interleaved"], [_bucketed_by_length]),
+    ],
+)
 def test_elements_and_places_are_those_of_single_calls(file, source, downstream):
     def make(function):
         return downstream(SOURCES[source](file).map(function))
@@ -288,6 +303,40 @@ def test_many_records_are_parsed_at_once_and_the_function_is_called_for_requeste
             assert called == RECORDS[: i + 1]
     assert sum(batches) >= COUNT // 2
     assert max(batches) > 8
+
+
+def test_a_function_is_called_up_to_the_element_that_fills_a_bucket(file):
+    called = []
+
+    def parse(record):
+        called.append(record)
+        return _ragged(record)
+
+    filling = []  # for each batch of full buckets, how many elements arrive up to the last one in it
+    waiting, sizes = [0] * 4, [4, 3, 2, 5]
+    for i in range(COUNT):
+        waiting[i % 4] += 1
+        if waiting[i % 4] == sizes[i % 4]:
+            waiting[i % 4] = 0
+            filling.append(i + 1)
+    with iter(_bucketed_by_length(TFRecordDataset(file).map(parse))) as iterator:
+        for count in filling:
+            next(iterator)
+            assert called == RECORDS[:count]
+
+
+def test_texts_that_become_longer_are_called_for_one_by_one(file):
+    called = []
+
+    def parse(record):
+        called.append(io.parse_single_example(record, FEATURES)["number"])
+        return {"text": "é" * (called[-1] % 2 + 1), "number": called[-1]}
+
+    dataset = TFRecordDataset(file).map(parse)
+    buckets = dataset.bucket_by_sequence_length(lambda row: len(row["text"]), [3], [2, 3], no_padding=True)
+    with iter(buckets) as iterator:
+        assert next(iterator)["number"].tolist() == [0, 2]
+        assert called == [0, 1, 2]
 
 
 def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):

@@ -60,6 +60,8 @@ class CsvDataset(Dataset[tuple[Any, ...]]):
     [(array([b'apple, red', b'pear'], dtype=object), array([0.5, 1. ], dtype=float32), array([3, 7]))]
     """
 
+    __dataset_no_user_code__ = True  # as the function of interleave
+
     def __init__(
         self,
         filenames: Any,
@@ -118,6 +120,8 @@ class FixedLengthRecordDataset(Dataset[bytes]):
     ...     list(FixedLengthRecordDataset(path, record_bytes=3, header_bytes=4))
     [b'abc', b'def']
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,
@@ -192,6 +196,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
     ...     list(Dataset.list_files(f"{folder}/*.jsonl", shuffle=False).interleave(read))
     [{'text': b'a'}, {'text': b'b'}]
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,
@@ -304,6 +310,8 @@ class TarDataset(Dataset[dict[str, bytes]]):
      {'__key__': b'1', 'txt': b'one'})
     """
 
+    __dataset_no_user_code__ = True  # as the function of interleave
+
     def __init__(
         self,
         filenames: Any,
@@ -350,6 +358,8 @@ class TextLineDataset(Dataset[bytes]):
     ...     list(TextLineDataset(path))
     [b'one', b'', b'two']
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,
@@ -405,6 +415,8 @@ class TFRecordDataset(Dataset[bytes]):
     ...     list(TFRecordDataset(path)), TFRecordDataset(path, index=True)[1]
     ([b'one', b'two'], b'two')
     """
+
+    __dataset_no_user_code__ = True  # as the function of interleave
 
     def __init__(
         self,

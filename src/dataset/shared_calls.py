@@ -18,7 +18,9 @@ import numpy as np
 T = TypeVar("T")
 R = TypeVar("R")
 
-_LENGTH_MIN = 8  # fewer elements are faster one by one
+LENGTH_MIN = 8
+"""Fewer elements are faster one by one."""
+
 _UNUSED_MAX = 2048  # results computed in vain, before values are computed one by one for a while
 _REST = 32  # how much sooner the next results are computed after a chunk of such values
 
@@ -39,7 +41,7 @@ _ALONE = contextlib.nullcontext()
 
 def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
     """Declare that a user function is called for each of some elements; ``columns`` returns their components."""
-    return _ALONE if length < _LENGTH_MIN else CallingFor(length, columns, once=True)
+    return _ALONE if length < LENGTH_MIN else CallingFor(length, columns, once=True)
 
 
 class CallingFor:

@@ -124,6 +124,20 @@ def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):
     pipeline.iterator.close()
 
 
+def test_times_are_those_of_single_elements(clock):
+    """A batch of elements takes long, but a thread would hand them over one by one."""
+    seconds = prefetch._WORTH_SECONDS / 2
+
+    def make(x):
+        clock.now += seconds
+        return x
+
+    with iter(Dataset.range(2000).map(make).prefetch(AUTOTUNE).batch(50)) as iterator:
+        for _ in iterator:
+            clock.now += 50 * seconds
+            assert iterator._root.source.inline
+
+
 def test_the_next_iteration_begins_as_the_last_one_ended(clock):
     pipeline = Pipeline(clock)
     pipeline.be_slow()

@@ -33,6 +33,7 @@ from dataset.plan.nested import dataset_of, is_dataset
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
+from dataset.plan.traits import NO_USER_CODE
 from dataset.redaction import redacted, redacted_error
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
@@ -480,4 +481,5 @@ def reader_of_one_file(
     def read_one_file(path: bytes) -> Any:
         return dataset_of(around(source.over(path)))
 
+    setattr(read_one_file, NO_USER_CODE, True)
     return read_one_file

@@ -15,7 +15,7 @@ from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
-from dataset.plan.traits import Traits
+from dataset.plan.traits import NO_USER_CODE, Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
@@ -30,9 +30,6 @@ from dataset.runtime.parallel.tasks import Divisible, Task
 from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
-
-NO_USER_CODE = "__dataset_no_user_code__"
-"""Attribute that is True in classes of this library whose objects call no user code. Subclasses may call user code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +64,14 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     @lazy_property
     def traits(self) -> Traits:
         traits = super().traits
-        is_ours = vars(type(self.function)).get(NO_USER_CODE, False)
-        has_spec = is_ours and hasattr(self.function, "element_spec")
+        called: Any = self.function if self.column_function is None else self.column_function
+        is_ours = vars(type(called)).get(NO_USER_CODE, False)
+        has_spec = is_ours and hasattr(called, "element_spec")
         return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
 
     def _element_spec(self) -> Any:
-        declared = getattr(self.function, "element_spec", None)
+        called: Any = self.function if self.column_function is None else self.column_function
+        declared = getattr(called, "element_spec", None)
         return probed_spec(self) if declared is None else declared
 
     def _details(self) -> list[str]:

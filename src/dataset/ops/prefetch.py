@@ -353,11 +353,11 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 class PatientPrefetchOperator(PrefetchOperator):
     """Prefetch operator whose thread only runs while overlapping producer and consumer pays off.
 
-    Without the thread, elements are computed in the consumer's thread. The operator measures the times of both sides,
-    less often while both are short. The times are long if they are so several times in a row, or in total without the
-    longest one. The total covers inputs that read a block of a file now and then, where a single long time means
-    nothing. The thread ends if the consumer mostly waits for it, for example because the consumer's time was spent
-    waiting for the GIL.
+    Without the thread, elements are computed in the consumer's thread. The operator measures the times of both sides
+    per element, less often while both are short. The times are long if they are so several times in a row, or in total
+    without the longest one. The total covers inputs that read a block of a file now and then, where a single long time
+    means nothing. The thread ends if the consumer mostly waits for it, for example because the consumer's time was
+    spent waiting for the GIL.
     """
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
@@ -365,6 +365,7 @@ class PatientPrefetchOperator(PrefetchOperator):
         self._unlooked = 0  # pulls until the next measurement
         self._next_rest = 1
         self._made_seconds = 0.0  # of the previous pull
+        self._made_count = 1  # elements of it
         self._left_at: float | None = None  # when the last pull returned to the consumer
         self._in_a_row = 0  # consecutive long times
         self._patience = _TIMES_IN_A_ROW  # long times until the thread starts; doubled if it did not pay off
@@ -395,6 +396,7 @@ class PatientPrefetchOperator(PrefetchOperator):
             self._made_seconds = self._left_at - started
         if chunk is not None:
             self.counters.taken += chunk.length
+            self._made_count = chunk.length
         return chunk
 
     def _pull_ahead(self, n: int) -> Chunk | None:
@@ -427,7 +429,8 @@ class PatientPrefetchOperator(PrefetchOperator):
     def _look_without_thread(self) -> None:
         if self._left_at is None:
             return
-        made, used = self._made_seconds, time.perf_counter() - self._left_at
+        made = self._made_seconds / self._made_count
+        used = (time.perf_counter() - self._left_at) / self._made_count
         self._left_at = None
         self._in_a_row = self._in_a_row + 1 if min(made, used) >= _WORTH_SECONDS else 0
         self._times.append((made, used))

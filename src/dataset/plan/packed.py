@@ -1,9 +1,9 @@
 """Packed columns: arrays or sparse tensors of different lengths, stored contiguously.
 
 Parsing many records at once produces values in this form, which a RaggedTensor has, too, and a batch needs them in this
-form. So they are split into arrays only on access. Only a map directly upstream of a batch passes such columns on, if
-the optimizer allows it (parser_and_batch_fusion). Their consumers use them like any sequence of n values.
-from_tensor_slices keeps the rows of a ragged tensor in this form, also for sorting them by length.
+form. So they are split into arrays only on access. Only a map directly upstream of an op that batches passes such
+columns on, if the optimizer allows it (parser_and_batch_fusion). Their consumers use them like any sequence of n
+values. from_tensor_slices keeps the rows of a ragged tensor in this form, also for sorting them by length.
 """
 
 from __future__ import annotations

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_USER_CODE = "__dataset_no_user_code__"
+"""Attribute that is True in functions of this library that call no user code, and in classes whose objects call none.
+
+Subclasses may call user code.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Traits:

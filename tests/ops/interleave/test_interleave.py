@@ -1,9 +1,12 @@
 """interleave: datasets side by side. tests/oracle compares cycles, sources and failures with tf.data."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset
+from dataset import AUTOTUNE, CsvDataset, Dataset, TFRecordDataset
+from dataset.plan.node import holds_user_code, spec_is_static
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.combinations import diagonals
 from support.op_cases import fail_at, ints
@@ -63,6 +66,29 @@ def test_does_not_read_inner_generators_ahead():
         taken.clear()
         list(dataset.take(5).batch(demand))
         assert taken == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
+
+
+class _Derived(TFRecordDataset):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("function", "is_user_code"),
+    [
+        (TFRecordDataset, False),
+        (functools.partial(TFRecordDataset, compression_type="GZIP"), False),
+        (functools.partial(CsvDataset, record_defaults=[np.int64, b""]), False),
+        (functools.partial(TFRecordDataset, wrong=1), True),
+        (_Derived, True),
+        (lambda path: TFRecordDataset(path, ""), True),
+    ],
+)
+def test_a_reader_of_the_library_is_not_user_code(function, is_user_code):
+    plan = Dataset.from_tensor_slices(["missing"]).interleave(function).plan
+    assert holds_user_code(plan) is is_user_code
+    assert spec_is_static(plan) is not is_user_code
+    if not is_user_code:
+        assert plan.element_spec == function("missing").element_spec
 
 
 def test_exceptions_keep_their_place():

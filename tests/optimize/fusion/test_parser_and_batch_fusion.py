@@ -25,6 +25,10 @@ def record(i):
 RECORDS = [record(i) for i in range(60)]
 
 
+def words_in(example):
+    return example["words"].shape[0]
+
+
 class Derived(io.ExampleParser):
     pass
 
@@ -47,6 +51,10 @@ FIRES = {
     "ragged": lambda *bad: parsed(RAGGED, *bad).ragged_batch(9),
     "ragged int32": lambda *bad: parsed(RAGGED, *bad).ragged_batch(9, row_splits_dtype=np.int32),
     "ragged padded": lambda *bad: parsed(RAGGED, *bad).padded_batch(9),
+    "buckets": lambda *bad: parsed(RAGGED, *bad).bucket_by_sequence_length(words_in, [2, 4], [5, 3, 4]),
+    "ragged buckets": lambda *bad: parsed(SPARSE, *bad).bucket_by_sequence_length(
+        words_in, [2, 4], [5, 3, 4], no_padding=True
+    ),
     "select": lambda *bad: parsed(SPARSE, *bad).select("words").batch(9),
 }
 

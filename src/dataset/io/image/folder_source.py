@@ -17,12 +17,13 @@ from dataset.io.files.opening import local_folder, path_string, read_file
 from dataset.io.image.codecs import decode_image
 from dataset.io.image.folder import image_folder_classes, images_below
 from dataset.io.image.resize import resize
-from dataset.ops.map import NO_USER_CODE, Map
+from dataset.ops.map import Map
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.checks import require_bool, require_int, require_one_of
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
+from dataset.plan.traits import NO_USER_CODE
 
 OP = "from_image_folder"
 

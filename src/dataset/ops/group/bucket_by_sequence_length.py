@@ -28,7 +28,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class BucketBySequenceLength(UnaryNode, pure=False):
+class BucketBySequenceLength(UnaryNode, pure=False, takes_packed=True):
     """Node that batches elements whose lengths are between the same two boundaries.
 
     Bucket ``i`` holds lengths from ``bucket_boundaries[i - 1]`` to below ``bucket_boundaries[i]``. The first bucket has

@@ -31,6 +31,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.chunks.lineage import UNKNOWN, Rows
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.functions.call_loop import CallLoop
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.random.streams import function_random_state
@@ -129,7 +130,8 @@ class GroupsOperator(UnaryOperator):
     elements as are needed whatever their keys are: the fewest that any group is missing. From any other input, it pulls
     a few more at once and buffers them without calling the key function. If the key function only looks up a length,
     calling it early is unobservable: then many elements are pulled at once and sorted by their keys. From an input that
-    computes elements before they are requested, such as a parallel map, these are the ones that are ready.
+    computes elements before they are requested, such as a parallel map, these are the ones that are ready. From a map
+    whose function calls a parser, these are the ones up to the first that fills its group.
 
     Args:
         context: the execution context.
@@ -164,6 +166,9 @@ class GroupsOperator(UnaryOperator):
         self._ahead: BackgroundOperator | None = None  # the input, if it computes elements before they are requested
         if knows_sizes and isinstance(source.source, BackgroundOperator) and not source.is_unseen:
             self._ahead = source.source
+        self._stopping: CallLoop | None = None  # the input, if it can end a pull with the element that fills a group
+        if knows_sizes and isinstance(source.source, CallLoop) and source.source.can_stop:
+            self._stopping = source.source
         self._sorted: SortedChunk | None = None
 
     @abstractmethod
@@ -193,19 +198,21 @@ class GroupsOperator(UnaryOperator):
         except BaseException:  # an interrupt, before any element was sorted in
             self.source.unread_keyed(keyed)
             raise
-        if self._ahead is not None and full is None:
-            self._take_what_is_ready()
+        if full is None and (self._ahead is not None or self._stopping is not None):
+            self._begin_to_sort()
         return None if full is None else (full, self._remove(full))
 
-    def _take_what_is_ready(self) -> None:
+    def _begin_to_sort(self) -> None:
         """Sort many elements at once from here on, if the key function only looks up a length."""
         lengths = LengthFunction.of(self.source.function, self._structure)
         if lengths is None:
-            self._ahead = None
+            self._ahead = self._stopping = None
             return
         for group in self.groups.values():
             group.parts = [self._elements_of(group)]
         self.source.run_unseen(lengths)
+        if self._stopping is not None:
+            self.source.stop_when_full(self._stopping, self._missing)
         self._at_once = 1
 
     def _next_sorted(self) -> tuple[int, Chunk] | None:

@@ -17,6 +17,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.call_loop import CallLoop
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.held_elements import ElementsOperator
@@ -62,6 +63,7 @@ class KeyOperator(ElementwiseOperator):
         self._stopped = False  # because the group of a key is full
         self._found: list[int] = []  # keys of the last results that are already known
         self._lengths: LengthFunction | None = None
+        self._stopping: CallLoop | None = None  # the input, if it is pulled until the group of a key is full
         self._context: ExecutionContext | None = None
         self._before: tuple[State, int] | None = None  # state of the input, and how many elements it returned after it
         self._keyed_structure: Structure | None = None
@@ -89,7 +91,39 @@ class KeyOperator(ElementwiseOperator):
         if isinstance(self.source, ElementsOperator):
             self.source.unpacks = False
 
+    def stop_when_full(self, source: CallLoop, room: Callable[[int], int]) -> None:
+        """Pull from the input, after ``run_unseen``, only up to an element that uses up the room of its key.
+
+        The arguments are the input, and a function as for ``pull_until_full``.
+        """
+        self._stopping, self._room = source, room
+
+    def _pull_until_full(self, source: CallLoop, n: int) -> Chunk | None:
+        lengths, key_of, left = self._lengths, self.key_of or _itself, dict[int, int]()
+        if lengths is None or not lengths.holds():
+            n = 1
+
+        def is_last(result: Any) -> bool:
+            if type(result) is list:
+                result = tuple(result)
+            try:
+                if type(result) is str or (type(result) in {tuple, dict} and _holds_text(result)):
+                    return True  # its length may change when it is encoded
+                key = key_of(int(self.function(*result) if type(result) is tuple else self.function(result)))
+            except Exception:  # noqa: BLE001  # raised again at its position
+                return True
+            left[key] = (left.get(key) or self._room(key)) - 1
+            return not left[key]
+
+        try:
+            return source.pull_until(n, is_last)
+        except Exception:
+            self.position += 1  # as in next_inputs
+            raise
+
     def next_inputs(self, n: int) -> Chunk | None:
+        if self._stopping is not None and not self._todo:
+            return self._pull_until_full(self._stopping, n)
         if self._context is None or self._todo:
             return super().next_inputs(n)
         self._before, before = None, None
@@ -229,6 +263,10 @@ class KeyOperator(ElementwiseOperator):
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)
         return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()], lineage=inputs.lineage)
+
+
+def _holds_text(result: Any) -> bool:
+    return str in map(type, result.values() if type(result) is dict else result)
 
 
 def _itself(number: int) -> int:

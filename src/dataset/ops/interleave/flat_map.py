@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
 from dataset.plan.checks import require_callable
-from dataset.plan.node import UnaryNode
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
+from dataset.plan.traits import NO_USER_CODE, Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
@@ -31,7 +35,30 @@ class FlatMap(
     def __post_init__(self) -> None:
         require_callable(self.op, "map_func", self.function)
 
+    @lazy_property
+    def traits(self) -> Traits:
+        """A reader of files runs no user code, and its elements have the same spec for any file."""
+        opened = self._opened
+        if opened is None:
+            return super().traits
+        return replace(super().traits, pure=not holds_user_code(opened), static_spec=spec_is_static(opened))
+
+    @lazy_property
+    def _opened(self) -> Node | None:
+        """The plan of a dataset of no file, if the function is a reader of this library; it may have more arguments."""
+        function = self.function
+        if type(function) is functools.partial:
+            function = function.func
+        if getattr(function, "__dict__", {}).get(NO_USER_CODE, False):
+            with contextlib.suppress(Exception):  # its arguments are wrong, which the first call reports
+                plan: Node = self.function(b"").plan
+                return plan
+        return None
+
     def _element_spec(self) -> Any:
+        if self._opened is not None:
+            with contextlib.suppress(Exception):  # only the files tell
+                return self._opened.element_spec
         return probed_spec(self)
 
     def label(self) -> str:

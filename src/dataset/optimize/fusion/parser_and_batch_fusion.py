@@ -3,9 +3,9 @@
     before:  map(ExampleParser), batch(128)              128 sparse tensors, then one of them
     after:   map(ExampleParser), on columns, batch(128)  the values of 128 records, then a sparse tensor of them
 
-Legal if a batch is directly above a map that only parses, or above a select of one: batch, padded_batch and
-ragged_batch produce the same result from contiguous values as from single ones. Records that cannot be parsed together
-are parsed one by one, as before. Features with a fixed shape are already arrays.
+Legal if a batch is directly above a map that only parses, or above a select of one: batch, padded_batch, ragged_batch
+and bucket_by_sequence_length produce the same result from contiguous values as from single ones. Records that cannot be
+parsed together are parsed one by one, as before. Features with a fixed shape are already arrays.
 """
 
 from __future__ import annotations

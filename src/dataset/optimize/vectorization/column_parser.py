@@ -43,6 +43,14 @@ class ColumnParser:
     packed: bool = False
     length_min: int = 2
 
+    __dataset_no_user_code__ = True  # nor does a function that only parses
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of the function's results."""
+        spec = self.parser.element_spec
+        return spec if self.result is None else _arranged(self.result, spec)
+
     def __call__(self, records: Any) -> Any:
         """Return the columns for a column of records."""
         if not self.holds():

@@ -63,6 +63,7 @@ class CallLoop(Divisible):
         self._returns_immutable = False  # according to the last result
         self.ahead: ReadAheadOperator | None = None
         """The source, if it reads ahead so that the function can share its calls."""
+        self._is_last: Callable[[Any], bool] | None = None
         self._begin(0)
 
     def _begin(self, position: int) -> None:
@@ -101,6 +102,25 @@ class CallLoop(Divisible):
                 n = min(2 * n, _UNSEEN_MAX)
 
     pull = produce  # which hands out the outbox itself
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether ``pull_until`` may be called: inputs can be put back, and the function is called for each of them."""
+        by_columns = self._vectorized or self._columns is not None or self._column_function is not None
+        return self.ahead is not None and not by_columns
+
+    def pull_until(self, n: int, is_last: Callable[[Any], bool]) -> Chunk | None:
+        """Return the same as ``pull(n)``, but end with the first element for whose result ``is_last`` returns True."""
+        assert self.ahead is not None  # see can_stop
+        self._is_last = is_last
+        try:
+            return self.pull(n)
+        finally:
+            self._is_last = None
+            rest = self._todo.rest()
+            if rest is not None:
+                self.ahead.unread(rest)
+                self._todo = Remainder()
 
     def _call_best(self, inputs: Chunk) -> Chunk | None:
         position = self.position
@@ -168,6 +188,9 @@ class CallLoop(Divisible):
 
     def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
         done = len(results)
+        if done < inputs.length and error is None and self._is_last is not None:
+            self.unread(inputs, done)
+            inputs = inputs.slice(0, done)
         if done == inputs.length and (error is None or isinstance(error, Exception)):
             return self._finish(inputs, results)
         output = self._finish(inputs.slice(0, done), results) if done else None
@@ -187,13 +210,15 @@ class CallLoop(Divisible):
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
-            if self._returns_immutable:
+            if self._returns_immutable and self._is_last is None:
                 # extend() keeps the results before an exception, so the function is not called twice for any input.
                 results.extend(map(self.function, *self.arguments(inputs)))
             else:
                 function, keep = self.function, results.append
                 for given in zip(*self.arguments(inputs), strict=True):
                     keep(own(function(*given), given))
+                    if self._is_last is not None and self._is_last(results[-1]):
+                        break
         self._returns_immutable = bool(results) and is_immutable(results[-1])
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:

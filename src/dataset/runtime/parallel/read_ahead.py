@@ -13,7 +13,7 @@ from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, holds_elements
 from dataset.runtime.state.replay_log import ReplayLog
-from dataset.shared_calls import CallingFor
+from dataset.shared_calls import LENGTH_MIN, CallingFor
 
 _OP = "read_ahead"
 
@@ -65,11 +65,15 @@ class ReadAheadOperator(UnaryOperator):
             if self.shared is not None:
                 self.shared.settle()
                 self.shared = None
-            if chunk is None or chunk.length <= n:
+            if chunk is None or chunk.length <= min(n, LENGTH_MIN):
                 return chunk
             held.put(chunk)
             self.shared = CallingFor(chunk.length, chunk.columns)
         return held.give(n)
+
+    def unread(self, elements: Chunk) -> None:
+        """Put back elements that were returned last; they are returned again."""
+        self._held.put_first(elements)
 
     def _read(self, n: int) -> Chunk | None:
         log, count = self._log, max(n, self._step)
