@@ -8,7 +8,8 @@ small    rows of 20 kB that exist, one by one; the others send 64 at a time, and
 
 Each run is a process of its own, and has two workers. The libraries take turns, so that a machine that gets slower does
 so for all. The consumer copies each batch into an array that it has, as a transfer to a device does. The table has
-medians: of the time until the first batch, of the batches per second after it, and of the consumer's CPU time per batch.
+medians: of the time until the first batch, of the batches per second after it, and of the CPU time per batch, that of
+the consumer and that of all processes, which other programs on the machine affect less.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,7 +148,9 @@ def ray_data(case: Case) -> Iterator[Any]:
 
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
-    made = ray.data.range(case.rows).map_batches(lambda batch: {"row": case.made(batch["id"])}, batch_size=case.together)
+    made = ray.data.range(case.rows).map_batches(
+        lambda batch: {"row": case.made(batch["id"])}, batch_size=case.together
+    )
     batches = made.iter_batches(batch_size=case.together, batch_format="numpy", prefetch_batches=4)
     return case.delivered(batch["row"] for batch in batches)
 
@@ -178,11 +180,11 @@ def tf_data_service(case: Case) -> Iterator[Any]:
     )
     numpy = distributed.prefetch(4).as_numpy_iterator()
 
-    def until_the_end() -> Iterator[Any]:
-        yield from case.delivered(numpy)
-        del server
+    def batches() -> Iterator[Any]:
+        yield from numpy
+        server.join()  # it must live until here
 
-    return until_the_end()
+    return case.delivered(batches())
 
 
 def processes(case: Case) -> Iterator[Any]:

@@ -22,6 +22,22 @@ START_SECONDS = 300.0
 """How long Ray may take to find a place for an actor, and to start it."""
 
 
+def _connected() -> Any:
+    """Return the module ray, connected to a cluster: an existing one, or a new one on this machine."""
+    ray = load_extra("ray", "distributed", 'distribute(engine="ray") needs')
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    return ray
+
+
+def actors_that_fit(resources: Mapping[str, float]) -> int:
+    """Return how many actors with these resources the nodes of the cluster have room for together, at least 1."""
+    needed = {name: amount for name, amount in {"CPU": 1, **resources}.items() if amount}
+    nodes = [node["Resources"] for node in _connected().nodes() if node["Alive"]]
+    fitting = (min(int(node.get(name, 0) / amount + 1e-6) for name, amount in needed.items()) for node in nodes)
+    return max(1, sum(fitting))
+
+
 class RayEngine(StoppableEngine):
     """Starts actors that run shares.
 
@@ -34,9 +50,7 @@ class RayEngine(StoppableEngine):
 
     def __init__(self, runner: ShareRunner, label: str, patience: float, resources: Mapping[str, float]) -> None:
         super().__init__(label, patience)
-        ray = self.ray = load_extra("ray", "distributed", 'distribute(engine="ray") needs')
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False)
+        ray = self.ray = _connected()
         self.resources = {"CPU": 1, **resources}
         others = {key: amount for key, amount in self.resources.items() if key not in {"CPU", "GPU", "memory"}}
         kind = ray.remote(concurrency_groups={"beats": 1})(_ShareActor)
