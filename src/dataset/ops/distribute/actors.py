@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataset.extras import load_extra
-from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError
+from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError, received
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.transport.encoding import decode
@@ -128,23 +128,14 @@ class RayWorker:
     def _received(self, result: Any) -> Any:
         """Return the value of a result; raise the exception that the actor has sent."""
         try:
-            kind, value = self._engine.ray.get(result)
+            reply = self._engine.ray.get(result)
         except self._engine.ray.exceptions.RayTaskError:
             raise
         except self._engine.ray.exceptions.RayError as error:  # the actor, its node or the result is lost
             self._engine.check_usable()
             self._engine.end(self._actor)
             raise WorkerLostError(f"died: {' '.join(str(error).split()):.4000}") from None
-        if kind != "raised":
-            return value
-        raised = value.exception()
-        if isinstance(raised, MemoryError):
-            self._engine.end(self._actor)
-            raise WorkerLostError(f"ran out of memory: {raised}")
-        try:
-            raise raised
-        finally:
-            del raised  # see runtime/contract.py on exceptions that are kept
+        return received(self, _unpacked(reply))
 
     def end(self) -> None:
         self._engine.end(self._actor)
@@ -157,27 +148,27 @@ class _ShareActor:
         self._work = work
         self._run: ShareRunner | None = None
 
-    def load(self) -> tuple[str, Any]:
+    def load(self) -> str | Failure:
         ray = load_extra("ray", "distributed", "an actor needs")
         pickled, buffers = self._work
         try:
             self._run = decode(pickled, [memoryview(buffer) for buffer in buffers])
         except BaseException as error:  # noqa: BLE001  # raised again in the user's process
-            return "raised", Failure.of(error)
-        return "place", f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
+            return Failure.of(error)
+        return f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
 
     def beat(self) -> None:
         pass
 
     beat.__ray_concurrency_group__ = "beats"  # type: ignore[attr-defined]  # what ray.method() sets
 
-    def call(self, message: Any) -> tuple[str, Any]:
+    def call(self, message: Any) -> list[Any] | Failure:
         assert self._run is not None  # loaded before
         try:
             parts = self._run(message if type(message) is int else Start(*message), 0, None, None)
-            return "outcomes", [_packed(part) for part in parts]
+            return [_packed(part) for part in parts]
         except BaseException as error:  # noqa: BLE001  # raised again in the user's process
-            return "raised", Failure.of(error)
+            return Failure.of(error)
 
 
 def _packed(part: Any) -> Any:
