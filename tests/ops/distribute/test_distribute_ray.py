@@ -122,16 +122,13 @@ def test_the_examples_of_the_documentation_are_right(method):
 
 
 def test_as_many_workers_as_the_nodes_have_room_for(cluster):
-    plan = Dataset.range(10).map(lambda x: x * x)
-    assert "in 2 Ray actors" in plan.distribute(engine="ray", resources={"CPU": 0.5, "head": 1.5}).explain()
-    node = cluster.add_node(num_cpus=1, resources={"head": 1.5})
-    try:
-        iterator = iter(plan.distribute(engine="ray", resources={"CPU": 0.5, "head": 1.5}))
-        assert "in 3 Ray actors" in plan.distribute(engine="ray", resources={"CPU": 0.5, "head": 1.5}).explain()
-        assert outcomes(iterator) == [x * x for x in range(10)]
-        assert plan.to_ray().count() == 10
-    finally:
-        cluster.remove_node(node)
+    squares = Dataset.range(10).map(lambda x: x * x).distribute(engine="ray", resources={"CPU": 0.5, "head": 2})
+    assert "in 2 Ray actors" in squares.explain()
+    assert outcomes(iter(squares)) == [x * x for x in range(10)]
+    assert actors.actors_that_fit({}) == 4
+    assert actors.actors_that_fit({"CPU": 0.5, "head": 3}) == 1
+    assert actors.actors_that_fit({"CPU": 8}) == 1  # the error says what is missing
+    assert Dataset.range(3).to_ray().count() == 3
 
 
 def test_reading_from_ray_resumes():
