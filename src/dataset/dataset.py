@@ -1798,7 +1798,8 @@ class Dataset(Generic[T_co]):
         divided by elements.
 
         Args:
-            workers: the number of workers. AUTOTUNE: one per core of this machine.
+            workers: the number of workers. AUTOTUNE: as many as help, up to one per core of this machine, or up to as
+                many actors as the Ray cluster has room for.
             engine: ``"processes"``: processes on this machine. ``"ray"``: actors of a Ray cluster, of the one that
                 ``ray.init()`` has connected to, or else of one on this machine.
             resources: what a Ray actor needs, such as ``{"CPU": 2}``. Default: one CPU.
@@ -3018,7 +3019,7 @@ class Dataset(Generic[T_co]):
         and so on for tuples.
 
         Args:
-            shares: the number of read tasks. AUTOTUNE: one per core of this machine.
+            shares: the number of read tasks. AUTOTUNE: one per core of the Ray cluster.
 
         Raises:
             ImportError: if Ray is not installed.
@@ -3026,7 +3027,7 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(3).map(lambda x: {"x": x * x}).to_ray(2).sum("x")  # doctest: +SKIP
         5
         """
-        division = deferred.divide(self._plan, usable_cores() if shares == AUTOTUNE else shares)
+        division = deferred.divide(self._plan, deferred.actors_that_fit({}) if shares == AUTOTUNE else shares)
         return deferred.to_ray([Dataset(division.share(rank)) for rank in range(division.workers)])
 
     @overload

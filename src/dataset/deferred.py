@@ -59,6 +59,7 @@ with lazy_imports():
     from dataset.ops.cache.auto_cache import AutoCache
     from dataset.ops.cache.cache import Cache
     from dataset.ops.concatenate import Concatenate
+    from dataset.ops.distribute.actors import actors_that_fit
     from dataset.ops.distribute.distribute import Distribute
     from dataset.ops.enumerate import Enumerate
     from dataset.ops.filter import Filter

@@ -1,5 +1,6 @@
 """Tests of distribute(engine="ray"), to_ray() and from_ray(), with clusters on this machine."""
 
+import doctest
 import os
 import sys
 import time
@@ -108,6 +109,26 @@ def test_to_ray_and_back():
     assert there.count() == 10
     back = sorted((int(row["x"]), row["row"].tolist()) for row in Dataset.from_ray(there))
     assert back == [(x, [x] * 3) for x in range(10)]
+
+
+@pytest.mark.parametrize("method", [Dataset.to_ray, Dataset.from_ray])
+def test_the_examples_of_the_documentation_are_right(method):
+    """Without a cluster, they are skipped."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(method, method.__name__, globs={"Dataset": Dataset})
+    for line in example.examples:
+        line.options.pop(doctest.SKIP, None)
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_as_many_workers_as_the_nodes_have_room_for(cluster):
+    squares = Dataset.range(10).map(lambda x: x * x).distribute(engine="ray", resources={"CPU": 0.5, "head": 2})
+    assert "in 2 Ray actors" in squares.explain()
+    assert outcomes(iter(squares)) == [x * x for x in range(10)]
+    assert actors.actors_that_fit({}) == 4
+    assert actors.actors_that_fit({"CPU": 0.5, "head": 3}) == 1
+    assert actors.actors_that_fit({"CPU": 8}) == 1  # the error says what is missing
+    assert Dataset.range(3).to_ray().count() == 3
 
 
 def test_reading_from_ray_resumes():

@@ -8,7 +8,7 @@ of this machine, actors.py the actors of a Ray cluster.
 from dataset.lazy_imports import lazy_imports
 
 with lazy_imports():  # most pipelines have no workers
-    from dataset.ops.distribute.actors import RayEngine
+    from dataset.ops.distribute.actors import RayEngine, actors_that_fit
     from dataset.ops.distribute.processes import ProcessEngine
 
-__all__ = ["ProcessEngine", "RayEngine"]
+__all__ = ["ProcessEngine", "RayEngine", "actors_that_fit"]

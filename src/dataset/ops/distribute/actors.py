@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataset.extras import load_extra
-from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError
+from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError, received
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.transport.encoding import decode
@@ -20,6 +20,22 @@ from dataset.runtime.processes.worker_processes import encoded_work
 
 START_SECONDS = 300.0
 """How long Ray may take to find a place for an actor, and to start it."""
+
+
+def _connected() -> Any:
+    """Return the module ray, connected to a cluster: an existing one, or a new one on this machine."""
+    ray = load_extra("ray", "distributed", 'distribute(engine="ray") needs')
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    return ray
+
+
+def actors_that_fit(resources: Mapping[str, float]) -> int:
+    """Return how many actors with these resources the nodes of the cluster have room for together, at least 1."""
+    needed = {name: amount for name, amount in {"CPU": 1, **resources}.items() if amount}
+    nodes = [node["Resources"] for node in _connected().nodes() if node["Alive"]]
+    fitting = (min(int(node.get(name, 0) / amount + 1e-6) for name, amount in needed.items()) for node in nodes)
+    return max(1, sum(fitting))
 
 
 class RayEngine(StoppableEngine):
@@ -34,9 +50,7 @@ class RayEngine(StoppableEngine):
 
     def __init__(self, runner: ShareRunner, label: str, patience: float, resources: Mapping[str, float]) -> None:
         super().__init__(label, patience)
-        ray = self.ray = load_extra("ray", "distributed", 'distribute(engine="ray") needs')
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False)
+        ray = self.ray = _connected()
         self.resources = {"CPU": 1, **resources}
         others = {key: amount for key, amount in self.resources.items() if key not in {"CPU", "GPU", "memory"}}
         kind = ray.remote(concurrency_groups={"beats": 1})(_ShareActor)
@@ -114,23 +128,14 @@ class RayWorker:
     def _received(self, result: Any) -> Any:
         """Return the value of a result; raise the exception that the actor has sent."""
         try:
-            kind, value = self._engine.ray.get(result)
+            reply = self._engine.ray.get(result)
         except self._engine.ray.exceptions.RayTaskError:
             raise
         except self._engine.ray.exceptions.RayError as error:  # the actor, its node or the result is lost
             self._engine.check_usable()
             self._engine.end(self._actor)
             raise WorkerLostError(f"died: {' '.join(str(error).split()):.4000}") from None
-        if kind != "raised":
-            return value
-        raised = value.exception()
-        if isinstance(raised, MemoryError):
-            self._engine.end(self._actor)
-            raise WorkerLostError(f"ran out of memory: {raised}")
-        try:
-            raise raised
-        finally:
-            del raised  # see runtime/contract.py on exceptions that are kept
+        return received(self, _unpacked(reply))
 
     def end(self) -> None:
         self._engine.end(self._actor)
@@ -143,27 +148,27 @@ class _ShareActor:
         self._work = work
         self._run: ShareRunner | None = None
 
-    def load(self) -> tuple[str, Any]:
+    def load(self) -> str | Failure:
         ray = load_extra("ray", "distributed", "an actor needs")
         pickled, buffers = self._work
         try:
             self._run = decode(pickled, [memoryview(buffer) for buffer in buffers])
         except BaseException as error:  # noqa: BLE001  # raised again in the user's process
-            return "raised", Failure.of(error)
-        return "place", f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
+            return Failure.of(error)
+        return f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
 
     def beat(self) -> None:
         pass
 
     beat.__ray_concurrency_group__ = "beats"  # type: ignore[attr-defined]  # what ray.method() sets
 
-    def call(self, message: Any) -> tuple[str, Any]:
+    def call(self, message: Any) -> list[Any] | Failure:
         assert self._run is not None  # loaded before
         try:
             parts = self._run(message if type(message) is int else Start(*message), 0, None, None)
-            return "outcomes", [_packed(part) for part in parts]
+            return [_packed(part) for part in parts]
         except BaseException as error:  # noqa: BLE001  # raised again in the user's process
-            return "raised", Failure.of(error)
+            return Failure.of(error)
 
 
 def _packed(part: Any) -> Any:

@@ -53,8 +53,11 @@ class Distribute(UnaryNode, remote=True):
 
     @lazy_property
     def division(self) -> Division:
-        """How the input is divided."""
-        return self.divide(self.source, usable_cores() if self.workers == AUTOTUNE else self.workers)
+        """How the input is divided. With AUTOTUNE on Ray, the cluster is asked how many workers it has room for."""
+        workers = self.workers
+        if workers == AUTOTUNE:
+            workers = usable_cores() if self.engine == "processes" else engines.actors_that_fit(self.resources or {})
+        return self.divide(self.source, workers)
 
     def parameters(self) -> dict[str, Any]:
         """Return what must match a saved state: the number of workers and their engine may change."""

@@ -103,6 +103,19 @@ class EngineWorker(Protocol):
         """End the worker, which is not needed any more."""
 
 
+def received(worker: EngineWorker, reply: Any) -> Any:
+    """Return what a worker has replied, or raise it if it is an exception; one without memory for its work is lost."""
+    try:
+        if isinstance(reply, MemoryError):
+            worker.end()
+            raise WorkerLostError(f"ran out of memory: {reply}") from None
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
+    finally:
+        del reply  # see runtime/contract.py on exceptions that are kept
+
+
 class Engine(Protocol):
     """Starts the workers of one operator. All methods may be called from any thread."""
 

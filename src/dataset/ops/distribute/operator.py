@@ -91,6 +91,11 @@ class _Share:
         self.busy_seconds = 0.0
         self.memory = 0
 
+    @property
+    def has_room(self) -> bool:
+        """Whether to request elements: half of those that may wait at once, as each request has a cost."""
+        return len(self.queue) <= self.ahead // 2
+
     def position(self, elements: int) -> tuple[State | None, int]:
         """Return the last state not after this many elements, and how many elements are between them."""
         found = self.marks.mark_before(elements)
@@ -142,7 +147,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         if node.workers != AUTOTUNE or division.way != "elements" or not self._in_order:
             return Tunable("num_parallel_calls", division.workers)
         is_tuned = self._context.iteration.options.autotune.enabled is not False
-        most = max(division.workers, limits.cores)
+        most = division.workers if node.engine == "ray" else max(division.workers, limits.cores)
         return self._context.tunable("num_parallel_calls", AUTOTUNE, 1 if is_tuned else division.workers, most)
 
     def _begin_at_position(self, workers: int) -> None:
@@ -280,7 +285,8 @@ class DistributeOperator(Operator, BackgroundOperator):
             if counted != share.queue.counted_bytes:
                 self._account.release(counted - share.queue.counted_bytes)
                 self._call_refused()
-            share.room.notify()
+            if share.has_room:
+                share.room.notify()
 
     def _call_refused(self) -> None:
         """Wake the threads that wait for memory."""
@@ -308,8 +314,8 @@ class DistributeOperator(Operator, BackgroundOperator):
         """Wait for room; return how many elements to request, 0 to stop."""
         with share.room:
             while not (self._stopped or share.is_over):
-                room = share.ahead - len(share.queue)
-                if room > 0:
+                if share.has_room:
+                    room = share.ahead - len(share.queue)
                     granted = self._account.reserve(room, urgent=share is self._awaited)
                     share.is_refused = not granted
                     if granted:

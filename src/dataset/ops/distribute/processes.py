@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
-from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError
+from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError, received
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.processes.exit_status import Ending, ending_words
 from dataset.runtime.processes.pool_key import PoolKey
@@ -36,7 +37,7 @@ class ProcessEngine(StoppableEngine):
         super().__init__(label, patience)
         require_unix('distribute(engine="processes")')
         self._owner = weakref.ref(owner)
-        self._busy: set[int] = set()  # workers with a call in progress
+        self.busy: set[int] = set()  # workers with a call in progress
         self._work = SharedValue(encoded_work(runner, label))
         try:
             self._group = kept(owner) or WorkerGroup(runner.modules)
@@ -53,19 +54,6 @@ class ProcessEngine(StoppableEngine):
         worker.load(self._work)
         return worker
 
-    @contextlib.contextmanager
-    def calling(self, number: int) -> Any:
-        """Surround a call of a worker."""
-        with self.lock:
-            self.check_usable()
-            self._busy.add(number)
-        try:
-            yield
-        finally:
-            with self.lock:
-                if not self.stopped:
-                    self._busy.discard(number)
-
     def ended(self, number: int, worker: Worker) -> Ending:
         """End a worker, and return how it ended."""
         with self.lock:
@@ -81,7 +69,7 @@ class ProcessEngine(StoppableEngine):
             self.stopped = True
             if self._owner() is None:
                 self._group.stop()
-            for number in self._busy & self._group.workers.keys():
+            for number in self.busy & self._group.workers.keys():
                 self._group.workers[number].shut_down()
 
     def close(self) -> None:
@@ -92,7 +80,7 @@ class ProcessEngine(StoppableEngine):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 group.close(PATIENCE_SECONDS)
         else:
-            keep(group, group.workers.keys() - self._busy, owner)
+            keep(group, group.workers.keys() - self.busy, owner)
 
 
 class ProcessWorker:
@@ -107,34 +95,35 @@ class ProcessWorker:
 
     def load(self, work: SharedValue) -> None:
         """Load the runner; raises as ``call`` does."""
-        with self._engine.calling(self._number), self._noting_loss("loaded the plan"):
+        with self._calling("loaded the plan"):
             self._worker.load(work, _LOAD_PATIENCE)
 
     def call(self, message: Start | int) -> list[Any]:
-        with self._engine.calling(self._number), self._noting_loss("worked"):
-            kind, value = self._worker.call(message, 0, None, self._engine.patience)
-        if kind == "outcomes":
-            return value  # type: ignore[no-any-return]  # see worker_main.py
-        if isinstance(value, MemoryError):
-            self._engine.ended(self._number, self._worker)
-            raise WorkerLostError(f"ran out of memory: {value}")
-        try:
-            raise value
-        finally:
-            del value  # see runtime/contract.py on exceptions that are kept
+        with self._calling("worked"):
+            outcomes: list[Any] = received(self, self._worker.call(message, 0, None, self._engine.patience)[1])
+            return outcomes
 
     @contextlib.contextmanager
-    def _noting_loss(self, doing: str) -> Any:
+    def _calling(self, doing: str) -> Iterator[None]:
+        """Surround a call of the worker."""
+        engine = self._engine
+        with engine.lock:
+            engine.check_usable()
+            engine.busy.add(self._number)
         try:
             yield
         except EndedError:
-            ending = self._engine.ended(self._number, self._worker)
+            ending = engine.ended(self._number, self._worker)
             code = ending.code if ending.launcher_code is None else ending.launcher_code
             how = ending.reason if code is None else ending_words(code)
             raise WorkerLostError(f"{how} while it {doing}", code) from None
         except HangingError:
-            self._engine.ended(self._number, self._worker)
-            raise WorkerLostError(f"gave no sign of life for {self._engine.patience:g} s while it {doing}") from None
+            self.end()
+            raise WorkerLostError(f"gave no sign of life for {engine.patience:g} s while it {doing}") from None
+        finally:
+            with engine.lock:
+                if not engine.stopped:
+                    engine.busy.discard(self._number)
 
     def end(self) -> None:
         self._engine.ended(self._number, self._worker)
