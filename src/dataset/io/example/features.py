@@ -153,7 +153,7 @@ class SparseFeature(FeatureSpec):
     value_key: str
     dtype: np.dtype[Any]
     size: int | tuple[int, ...]
-    already_sorted: bool = False
+    already_sorted: bool
 
     def __init__(
         self,
