@@ -19,9 +19,7 @@ from dataset.autotune.report import Measured
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import open_input
-from dataset.io.tfrecord.source import TFRecord
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_seconds
@@ -264,20 +262,20 @@ def _seconds_to_open(name: str) -> float:
 def _index(measured: Measured, record: OpRecord) -> Suggestion | None:
     """Return the suggestion of an index, if records, or what is made of them, fill a large shuffle buffer."""
     own, node = measured.operators[record], record.node
-    if not isinstance(node, Shuffle) or not own.elements:
+    if not node.traits.permutes or not own.elements:
         return None
-    reader = node.source
+    (reader,) = node.inputs
     while reader.inputs and not isinstance(reader, FileSource) and len(reader.inputs) == 1:
         reader = reader.inputs[0]
-    held = min(node.size, own.elements) * own.nbytes / own.elements
+    held = min(node.parameters()["buffer_size"], own.elements) * own.nbytes / own.elements
     seconds = record.meter.first.seconds
-    if not isinstance(reader, TFRecord) or reader.compression_type or held < _LARGE_BYTES:
+    if not isinstance(reader, FileSource) or not reader.has_index or reader.compression_type or held < _LARGE_BYTES:
         return None
     reason = (
         f"the buffer of {own.name} then holds no elements ({brief_bytes(held)} now), and a full shuffle(None) costs "
     )
     reason += f"no more; its first element took {brief_seconds(seconds)}"
-    return Suggestion(reader.label(), str(reader.origin), "TFRecordDataset(..., index=True)", reason)
+    return Suggestion(reader.label(), str(reader.origin), f"{reader.op}(..., index=True)", reason)
 
 
 def _distribute(measured: Measured) -> Suggestion | None:

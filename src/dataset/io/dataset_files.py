@@ -83,6 +83,9 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
     counts_elements: ClassVar[bool] = True
     """Whether the number that ``tell`` of its files returns increases by 1 with each element."""
 
+    has_index: ClassVar[bool] = False
+    """Whether the reader takes ``index=True``, for files that are not compressed."""
+
     compression_type: str | None = field(default=None, kw_only=True)
 
     @abstractmethod

@@ -46,6 +46,7 @@ class Tar(BlockFileSource):
     """
 
     op: ClassVar[str] = OP
+    has_index: ClassVar[bool] = True
     names: tuple[str, ...] = field(kw_only=True)
     is_closed: bool = field(kw_only=True)
 
