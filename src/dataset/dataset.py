@@ -936,7 +936,7 @@ class Dataset(Generic[T_co]):
             validation_split: the fraction of the images that is kept for validation, as in Keras'
                 ``image_dataset_from_directory``. The images are chosen at random; for the same files and seed, they are
                 those that Keras chooses with ``shuffle=True``. ``shuffle`` has no influence on the division.
-            subset: ``"training"``, ``"validation"``, or ``"both"`` for a pair of datasets, of which only the first is
+            subset: ``"training"``, ``"validation"``, or ``"both"`` for a pair of datasets; only the first is
                 shuffled. To divide into other parts, or by person instead of by image, see ``split``.
             name: a label.
 

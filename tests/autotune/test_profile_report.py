@@ -15,7 +15,7 @@ from dataset.autotune.profile_report import profile
 from dataset.autotune.remedies import Symptoms
 from dataset.plan.node import inputs_first
 from dataset.runtime.metrics.lock_sampler import LockSample
-from dataset.runtime.metrics.schedule import Schedule
+from dataset.runtime.metrics.scheduling_times import SchedulingTimes
 from dataset.runtime.metrics.trace import Trace
 
 LONG = 60.0  # the data end before
@@ -209,8 +209,8 @@ def test_a_function_that_waits_for_a_core_computes(monkeypatch):
     assert not Symptoms(None, own, 0.0, 0.0, True).computes
     assert Symptoms(None, own, 0.0, 0.0, True, core_wait=9.0).computes
     assert Symptoms(None, own, 0.0, 0.0, True, core_wait=90.0).cpu_share == 1.0
-    schedules = iter([Schedule(1.0, 5.0), Schedule(3.0, 11.0)])
-    monkeypatch.setattr(Schedule, "of_this_thread", lambda: next(schedules))
+    schedules = iter([SchedulingTimes(1.0, 5.0), SchedulingTimes(3.0, 11.0)])
+    monkeypatch.setattr(SchedulingTimes, "of_this_thread", lambda: next(schedules))
     trace, op = Trace(), Dataset.range(3).plan
     trace.add(op, 1, 1.0, 0.0)
     assert trace.core_wait(op) == 0.0

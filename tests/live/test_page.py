@@ -75,7 +75,7 @@ def test_the_numbers_on_the_page_are_those_of_stats(browser):
             assert f"{_percent(operator.busy)}% busy" in shown
             assert not operator.seconds or f"{brief_seconds(operator.seconds_per_element)} each" in shown
         hot = texts(browser, "#plan .hot .name")
-        expected = stats.bottleneck.name[:25] if stats.bottleneck.operator is not None else "the consumer"
+        expected = stats.bottleneck.name[:21] if stats.bottleneck.operator is not None else "the consumer"
         assert hot[0].startswith(expected)
 
 

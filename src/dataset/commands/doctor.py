@@ -132,7 +132,7 @@ def _say(report: dict[str, Any]) -> None:
         ("dataset", f"{report['version']} in {printable(report['path'])}"),
         ("Python", f"{report['python']}, {report['platform']}"),
         ("cores", f"{cores['usable']} of {cores['machine']}"),
-        ("memory", f"{size(memory['available'])} available, of which buffers may hold {size(memory['buffers'])}"),
+        ("memory", f"{size(memory['available'])} available; buffers may hold {size(memory['buffers'])}"),
         ("control group", group),
         ("native kernels", report["kernels"]),
     ]

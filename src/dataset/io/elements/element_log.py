@@ -38,8 +38,6 @@ from dataset.io.tfrecord.frames import (
 )
 from dataset.plan.plain import Blobs, blob_getter, from_json, to_json
 
-__all__ = ["ElementLog", "log_opener"]
-
 _FORMAT = "dataset element log"
 _VERSION = 1
 _length = struct.Struct("<I")
@@ -88,7 +86,7 @@ class ElementLog(Closing):
         """Continue at a position that ``place`` returned, also in another process.
 
         Raises:
-            StateError: the position is that of another log, or behind the end of this one.
+            StateError: the position is that of another log, or after the end of this one.
         """
         offset, number = int(place["offset"]), int(place["number"])
         if not offset:
@@ -136,7 +134,7 @@ class ElementLog(Closing):
         return outcomes
 
     def append(self, outcomes: Any) -> None:
-        """Write a record of outcomes, as plain data, at the end, and move behind it.
+        """Write a record of outcomes, as plain data, at the end, and move after it.
 
         Raises:
             OSError: the disk is full, for example. The file is then as it was before.

@@ -3,7 +3,7 @@
     one(values)       the value for a single record, from an array or sequence of values per key; None if it is missing
     packed(columns)   n values, from one Column per key: a RaggedColumn, an array (dense features) or a list
     batch(columns)    the value for n records
-    check(columns)    nothing; raises the errors of ``packed``, and accepts Columns without values
+    check(columns)    nothing; raises the errors of ``packed``, and accepts ListColumns without values
 
 This module knows no bytes and no keys. A wrong number of values is reported as a Problem.
 """

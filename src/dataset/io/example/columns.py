@@ -51,7 +51,7 @@ class Column:
     each: int = -1
 
 
-class Columns(Protocol):
+class ListColumns(Protocol):
     """The columns of a few keys in n records."""
 
     def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
@@ -74,7 +74,7 @@ class Steps(NamedTuple):
 
     present: npt.NDArray[np.bool_]
     counts: npt.NDArray[np.int64]
-    columns: Columns
+    columns: ListColumns
 
 
 class MessageReader:
@@ -117,7 +117,7 @@ class MessageColumns:
         self._lists = lists
 
     def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
-        """Return the values of the key at ``place``, as ``Columns`` says."""
+        """Return the values of the key at ``place``, as ``ListColumns`` says."""
         lists = [row[place] for row in self._lists]
         for row, (kind, _) in enumerate(lists):
             if kind and kind != wanted:

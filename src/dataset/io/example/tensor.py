@@ -16,7 +16,7 @@ from dataset.io import example, libraries
 from dataset.plan.spec import as_dtype
 
 MAX_TENSOR_BYTES: Final = 1 << 30
-"""Default maximum size of an array of which a message declares more values than it contains: one GiB."""
+"""Default maximum size of an array whose message declares more values than it contains: one GiB."""
 
 # The number of a dtype in tensorflow/core/framework/types.proto, and the field with its values. If ml_dtypes is in use,
 # bfloat16 is a dtype of NumPy, and has this name, too.

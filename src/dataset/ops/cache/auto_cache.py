@@ -58,7 +58,7 @@ class DirectoryFactory(Protocol):
         """Return a store for the elements of ``source``, which ``replaces`` those of another pipeline or place."""
 
 
-class Measured(NamedTuple):
+class PlaceCost(NamedTuple):
     """What keeping the elements of a place costs in bytes, and the seconds that it saves in each pass."""
 
     nbytes: int
@@ -80,7 +80,7 @@ class CachePlacement:
         self.chosen: str | None = None
         self.reason = "the first pass decides where"
         self.stores: dict[str, MemoryCache] = {}
-        self.measured: dict[str, Measured] = {}
+        self.measured: dict[str, PlaceCost] = {}
         self.unfit: dict[str, str] = {}
         """Why the elements of a place cannot be kept."""
 
@@ -128,7 +128,7 @@ class CachePoint(Cache):
         return _PointOperator(context, self, choice)
 
 
-class _Places(NamedTuple):
+class _CachePlaces(NamedTuple):
     """The places with the last op first, and the plan that contains them."""
 
     points: tuple[CachePoint, ...]
@@ -166,7 +166,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
         return AutoCacheOperator(context, self)
 
     @once
-    def places(self) -> _Places:
+    def places(self) -> _CachePlaces:
         """Return the places, and the input with the places in it."""
         chain, node = [self.source], self.source
         while len(node.inputs) == 1 and node.traits.passes == 1 and not node.traits.remote:
@@ -185,7 +185,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
                     original=original,
                 )  # fmt: skip
                 points.append(plan)
-        return _Places(tuple(reversed(points)), plan)
+        return _CachePlaces(tuple(reversed(points)), plan)
 
     def choice(self, context: ExecutionContext) -> CacheChoice:
         """Return the choice for a pass that begins now."""
@@ -228,7 +228,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
                 for point in points:
                     upstream = [costs[node].seconds for node in inputs_first(point.source) if node in costs]
                     nbytes = costs[point.source].nbytes if point.source in costs else 0
-                    placement.measured[point.key] = Measured(nbytes, sum(upstream))
+                    placement.measured[point.key] = PlaceCost(nbytes, sum(upstream))
             self._choose(choice.limit)
             for key in placement.stores.keys() - {placement.chosen}:
                 del placement.stores[key]
@@ -236,7 +236,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
     def _choose(self, limit: float) -> None:
         placement = self.placement
         speed = float("inf") if self.directory is None else _READ_BYTES_PER_SECOND
-        found = {point: placement.measured.get(point.key, Measured(0, 0.0)) for point in self.places().points}
+        found = {point: placement.measured.get(point.key, PlaceCost(0, 0.0)) for point in self.places().points}
         saved = {
             point: measured.seconds - measured.nbytes / speed
             for point, measured in found.items()

@@ -177,7 +177,7 @@ class SplitByPosition(UnaryNode, seekable=True, exact=True, only_reorders=True, 
 class SplitOperator(UnaryOperator):
     """Operator that counts the input elements it has read or skipped, including those that failed.
 
-    A failure of any input element is raised: it may stand for several elements, such as the rest of a file.
+    A failure of any input element is raised: it may represent several elements, such as the rest of a file.
     """
 
     def __init__(self, source: Operator, node: SplitByPosition, *, is_infallible: bool) -> None:
@@ -185,7 +185,7 @@ class SplitOperator(UnaryOperator):
         self.node = node
         self.is_infallible = is_infallible
         self.position = 0
-        self._block = range(0)  # positions, of which the part has these:
+        self._block = range(0)  # positions; the part has these of them:
         self._own: Array = np.zeros(0, np.int64)
 
     def pull(self, n: int) -> Chunk | None:

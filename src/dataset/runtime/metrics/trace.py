@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dataset.runtime.metrics.background import Counters
 from dataset.runtime.metrics.lock_sampler import LockSample
-from dataset.runtime.metrics.schedule import Schedule
+from dataset.runtime.metrics.scheduling_times import SchedulingTimes
 
 _EVENTS_MAX = 200_000  # about 20 MB of JSON
 _SCHEDULE_SECONDS = 5e-3  # between two looks at the schedule of a thread, which take about 20 us
@@ -44,8 +44,8 @@ class Trace:
         self._spans: list[_Span] = []
         self._threads: dict[int, str] = {}
         self._workers: dict[str, int] = {}
-        self._first: dict[int, Schedule] = {}  # of each thread, at its first span
-        self._last: dict[int, tuple[float, Schedule]] = {}  # and later, with the time
+        self._first: dict[int, SchedulingTimes] = {}  # of each thread, at its first span
+        self._last: dict[int, tuple[float, SchedulingTimes]] = {}  # and later, with the time
 
     def add(
         self,
@@ -75,9 +75,9 @@ class Trace:
             until = since + seconds
             self._spans.append(_Span(op, ident, since, seconds, elements, waits))
             if ident not in self._first:
-                self._first[ident] = Schedule.of_this_thread()
+                self._first[ident] = SchedulingTimes.of_this_thread()
             elif until - self._last.get(ident, (0.0,))[0] > _SCHEDULE_SECONDS:
-                self._last[ident] = until, Schedule.of_this_thread()
+                self._last[ident] = until, SchedulingTimes.of_this_thread()
 
     def core_wait(self, op: TracedOp) -> float:
         """Return how long the threads that worked for an op waited for a core, per second of their CPU time."""
