@@ -101,13 +101,14 @@ def parser_for(features: Mapping[str, Any], make: Callable[[Mapping[str, Any]], 
     return parser
 
 
-def checked_features(op: str, features: Mapping[str, Any], kinds: Any) -> dict[str, Any]:
-    """Check that ``features`` are of these kinds, a union of classes, and return a copy as a dict."""
+def checked_features(op: str, features: Mapping[str, Any], *kinds: type[FeatureSpec]) -> dict[str, Any]:
+    """Check that ``features`` are of these kinds, by default of any, and return a copy as a dict."""
+    kinds = kinds or tuple(FeatureSpec.__subclasses__())
     if not isinstance(features, Mapping):
         raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
     for name, feature in features.items():
         if not isinstance(feature, kinds):
-            names = ", ".join(kind.__name__ for kind in kinds.__args__)
+            names = ", ".join(kind.__name__ for kind in kinds)
             raise TypeError(f"{op}: feature {name!r} must be one of {names}, got {feature!r}")
         for key in keys_of(name, feature):
             if not isinstance(key, str):
@@ -117,7 +118,7 @@ def checked_features(op: str, features: Mapping[str, Any], kinds: Any) -> dict[s
 
 def _features_of_examples(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
     """Check ``features`` and return a copy as a dict."""
-    checked = checked_features("parse_example", features, FeatureSpec)
+    checked = checked_features("parse_example", features)
     if not checked:
         raise ValueError("parse_example: features must name at least one feature, got none")
     for name, feature in checked.items():

@@ -156,7 +156,7 @@ class StepsParser:
     def __init__(self, features: Mapping[str, StepFeature]) -> None:
         self._plan: list[tuple[str, StepFeature, Assembler, list[int]]] = []
         keys: dict[str, int] = {}
-        for name, feature in checked_features(_OP, features, StepFeature).items():
+        for name, feature in checked_features(_OP, features, *StepFeature.__args__).items():
             is_fixed = isinstance(feature, FixedLenSequenceFeature)
             step = Fixed(FixedLenFeature(feature.shape, feature.dtype)) if is_fixed else assembler_for(feature)
             places = [keys.setdefault(key, len(keys)) for key in keys_of(name, feature)]
