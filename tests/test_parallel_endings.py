@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import test_endings
-from dataset import Dataset, TFRecordDataset, io
+from dataset import Dataset, Reducer, TFRecordDataset, io
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, outcomes
 from support import overlap
@@ -155,6 +155,9 @@ OPS = {
     ),
     "bucket_by_sequence_length": lambda d, f: vectors(d).bucket_by_sequence_length(
         lambda row: len(row) if f(row[0]) else 1, [2, 3], [2, 2, 2]
+    ),
+    "group_by_reducer": lambda d, f: d.group_by_reducer(
+        lambda x: f(x) % 2, Reducer(lambda key: key, lambda total, x: total + x, lambda total: total)
     ),
     "rejection_resample": lambda d, f: d.rejection_resample(lambda x: f(x) % 2, [0.5, 0.5], [0.5, 0.5], seed=1),
     "from_generator": lambda d, f: Dataset.zip(d, Dataset.from_generator(lambda: map(f, range(20)))),

@@ -1763,9 +1763,9 @@ class Dataset(Generic[T_co]):
 
         >>> train, validation = Dataset.range(10).split([0.8, 0.2], seed=1)
         >>> [int(x) for x in validation]
-        [3, 6]
+        [7, 9]
         >>> people = Dataset.from_tensor_slices({"patient": [4, 7, 4, 7], "scan": [0, 1, 2, 3]})
-        >>> parts = people.split([0.5, 0.5], seed=1, by=lambda row: row["patient"])
+        >>> parts = people.split([0.5, 0.5], seed=2, by=lambda row: row["patient"])
         >>> [[int(row["scan"]) for row in part] for part in parts]
         [[0, 2], [1, 3]]
         """

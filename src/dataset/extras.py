@@ -17,6 +17,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "parquet": {"pyarrow": "pyarrow"},
     "gzip": {"isal": "isal"},
     "json": {"orjson": "orjson"},
+    "snappy": {"cramjam": "cramjam"},
     "zstd": {"backports.zstd": "backports.zstd"} if sys.version_info < (3, 14) else {},
     "remote": {"fsspec": "fsspec"},
     "torch": {"torch": "torch"},

@@ -66,8 +66,14 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
         traits = super().traits
         called: Any = self.function if self.column_function is None else self.column_function
         is_ours = vars(type(called)).get(NO_USER_CODE, False)
-        has_spec = is_ours and hasattr(called, "element_spec")
+        # Not the spec that a rule has found: ops downstream would refuse elements earlier than without the rule.
+        has_spec = called is self.function and is_ours and hasattr(called, "element_spec")
         return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
+
+    @property
+    def proved_spec(self) -> Any:
+        """The element spec that a rule has derived from the function; None if no rule has."""
+        return getattr(self.column_function, "element_spec", None)
 
     def _element_spec(self) -> Any:
         called: Any = self.function if self.column_function is None else self.column_function

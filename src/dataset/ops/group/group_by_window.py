@@ -96,10 +96,13 @@ _AT_ONCE_MAX = 1024
 
 def _reads_unseen(node: Node) -> bool:
     """Return whether reading ahead is unobservable and the elements can be saved by value."""
-    if holds_user_code(node) or not spec_is_static(node):
+    if holds_user_code(node):
         return False
-    specs = flatten_spec(node.element_spec)[1]
-    return not any(isinstance(spec, DatasetSpec) or spec.dtype.kind == "O" for spec in specs)
+    while node.traits.prefetches:
+        (node,) = node.inputs
+    found = node.element_spec if spec_is_static(node) else getattr(node, "proved_spec", None)
+    specs = [] if found is None else flatten_spec(found)[1]
+    return bool(specs) and not any(isinstance(spec, DatasetSpec) or spec.dtype.kind == "O" for spec in specs)
 
 
 class _Group:
