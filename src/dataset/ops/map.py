@@ -65,9 +65,8 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     def traits(self) -> Traits:
         traits = super().traits
         called: Any = self.function if self.column_function is None else self.column_function
-        is_ours = vars(type(called)).get(NO_USER_CODE, False)
+        is_ours, has_spec = _is_ours(called), _is_ours(self.function) and hasattr(self.function, "element_spec")
         # Not the spec that a rule has found: ops downstream would refuse elements earlier than without the rule.
-        has_spec = called is self.function and is_ours and hasattr(called, "element_spec")
         return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
 
     @property
@@ -100,6 +99,11 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
         return in_parallel(
             context, operator, self, counted=not self.use_unbounded_threadpool, executor=self.executor, stages=stages
         )
+
+
+def _is_ours(function: Any) -> bool:
+    """Return whether a function calls no user code."""
+    return bool(vars(type(function)).get(NO_USER_CODE, False))
 
 
 class MapOperator(ElementwiseOperator):

@@ -7,7 +7,6 @@ drawn in the user's process: the draws of each op are sent with the plan.
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -30,9 +29,7 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.memory import resident_bytes
 from dataset.runtime.state.replay_log import ReplayLog
 
-_REPLY_SECONDS = 5e-3  # of work per reply at least, which amortizes the cost of sending it
-_REPLY_SECONDS_MAX = 0.1
-_WORK_PER_WAIT = 4  # a driver that computes in Python takes long to request more: then replies are longer
+_REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending it
 _REPLY_BYTES = 1 << 20
 _PULL_SECONDS = 1e-3
 _SAVE_SHARE = 20  # a state is saved after this many times its own duration: at most 5% of the time
@@ -65,7 +62,6 @@ class ShareRunner:
     moved: Moved
     patience: float
     _coordinator: Coordinator | None = None
-    _replied: float = math.inf  # when the last reply was complete
     _beating: threading.Event | None = None
 
     @property
@@ -123,12 +119,11 @@ class ShareRunner:
         replies: list[Outcome] = []
         began, cpu_began = time.perf_counter(), time.process_time()
         count = count if self._context.input_is_replayable else 1
-        until = began + min(max(_REPLY_SECONDS, _WORK_PER_WAIT * (began - self._replied)), _REPLY_SECONDS_MAX)
         made = nbytes = 0
         ended = False
         while made < count:
             before = time.perf_counter()
-            if before > until or nbytes >= _REPLY_BYTES:
+            if before - began > _REPLY_SECONDS or nbytes >= _REPLY_BYTES:
                 break
             if self._left <= 0:
                 self._left = self._profile.look(self._left)
@@ -159,7 +154,6 @@ class ShareRunner:
         lineages = [
             None if (rows := getattr(part, "lineage", None)) is None else save_lineage(rows) for part in replies
         ]
-        self._replied = time.perf_counter()
         report = ShareReport(state, ended, replayable, seconds, cpu_seconds, resident_bytes(), lineages)
         return [*replies, report]
 
