@@ -1,6 +1,6 @@
 """Data and small steps that several workloads share: Examples in TFRecord files, their reading by hand, photos.
 
-A workload's own file says what is measured. What stands here is either made before, or plain Python for the floor.
+A workload's own file says what is measured. What is here is either made before, or plain Python for the floor.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import digests
 
 PIXELS = 28 * 28
 """Bytes of an image of 28x28 pixels, as in MNIST."""
@@ -147,3 +148,24 @@ def cache_of_huggingface(folder: Path) -> str:
     cache = folder / "huggingface"
     cache.mkdir(exist_ok=True)
     return str(cache)
+
+
+TOKEN_LISTS = 200_000
+
+
+def make_token_lists(folder: Path, scale: float) -> None:
+    """Write Examples with token ids, in lengths like those of sentences: mostly short, some long. No token is 0."""
+    from dataset import io
+
+    rng, count = np.random.default_rng(0), int(TOKEN_LISTS * scale)
+    lengths = np.clip(rng.lognormal(3.3, 0.8, count), 1, 512).astype(np.int64)
+    with io.TFRecordWriter(folder / "data.tfrecord") as writer:
+        for length in lengths.tolist():
+            writer.write(io.encode_example({"ids": rng.integers(1, 32_000, length), "label": length % 2}))
+    (folder / "count").write_text(str(count))
+
+
+def digest_of_tokens(batch: Any) -> int:
+    """Return a digest of the tokens without the padding, which does not depend on how the lists are batched."""
+    rows = np.asarray(batch[0], np.int64)
+    return digests.of_texts(row[:length].tobytes() for row, length in zip(rows, (rows != 0).sum(1), strict=True))

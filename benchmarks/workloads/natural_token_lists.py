@@ -11,37 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import digests
 from harness.workload import Again, Pipeline, Workload
-from harness_data import batches_of, checksum_of, example_class, read_records
+from harness_data import batches_of, checksum_of, digest_of_tokens, example_class, make_token_lists, read_records
 
-EXAMPLES = 200_000
 BATCH = 64
-
-
-def make_data(folder: Path, scale: float) -> None:
-    """Sentences as they come: mostly short, some long. No token is 0, which fills up."""
-    from dataset import io
-
-    rng, count = np.random.default_rng(0), int(EXAMPLES * scale)
-    lengths = np.clip(rng.lognormal(3.3, 0.8, count), 1, 512).astype(np.int64)
-    with io.TFRecordWriter(folder / "data.tfrecord") as writer:
-        for length in lengths.tolist():
-            writer.write(io.encode_example({"ids": rng.integers(1, 32_000, length), "label": length % 2}))
-    (folder / "count").write_text(str(count))
-
-
-def digest(batch: Any) -> int:
-    """Of the tokens without the padding."""
-    rows = np.asarray(batch[0], np.int64)
-    return digests.of_texts(row[:length].tobytes() for row, length in zip(rows, (rows != 0).sum(1), strict=True))
 
 
 WORKLOAD = Workload(
     title="The natural way: TFRecord -> map(parse a token list) -> padded_batch(64) -> prefetch",
-    make_data=make_data,
+    make_data=make_token_lists,
     count=lambda batch: len(batch[1]),
-    digest=digest,
+    digest=digest_of_tokens,
     unit="Examples",
 )
 
