@@ -305,10 +305,13 @@ def test_a_thread_that_cannot_start(error, after, monkeypatch):
                     assert sorted(map(int, found)) == list(range(20))
 
 
-def test_a_signal_while_an_iterator_is_dropped_is_not_lost():
-    for number in range(0, 400, 7):
+@pytest.mark.parametrize("is_exhausted", [False, True])
+def test_a_signal_while_an_iterator_is_dropped_is_not_lost(is_exhausted):
+    for number in range(0, 40) if is_exhausted else range(0, 400, 7):
         iterator = iter(Dataset.range(5).map(lambda x: x, num_parallel_calls=2).prefetch(1))
         next(iterator)
+        if is_exhausted:
+            list(iterator)  # its end restores the program's handlers
         how, came_out = AtMoment(number), False
         try:
             with how:

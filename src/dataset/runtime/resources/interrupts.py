@@ -40,7 +40,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
-from typing import Any, ClassVar, ParamSpec, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,39 +205,30 @@ def installed() -> Iterator[None]:
         uninstall()
 
 
-class Finalizer(weakref.ref[Any]):
+class Finalizer:
     """Calls a function when an object is dropped, like ``weakref.finalize``, but without losing signals."""
 
     alive: ClassVar[set[object]] = set()
     """The finalizers that were not called yet."""
 
-    def __new__(cls, owner: Any, function: Callable[[], None]) -> Self:  # noqa: ARG004  # used by __init__
-        return super().__new__(cls, owner, _finalize)
-
     def __init__(self, owner: Any, function: Callable[[], None]) -> None:
-        super().__init__(owner, _finalize)  # type: ignore[call-arg]  # typeshed declares only __new__
         self._function: Callable[[], None] | None = function
         self.alive.add(self)
-
-    __hash__ = object.__hash__  # by identity, as the owner need not be hashable
-    __eq__ = object.__eq__
+        self._reference: weakref.ref[Any] | None = weakref.ref(owner, self._finalize)
 
     def detach(self) -> Callable[[], None] | None:
         """Deactivate the finalizer; return the function if it was not called yet."""
         function, self._function = self._function, None
+        # Without its reference, the callback does not run after ``uninstall``, when it would lose signals.
+        self._reference = None
         self.alive.discard(self)
         return function
 
-    def finalize(self) -> None:
-        """Call the function, if it was not called yet."""
+    @deferring
+    def _finalize(self, _: weakref.ref[Any]) -> None:
         function = self.detach()
         if function is not None:
             function()
-
-
-@deferring
-def _finalize(reference: Finalizer) -> None:
-    reference.finalize()
 
 
 for _class in (weakref.WeakSet, weakref.WeakValueDictionary, weakref.WeakKeyDictionary):
