@@ -286,6 +286,9 @@ def assert_in_order(cell: Cell, found: list[Outcome]) -> None:
 # Signals
 
 
+WEAK_COLLECTIONS = {weakref.__file__, weakref.WeakSet.__init__.__code__.co_filename}
+
+
 def duration_of_a_run(cell: Cell) -> float:
     """Return the time of a run in seconds; the run leaves nothing."""
     list(iter(cell.pipeline()))  # imports the modules that are imported at the first use
@@ -316,14 +319,16 @@ def signal_after(seconds: float, number: int) -> Iterator[None]:
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:
-    """Return whether multiprocessing is starting a process, or PyTorch is ending a DataLoader.
+    """Return whether multiprocessing is starting a process, PyTorch is ending a DataLoader, or an object is dropped.
 
     Python only reports what a signal handler raises there: in callbacks of ``os.register_at_fork``, such as that of
-    ``logging``, and in ``__del__``.
+    ``logging``, in ``__del__``, and in the callbacks of weak collections.
     """
     while frame is not None:
         code = frame.f_code
         if code is popen_fork.Popen._launch.__code__ or (code.co_name == "__del__" and "torch" in code.co_filename):
+            return True
+        if code.co_name in {"remove", "_remove"} and code.co_filename in WEAK_COLLECTIONS:
             return True
         frame = frame.f_back
     return False

@@ -110,7 +110,7 @@ case("random")(lambda _: Dataset.random(seed=3).take(9))
 case("random: without a seed", repeatable=False)(lambda _: Dataset.random().take(4).repeat(2))
 case("random: anew in each epoch")(lambda _: Dataset.random(3, rerandomize_each_iteration=True).take(5).repeat(3))
 case("from_tensors")(lambda _: Dataset.from_tensors({"a": np.arange(3), "b": "text"}).repeat(3))
-case("from_list, in order")(lambda _: Dataset.from_list([(i, np.arange(i)) for i in range(7)]).batch(1))
+case("from_list: in order")(lambda _: Dataset.from_list([(i, np.arange(i)) for i in range(7)]).batch(1))
 case("from_list")(lambda _: Dataset.from_list([(i, np.arange(i)) for i in range(7)]).shuffle(3, seed=1).repeat(2))
 case("from_tensor_slices")(
     lambda _: Dataset.from_tensor_slices((np.arange(11), {"t": np.array([b"%d" % i for i in range(11)], object)}))
