@@ -1,6 +1,7 @@
 """Common mistakes: each raises an error that says what to do, and names the line that wrote the operation."""
 
 import functools
+import pathlib
 import traceback
 
 import numpy as np
@@ -52,6 +53,50 @@ WRONG_ARITY = {
 @pytest.mark.parametrize("name", WRONG_ARITY)
 def test_functions_with_another_number_of_parameters(name):
     assert "write lambda image, label: ..." in notes_of(fails(WRONG_ARITY[name], TypeError))
+
+
+def test_a_function_of_random_map_without_a_generator():
+    assert "in random_map after the random generator" in notes_of(fails(PAIRS.random_map(lambda x, y: x, 1), TypeError))
+
+
+NAMES = Dataset.from_tensor_slices(["photos/0.jpg", "photos/1.jpg"])
+
+
+@pytest.mark.parametrize("function", [pathlib.Path, lambda name: name.split("/"), lambda name: "a" + name])
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_text_used_as_a_str(function, parallel):
+    error = fails(NAMES.map(function, parallel), TypeError)
+    assert "text is bytes here: decode() makes it a str" in notes_of(error)
+
+
+def test_a_tensor_is_expected():
+    error = fails(NAMES.map(lambda name: name.numpy()), AttributeError)
+    assert "leave out numpy()" in notes_of(error)
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_the_name_of_the_file_that_failed_is_shown(parallel):
+    def read(name, number):
+        name = name.decode()
+        raise ValueError(f"number {number}")
+
+    notes = notes_of(fails(Dataset.zip(NAMES, Dataset.range(2)).map(read, parallel), ValueError))
+    assert "when it failed, name was 'photos/0.jpg'" in notes
+    assert "number was" not in notes
+
+
+def test_long_text_is_not_shown():
+    def parse(text):
+        raise ValueError("malformed")
+
+    assert "malformed" not in notes_of(fails(Dataset.from_tensors(b"malformed" * 100).map(parse), ValueError))
+
+
+def test_the_names_of_list_files_are_split_without_shuffling(tmp_path):
+    for name in "ab":
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="to split the names of list_files, pass shuffle=False"):
+        Dataset.list_files(str(tmp_path / "*")).split([0.5, 0.5], seed=1)
 
 
 def test_a_call_inside_the_function_gets_no_advice_about_the_function():

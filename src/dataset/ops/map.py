@@ -15,7 +15,7 @@ from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
-from dataset.plan.traits import NO_USER_CODE, Traits
+from dataset.plan.traits import Traits, calls_no_user_code
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
@@ -65,14 +65,14 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     def traits(self) -> Traits:
         traits = super().traits
         called: Any = self.function if self.column_function is None else self.column_function
-        is_ours, has_spec = _is_ours(called), _is_ours(self.function) and hasattr(self.function, "element_spec")
-        # Not the spec that a rule has found: ops downstream would refuse elements earlier than without the rule.
-        return replace(traits, pure=traits.pure or is_ours, static_spec=traits.static_spec or has_spec)
-
-    @property
-    def proved_spec(self) -> Any:
-        """The element spec that a rule has derived from the function; None if no rule has."""
-        return getattr(self.column_function, "element_spec", None)
+        has_spec = calls_no_user_code(self.function) and hasattr(self.function, "element_spec")
+        return replace(
+            traits,
+            pure=traits.pure or calls_no_user_code(called),
+            # Not the spec that a rule has found: ops downstream would refuse elements earlier than without the rule.
+            static_spec=traits.static_spec or has_spec,
+            proved_spec=getattr(self.column_function, "element_spec", None),
+        )
 
     def _element_spec(self) -> Any:
         called: Any = self.function if self.column_function is None else self.column_function
@@ -99,11 +99,6 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
         return in_parallel(
             context, operator, self, counted=not self.use_unbounded_threadpool, executor=self.executor, stages=stages
         )
-
-
-def _is_ours(function: Any) -> bool:
-    """Return whether a function calls no user code."""
-    return bool(vars(type(function)).get(NO_USER_CODE, False))
 
 
 class MapOperator(ElementwiseOperator):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
 
 NO_USER_CODE = "__dataset_no_user_code__"
 """Attribute that is True in functions of this library that call no user code, and in classes whose objects call none.
 
 Subclasses may call user code.
 """
+
+
+def calls_no_user_code(function: Any) -> bool:
+    """Return whether a function, class or callable object is marked with ``NO_USER_CODE``."""
+    holder = function if isinstance(function, FunctionType | type) else type(function)
+    return bool(vars(holder).get(NO_USER_CODE, False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ class Traits:
         remote: other processes run its input, and optimize it themselves.
         expands_elements: each element of its input, such as the name of a file, is opened as a dataset of many
             elements.
+        proved_spec: the element spec that a rule has derived from a user function; None if no rule has.
     """
 
     pure: bool = True
@@ -84,3 +93,4 @@ class Traits:
     keeps_pass: bool = False
     remote: bool = False
     expands_elements: bool = False
+    proved_spec: Any = None

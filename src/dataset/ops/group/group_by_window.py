@@ -100,7 +100,7 @@ def _reads_unseen(node: Node) -> bool:
         return False
     while node.traits.prefetches:
         (node,) = node.inputs
-    found = node.element_spec if spec_is_static(node) else getattr(node, "proved_spec", None)
+    found = node.element_spec if spec_is_static(node) else node.traits.proved_spec
     specs = [] if found is None else flatten_spec(found)[1]
     return bool(specs) and not any(isinstance(spec, DatasetSpec) or spec.dtype.kind == "O" for spec in specs)
 

@@ -14,7 +14,7 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
-from dataset.plan.traits import NO_USER_CODE, Traits
+from dataset.plan.traits import Traits, calls_no_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
@@ -46,10 +46,8 @@ class FlatMap(
     @lazy_property
     def _opened(self) -> Node | None:
         """The plan of a dataset of no file, if the function is a reader of this library; it may have more arguments."""
-        function = self.function
-        if type(function) is functools.partial:
-            function = function.func
-        if getattr(function, "__dict__", {}).get(NO_USER_CODE, False):
+        function: Any = self.function
+        if calls_no_user_code(function.func if type(function) is functools.partial else function):
             with contextlib.suppress(Exception):  # its arguments are wrong, which the first call reports
                 plan: Node = self.function(b"").plan
                 return plan

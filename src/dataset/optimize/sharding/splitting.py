@@ -174,6 +174,6 @@ def _require_same_positions(plan: Node) -> None:
         else:
             continue
         raise ValueError(
-            f"{_OP}(): {node} {problem}, so an element could get into several parts; call {_OP}() before it, or split "
-            "by a key"
+            f"{_OP}(): {node} {problem}, so an element could get into several parts; call {_OP}() before it (to split "
+            "the names of list_files, pass shuffle=False), or split by a key"
         )

@@ -62,32 +62,37 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
     """Return an exception of user code with a note of its location: the same object, unless it would end a loop."""
     error = as_error_of_element(error)
     error.add_note(f"in {node}, {what} {position}")
-    if advice := _advice(error):
-        error.add_note(advice)
+    function = next((entry.tb_frame for entry in _entries(error) if not is_ours(entry.tb_frame)), None)
+    if function is None:
+        if isinstance(error, TypeError) and _ARITY.search(str(error)):  # the call of the user's function has failed
+            error.add_note(_ARITY_ADVICE)
+    else:
+        names = function.f_code.co_varnames[: function.f_code.co_argcount]
+        for name, value in ((name, function.f_locals.get(name)) for name in names):
+            if isinstance(value, bytes | str) and len(value) <= _SHOWN_MAX:
+                error.add_note(f"when it failed, {name} was {value!r}")
+    for kind, message, advice in _ADVICE:
+        if isinstance(error, kind) and message.search(str(error)):
+            error.add_note(advice)
     return error  # type: ignore[return-value]  # callers have caught what an element may raise
 
 
+_SHOWN_MAX = 200  # longest text that is shown whole, such as the name of a file; longer ones are not shown
 _ARITY = re.compile(r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument")
-
-
-def _advice(error: BaseException) -> str:
-    """Return what to do about the exceptions of two common mistakes in functions; empty for others."""
-    if isinstance(error, TypeError) and _ARITY.search(str(error)) and _failed_in_our_call(error):
-        return (
-            "a function gets one argument for each component of a tuple: for pairs, write lambda image, label: ...; "
-            "any other element, such as a dict, is one argument"
-        )
-    if isinstance(error, ValueError) and str(error).endswith("is read-only"):
-        return "the library may read this array again, so it cannot be changed in place: copy() it first"
-    return ""
-
-
-def _failed_in_our_call(error: BaseException) -> bool:
-    """Return whether the call of a user's function failed, and not a call inside it."""
-    last = None
-    for last in _entries(error):  # noqa: B007  # only the last is of interest
-        pass
-    return last is not None and is_ours(last.tb_frame)
+_ARITY_ADVICE = (
+    "a function gets one argument for each component of a tuple, in random_map after the random generator: for pairs, "
+    "write lambda image, label: ...; any other element, such as a dict, is one argument"
+)
+_ADVICE = (
+    (
+        ValueError,
+        re.compile("is read-only$"),
+        "the library may read this array again, so it cannot be changed in place: copy() it first",
+    ),
+    (TypeError, re.compile(r"\bstr\b.*\bbytes\b|\bbytes\b.*\bstr\b"), "text is bytes here: decode() makes it a str"),
+    (AttributeError, re.compile("has no attribute 'numpy'$"), "values are NumPy arrays here: leave out numpy()"),
+)
+"""What to do about exceptions of common mistakes in functions."""
 
 
 def _entries(error: BaseException) -> Iterator[TracebackType]:
