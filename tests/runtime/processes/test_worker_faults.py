@@ -130,6 +130,7 @@ def check(result, fault, expected, *, in_order, ignores, unit):
 
 def try_all(dataset, point, *, in_order, ignores, unit, step, most, seconds):
     """Let the k-th use of a point fail, for every ``step``-th k until no fault occurs."""
+    others = set(threading.enumerate())  # an iterator of another test may wait for the garbage collector
     expected = [number for element in dataset for number in plain(element)]
     for k in range(1, most * step, step):
         with injected(point, k) as fault:
@@ -143,7 +144,9 @@ def try_all(dataset, point, *, in_order, ignores, unit, step, most, seconds):
             break
         check(result, fault, expected, in_order=in_order, ignores=ignores, unit=unit)
     deadline = time.monotonic() + DEADLINE
-    while left := [thread for thread in threading.enumerate() if thread.name.startswith("dataset-")]:
+    while left := [
+        thread for thread in threading.enumerate() if thread not in others and thread.name.startswith("dataset-")
+    ]:
         left[0].join(max(0.0, deadline - time.monotonic()))
         assert time.monotonic() < deadline, left
 
