@@ -43,7 +43,7 @@ class Concatenate(Node, seekable=True, exact=True):
             vars(node)["element_spec"] = spec  # so that a loop does not check all datasets each time
         return node
 
-    @property
+    @lazy_property
     def inputs(self) -> tuple[Node, ...]:
         return self.sources
 

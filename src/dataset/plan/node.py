@@ -108,7 +108,7 @@ class Node:
         """Return the op without the elements that earlier iterations have left in it."""
         return self
 
-    @property
+    @lazy_property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes that this one reads from, in order."""
         return tuple(node for value in self._fields().values() for node in _nodes_in(value))

@@ -145,7 +145,7 @@ class Gather(UnaryNode, gathers=True, elastic=True):
         rows = self.rows.traits
         return replace(super().traits, pure=rows.pure, static_spec=rows.static_spec, infallible=rows.exact)
 
-    @property
+    @lazy_property
     def inputs(self) -> tuple[Node, ...]:
         return (self.source,)
 
