@@ -85,11 +85,12 @@ def test_the_name_of_the_file_that_failed_is_shown(parallel):
     assert "number was" not in notes
 
 
-def test_long_text_is_not_shown():
+@pytest.mark.parametrize("text", [b"malformed" * 100, b"malformed\0\x01", b"malformed\xff"])
+def test_long_or_binary_text_is_not_shown(text):
     def parse(text):
-        raise ValueError("malformed")
+        raise ValueError(text)
 
-    assert "malformed" not in notes_of(fails(Dataset.from_tensors(b"malformed" * 100).map(parse), ValueError))
+    assert "malformed" not in notes_of(fails(Dataset.from_tensors(text).map(parse), ValueError))
 
 
 def test_the_names_of_list_files_are_split_without_shuffling(tmp_path):

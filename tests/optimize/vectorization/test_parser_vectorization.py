@@ -206,8 +206,9 @@ def test_failures_keep_their_places_and_tell_of_the_function(calls, bad):
     expected = outcomes(iter(unoptimized(records(*bad).map(picks).batch(35))))
     found = check_operator(lambda: records(*bad).map(picks, num_parallel_calls=calls).batch(35), expected, positions=2)
     for failure in (outcome for outcome in found if isinstance(outcome, Exception)):
-        (note,) = failure.__notes__
+        note, argument = failure.__notes__
         assert note.startswith("in map(picks) from test_parser_vectorization.py:")
+        assert argument == "when it failed, record was b'bad'"
         assert int(note.rpartition(" ")[2]) in bad
         frames = [frame.f_code for frame, _ in traceback.walk_tb(failure.__traceback__)]
         assert picks.__code__ in frames  # the user's line is in the traceback

@@ -69,7 +69,8 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
     else:
         names = function.f_code.co_varnames[: function.f_code.co_argcount]
         for name, value in ((name, function.f_locals.get(name)) for name in names):
-            if isinstance(value, bytes | str) and len(value) <= _SHOWN_MAX:
+            text = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+            if isinstance(text, str) and len(text) <= _SHOWN_MAX and text.isprintable():
                 error.add_note(f"when it failed, {name} was {value!r}")
     for kind, message, advice in _ADVICE:
         if isinstance(error, kind) and message.search(str(error)):
@@ -77,7 +78,7 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
     return error  # type: ignore[return-value]  # callers have caught what an element may raise
 
 
-_SHOWN_MAX = 200  # longest text that is shown whole, such as the name of a file; longer ones are not shown
+_SHOWN_MAX = 200  # characters of a text that is shown, such as the name of a file; longer ones are not shown
 _ARITY = re.compile(r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument")
 _ARITY_ADVICE = (
     "a function gets one argument for each component of a tuple, in random_map after the random generator: for pairs, "
