@@ -15,7 +15,7 @@ from dataset.native.library import kernels_status
 from dataset.runtime.metrics.meter import PullStats
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
-from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
+from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, StepStatistics
 from dataset.runtime.resources.ledger import UNBOUNDED
 
 _UNCHANGED: Mapping[OpRecord, float] = {}
@@ -106,6 +106,7 @@ class Measured:
             busy=min(1.0, seconds / self.seconds / workers) if self.seconds else 0.0,
             capacity=None if stage is None else stage.capacity,
             note=record.node.annotation() if record.node.traits.keeps_pass else "",
+            steps=_steps(record),
         )
         for source in below:
             if stage is None:
@@ -199,7 +200,9 @@ class Measured:
             bound = "the consumer's thread"
         if best is None:
             return Bottleneck(CONSUMER, gains[best], bound)
-        return Bottleneck(best.name, gains[best], bound, list(self.operators).index(best), self._remedy(best))
+        slowest = max(self.operators[best].steps, key=lambda step: step.share, default=None)
+        position = list(self.operators).index(best)
+        return Bottleneck(best.name, gains[best], bound, position, self._remedy(best), slowest)
 
     def _remedy(self, record: OpRecord) -> str:
         return remedy_for(self.symptoms(record))
@@ -271,6 +274,18 @@ class Measured:
         for source in record.below():
             section = self._into(section, source, ratio, factors, serial=not stage.relays)
         return section
+
+
+def _steps(record: OpRecord) -> tuple[StepStatistics, ...]:
+    """Return the share of each function of a fused op; empty for other ops, and before the first sample."""
+    seconds = list(record.step_times.seconds)
+    total = sum(seconds)
+    if not record.fused or not total:
+        return ()
+    return tuple(
+        StepStatistics(node.name or node.label(), str(node.origin), spent / total)
+        for node, spent in zip(record.nodes, seconds, strict=True)
+    )
 
 
 def _scale(record: OpRecord, asked: float) -> float:

@@ -118,12 +118,12 @@ class Elementwise(ParallelNode):
         nodes = [self]
         while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)
-        context.fused_with(*nodes[1:])
+        times = context.fused_with(*nodes[1:])
         stages = [nodes[-1].first_operator(context)]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
         calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
-        operator = stages[0] if len(stages) == 1 else FusedOperator(stages, calls_each)
+        operator = stages[0] if len(stages) == 1 else FusedOperator(stages, times, calls_each)
         return self._in_parallel(context, operator, len(stages))
 
     def first_operator(self, context: ExecutionContext) -> ElementwiseOperator:

@@ -107,17 +107,19 @@ class MapOperator(ElementwiseOperator):
     one_to_one = True
     lists_are_structure: ClassVar[bool] = True  # a top-level list becomes a tuple, as in tf.data
     _element_bytes = 0  # of the first results, if they are written into batches
-    # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components.
+    # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components, and the
+    # type of bare numbers and bytes.
     _usual_dtype: np.dtype[Any] | None = None
     _usual_width: int | None = None
+    _usual_scalar: type[Any] | None = None
 
-    def _call_best(self, inputs: Chunk) -> Chunk | None:
+    def call_best(self, inputs: Chunk) -> Chunk | None:
         if not self.write_into_batch:
-            return super()._call_best(inputs)
+            return super().call_best(inputs)
         size = self._element_bytes
         if size >= LARGE_BYTES and inputs.length > (step := max(1, STEP_BYTES // size)):
             return self._call_in_steps(inputs, step)
-        output = super()._call_best(inputs)
+        output = super().call_best(inputs)
         if output is not None and not size:
             self._element_bytes = output.nbytes // output.length
         return output
@@ -168,6 +170,8 @@ class MapOperator(ElementwiseOperator):
             passed: tuple[Any, ...] = (result,)
         elif type(result) is tuple and len(result) == self._usual_width and all(map(is_canonical, result)):
             passed = result
+        elif type(result) is self._usual_scalar:
+            passed = (result,)
         else:
             passed = self._arguments_of(result)
         self.position += 1
@@ -181,8 +185,9 @@ class MapOperator(ElementwiseOperator):
         assert self.structure is not None  # set by finish
         self.bytes_passed = sum(part.nbytes for part in self.structure.flatten(row) if isinstance(part, np.ndarray))
         if not is_tuple(self.structure):
-            plain = self.structure is LEAF and type(row) is np.ndarray and is_canonical(row)
-            self._usual_dtype = row.dtype if plain else None
+            plain = self.structure is LEAF and is_canonical(row)
+            self._usual_dtype = row.dtype if plain and type(row) is np.ndarray else None
+            self._usual_scalar = type(row) if plain and type(row) is not np.ndarray else None
             return (row,)
         flat = type(row) is tuple and all(child is LEAF for child in self.structure.children)
         self._usual_width = len(row) if flat else None
@@ -207,7 +212,7 @@ class MapOperator(ElementwiseOperator):
     def begin(self, task: Task, context: Structure | None) -> None:
         super().begin(task, context)
         self.structure = context
-        self._usual_dtype = self._usual_width = None
+        self._usual_dtype = self._usual_width = self._usual_scalar = None
 
     def accept(self, task: Task) -> Iterable[Outcome]:
         position = task.position

@@ -18,6 +18,7 @@ from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
+from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.random.streams import Draws, EpochLedger, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.limits import Limits
@@ -164,10 +165,13 @@ class ExecutionContext:
         self._record.input_opened(record, operator)
         return operator
 
-    def fused_with(self, *nodes: Node) -> None:
-        """Declare that the operator also does the work of these nodes below its own."""
-        if self._record is not None:
-            self._record.fused = nodes
+    def fused_with(self, *nodes: Node) -> StepTimes:
+        """Declare that the operator also does the work of these nodes below its own; return what may measure each."""
+        if self._record is None:
+            return StepTimes(len(nodes) + 1)
+        if self._record.fused != nodes:
+            self._record.fused, self._record.step_times = nodes, StepTimes(len(nodes) + 1)
+        return self._record.step_times
 
     def unprofiled(self) -> ExecutionContext:
         """Return a context for datasets that are opened in large numbers: without op records and without tuning.

@@ -140,7 +140,7 @@ class KeyOperator(ElementwiseOperator):
         """Whether a state need not hold the elements that were read ahead."""
         return self._before is not None
 
-    def _call_best(self, inputs: Chunk) -> Chunk | None:
+    def call_best(self, inputs: Chunk) -> Chunk | None:
         if self._lengths is not None and inputs.length > 1 and self._lengths.holds():
             lengths = self._lengths.lengths(inputs)
             keys = lengths if self.keys_of is None else self.keys_of(lengths)
@@ -150,7 +150,7 @@ class KeyOperator(ElementwiseOperator):
             if done:
                 self.position += done
                 return self._with_keys(inputs, keys)
-        return super()._call_best(inputs)  # raises the error of an element without a key
+        return super().call_best(inputs)  # raises the error of an element without a key
 
     def unread_keyed(self, keyed: Chunk) -> None:
         """Put back the last elements; the function will be called for them again."""

@@ -95,7 +95,7 @@ class CallLoop(Divisible):
             inputs = self.next_inputs(n)
             if inputs is None:
                 return None
-            output = self._call_best(inputs)
+            output = self.call_best(inputs)
             if output is not None:
                 return output
             if self.is_unseen:
@@ -122,7 +122,8 @@ class CallLoop(Divisible):
                 self.ahead.unread(rest)
                 self._todo = Remainder()
 
-    def _call_best(self, inputs: Chunk) -> Chunk | None:
+    def call_best(self, inputs: Chunk) -> Chunk | None:
+        """Return the outputs for these inputs, in the cheapest way that gives the same as single calls."""
         position = self.position
         try:
             if self._column_function is not None and inputs.length >= self._column_function.length_min:

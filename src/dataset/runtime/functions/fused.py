@@ -20,6 +20,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
+from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
 from dataset.runtime.resources.exceptions import with_location
@@ -36,11 +37,13 @@ class FusedOperator(Divisible):
 
     Args:
         stages: in the order of the calls.
+        times: measures how long each stage takes.
         calls_each: the maximum number of concurrent calls of each function, if several workers run the chain.
     """
 
-    def __init__(self, stages: Sequence[ElementwiseOperator], calls_each: int | None = None) -> None:
+    def __init__(self, stages: Sequence[ElementwiseOperator], times: StepTimes, calls_each: int | None = None) -> None:
         super().__init__(stages[-1], stages[-1].node)
+        self._times = times
         self._bounds = [None if calls_each is None else threading.Semaphore(calls_each) for _ in stages]
         self._element_bytes = 0  # of the last output; 0 if unknown
         self._passed_bytes: int | None = None  # maximum between two stages, per element; measured on the first element
@@ -61,6 +64,12 @@ class FusedOperator(Divisible):
         return self._first.position
 
     def produce(self, n: int) -> Chunk | None:
+        if not self._times.are_due:
+            return self._produce(n)
+        with self._times.measured(self._stages):
+            return self._produce(n)
+
+    def _produce(self, n: int) -> Chunk | None:
         while True:
             if self._waits_inside() or self._passes:
                 return self._pull_unfused(n)

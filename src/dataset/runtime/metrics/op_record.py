@@ -9,6 +9,7 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.background import BackgroundOperator, Counters, EndedBackgroundOperator, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.meter import PullProfiler, ThreadSegment
+from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.metrics.trace import Trace, TracedCounters
 
 
@@ -19,6 +20,7 @@ class OpRecord:
         node: the node of the plan.
         inputs: the records of its inputs, in the order in which they were first opened.
         fused: nodes below it whose work its operator also does; they have no records.
+        step_times: how long the work of each of these nodes, and of the op itself, takes.
         opened: how often the op was opened.
         has_operator: False if the op has no operator of its own, such as prefetch(0), or was never opened.
         operator: the operator that is open now, or was last; None also after the end of the iteration.
@@ -44,6 +46,7 @@ class OpRecord:
         "operator",
         "section",
         "skipped",
+        "step_times",
         "trace",
     )
 
@@ -52,6 +55,7 @@ class OpRecord:
         self.trace = trace
         self.inputs: list[OpRecord] = []
         self.fused: tuple[Node, ...] = ()
+        self.step_times = StepTimes(1)
         self._by_node: dict[int, OpRecord] = {}
         self.opened = 0
         self.has_operator = False
@@ -75,9 +79,14 @@ class OpRecord:
         return self._counters
 
     @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes whose work the operator does, in the order of the calls; the op itself is the last."""
+        return (*reversed(self.fused), self.node)
+
+    @property
     def name(self) -> str:
-        """The name of the op, after those of the nodes whose work it also does; user labels take precedence."""
-        return " + ".join(node.name or node.label() for node in (*reversed(self.fused), self.node))
+        """The names of the ``nodes``; user labels take precedence."""
+        return " + ".join(node.name or node.label() for node in self.nodes)
 
     def input(self, node: Node) -> OpRecord:
         """Return the record of an input, the same each time that the input is opened."""

@@ -12,6 +12,24 @@ from dataset.runtime.metrics.background import WorkerFigures
 
 
 @dataclass(frozen=True)
+class StepStatistics:
+    """Statistics of one function of an operator that runs several together.
+
+    Attributes:
+        name: the op with its arguments, such as ``map(decode)``, or the user's label for it.
+        location: the user's source line that created it.
+        share: its share of the time of the operator's own work, from 0 to 1, estimated from samples.
+    """
+
+    name: str
+    location: str
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.location} takes {self.share:.0%}"
+
+
+@dataclass(frozen=True)
 class OperatorStatistics:
     """Statistics of one operator. Seconds are totals over elements and threads, so they may exceed the elapsed time.
 
@@ -48,6 +66,8 @@ class OperatorStatistics:
             background.
         lock_seconds: how long its work held the interpreter lock, estimated from samples. None outside ``profile``.
         note: what was decided about it while it ran, such as where ``cache(AUTOTUNE)`` keeps elements.
+        steps: for an op that runs several functions together, such as ``map(a) + map(b)``: the share of each, in the
+            order of the calls. Empty before the first sample, and if they run in worker processes.
     """
 
     name: str
@@ -74,6 +94,7 @@ class OperatorStatistics:
     source_elements: tuple[int, ...] = ()
     lock_seconds: float | None = None
     note: str = ""
+    steps: tuple[StepStatistics, ...] = ()
 
     @property
     def source_shares(self) -> tuple[float, ...]:
@@ -98,6 +119,7 @@ class Bottleneck:
             "cores", "interpreter lock", or the name of the operator whose threads do.
         operator: the position of the operator in ``operators``; None for the consumer.
         remedy: what to write instead, and why; empty if nothing is known.
+        slowest: the function that takes most of its time, if the operator runs several together and was sampled.
     """
 
     name: str
@@ -105,6 +127,7 @@ class Bottleneck:
     bound: str
     operator: int | None = None
     remedy: str = ""
+    slowest: StepStatistics | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +196,8 @@ class PipelineStatistics:
         if self.bottleneck is None or self.bottleneck.operator is None:
             return f"{words} so far; with the present settings, its own work limits the throughput."
         gain = f"would give {self.bottleneck.gain:.2f} times the throughput"
-        return f"{words}: {self.bottleneck.name} is the bottleneck; making it twice as fast {gain}."
+        where = "" if self.bottleneck.slowest is None else f", where {self.bottleneck.slowest}"
+        return f"{words}: {self.bottleneck.name} is the bottleneck{where}; making it twice as fast {gain}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
@@ -183,6 +207,7 @@ class PipelineStatistics:
         for operator in data["operators"]:
             operator["source_elements"] = list(operator["source_elements"])
             operator["workers"] = list(operator["workers"])
+            operator["steps"] = list(operator["steps"])
         return {**data, "operators": list(data["operators"]), "verdict": self.verdict}
 
     def __repr__(self) -> str:
@@ -217,6 +242,8 @@ class PipelineStatistics:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""
             records.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
+            if self.bottleneck.slowest is not None:
+                records.append(f"slowest part: {self.bottleneck.slowest} of its time")
             if self.bottleneck.remedy and self.wait_seconds >= _FEW * self.seconds:
                 records.append(f"remedy: {self.bottleneck.remedy}")
         budget = "" if self.ram_budget is None else f" of a budget of {brief_bytes(self.ram_budget)}"
