@@ -10,6 +10,7 @@ _BOOSTS = {
     "comparison.md": 0.3,
     "benchmarks.md": 0.01,
     "decisions/": 0.01,
+    "changelog.md": 0.01,
     "releasing.md": 0.01,
 }
 
