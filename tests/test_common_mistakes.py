@@ -1,12 +1,25 @@
 """Common mistakes: each raises an error that says what to do, and names the line that wrote the operation."""
 
 import functools
+import re
 import traceback
 
 import numpy as np
 import pytest
 
-from dataset import CsvDataset, Dataset, RaggedTensor, SparseTensor, TextLineDataset, TFRecordDataset, io
+import dataset as library
+from dataset import (
+    CsvDataset,
+    Dataset,
+    RaggedTensor,
+    SparseTensor,
+    SpecError,
+    StateError,
+    TextLineDataset,
+    TFRecordDataset,
+    checkpoint,
+    io,
+)
 
 IMAGES = np.zeros((3, 2))
 LABELS = np.arange(3)
@@ -98,6 +111,97 @@ def test_an_element_changed_in_place(function):
     assert "copy() it first" in notes_of(fails(Dataset.from_tensor_slices(IMAGES).map(function), ValueError))
 
 
+class OnDisk:
+    """Rows on disk that are not an array, as in zarr without NumPy's protocol."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return IMAGES[index]
+
+
+def tokenizer(text):
+    if not isinstance(text, str):
+        raise TypeError("TextInputSequence must be str")  # as the tokenizers of Hugging Face
+    return [len(word) for word in text.split()]
+
+
+TEXTS = Dataset.from_tensor_slices(["to be or not to be", "that is the question"])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tokenizer,
+        lambda text: text + " ",
+        lambda text: text.split(" "),
+        lambda text: re.sub("be", "do", text),
+        lambda text: text < "a",
+        lambda text: text.format(1),
+        lambda text: "be" in text,
+    ],
+)
+def test_text_is_bytes(function):
+    assert "text in elements is bytes: use text.decode()" in notes_of(fails(TEXTS.map(function), Exception))
+
+
+def test_other_errors_of_bytes_get_no_advice():
+    assert "decode()" not in notes_of(fails(TEXTS.map(lambda text: text + 1), TypeError))
+
+
+def test_text_packed_instead_of_tokens():
+    for dataset in (TEXTS, TEXTS.map(lambda text: text), TEXTS.map(lambda text: tokenizer(text.decode()))):
+        with pytest.raises(
+            ValueError, match=r"convert text to tokens in map\(\), .* wrap a list .* in np.asarray\(...\)"
+        ):
+            list(dataset.pack(8))
+
+
+def test_texts_tokenized_in_a_batch():
+    def tokens(texts):
+        return {"ids": [tokenizer(text.decode()) for text in texts]}
+
+    error = fails(TEXTS.batch(2).map(tokens), ValueError)
+    assert "return a RaggedTensor.from_rows(...) of them, or map one element at a time" in notes_of(error)
+    rows = TEXTS.batch(2).map(lambda texts: {"ids": RaggedTensor.from_rows(tokens(texts)["ids"])}).unbatch().pack(10)
+    expected = [[2, 2, 2, 3, 2, 2, 4, 2, 3, 8]]
+    assert [row["ids"].tolist() for row in rows] == expected
+    assert [row["ids"].tolist() for row in TEXTS.map(library.vectorized(tokens)).pack(10)] == expected
+
+
+def test_a_vectorized_function_that_returns_a_list():
+    @library.vectorized
+    def tokens(texts):
+        return [tokenizer(text.decode()) for text in texts]
+
+    assert "a list or tuple contains one column per component" in str(fails(TEXTS.map(tokens), SpecError))
+
+
+@pytest.mark.parametrize("data", [[1, 2], {"x": IMAGES}, None, OnDisk()])
+def test_the_constructor_in_place_of_a_source(data):
+    with pytest.raises(TypeError, match=r"use a static method such as Dataset\.from_tensor_slices, .*from_huggingface"):
+        Dataset(data)
+
+
+@pytest.mark.parametrize("name", ["state_dict", "load_state_dict"])
+def test_the_state_of_a_dataset(name, tmp_path):
+    assert not hasattr(PAIRS, name)
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; its iterators have it: iterator = iter"):
+        getattr(PAIRS, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'mpa'$"):
+        _ = PAIRS.mpa
+    for function in (checkpoint.save, checkpoint.restore):
+        with pytest.raises(TypeError, match=r"got Dataset; pass iter\(dataset\), iter\(dataset\.to_torch\(\)\)"):
+            function(tmp_path / "a.state", PAIRS)
+
+
+def test_a_checkpoint_in_place_of_the_state_in_it():
+    state = iter(PAIRS).state_dict()
+    with pytest.raises(StateError, match=r"got a dict of \['step', 'data'\]; if one of its values is the state, pass"):
+        iter(PAIRS).load_state_dict({"step": 1, "data": state})
+
+
 def test_a_header_read_as_a_row(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("item,price\n1,2\nx,3\n")
@@ -145,16 +249,6 @@ def test_a_file_of_h5py(tmp_path):
         file["x"] = IMAGES
         for mapping in (file, {name: file[name] for name in file}):
             assert [element["x"].tolist() for element in Dataset.from_tensor_slices(mapping)] == IMAGES.tolist()
-
-
-class OnDisk:
-    """Rows on disk that are not an array, as in zarr without NumPy's protocol."""
-
-    def __len__(self):
-        return 3
-
-    def __getitem__(self, index):
-        return IMAGES[index]
 
 
 def test_an_object_with_rows_that_is_not_an_array():

@@ -61,8 +61,8 @@ class TokenFeatures:
         tokens = tuple(index for index, rank in enumerate(ranks) if rank)
         if not tokens:
             raise ValueError(
-                f"the elements, {structure!r}, have no array of tokens; a function that returns a list must wrap it in "
-                "np.asarray(...)"
+                f"the elements, {structure!r:.80}, have no array of tokens; convert text to tokens in map(), whose "
+                "function must wrap a list that it returns in np.asarray(...), or return a dict"
             )
         if key is None:
             return cls(structure, tokens, tokens[0])

@@ -70,8 +70,14 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
 _ARITY = re.compile(r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument")
 
 
+_BYTES = re.compile(
+    r"must be (of type )?`?str\b|concat str to bytes|bytes-like object is required, not 'str'|"
+    r"string pattern on a bytes-like|'bytes' and 'str'|^'bytes' object has no attribute"
+)
+
+
 def _advice(error: BaseException) -> str:
-    """Return what to do about the exceptions of two common mistakes in functions; empty for others."""
+    """Return what to do about the exceptions of common mistakes in functions; empty for others."""
     if isinstance(error, TypeError) and _ARITY.search(str(error)) and _failed_in_our_call(error):
         return (
             "a function gets one argument for each component of a tuple: for pairs, write lambda image, label: ...; "
@@ -79,6 +85,13 @@ def _advice(error: BaseException) -> str:
         )
     if isinstance(error, ValueError) and str(error).endswith("is read-only"):
         return "the library may read this array again, so it cannot be changed in place: copy() it first"
+    if isinstance(error, TypeError | ValueError | AttributeError) and _BYTES.search(str(error)):
+        return "text in elements is bytes: use text.decode() where a function needs a str"
+    if isinstance(error, ValueError) and "inhomogeneous shape" in str(error):
+        return (
+            "lists of different lengths do not form an array: return a RaggedTensor.from_rows(...) of them, or map one "
+            "element at a time, before batch()"
+        )
     return ""
 
 
