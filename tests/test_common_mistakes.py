@@ -158,6 +158,21 @@ def test_text_packed_instead_of_tokens():
             list(dataset.pack(8))
 
 
+def test_batches_packed_instead_of_sequences():
+    sequences = TEXTS.map(lambda text: {"ids": tokenizer(text.decode())})
+    error = fails(sequences.padded_batch(1).pack(8), SpecError)
+    assert str(error).endswith("an element must be a single sequence, not a batch")
+    with pytest.raises(ValueError, match="is a ragged or sparse tensor; sequences must be arrays"):
+        list(sequences.ragged_batch(1).pack(8))
+
+
+@pytest.mark.parametrize("size", [None, -2])
+def test_a_shuffle_of_all_elements_of_an_infinite_dataset(size):
+    with pytest.raises(ValueError, match=rf"{here(1)}: the input is infinite, .* write shuffle\(\) before repeat\(\)"):
+        list(PAIRS.repeat().shuffle(size).take(1))
+    assert len(list(PAIRS.shuffle(size).repeat().take(7))) == 7
+
+
 def test_texts_tokenized_in_a_batch():
     def tokens(texts):
         return {"ids": [tokenizer(text.decode()) for text in texts]}

@@ -245,6 +245,7 @@ class SequencesOperator(RowsOfWindowsOperator):
             raise SpecError(
                 f"{self.node}: {self.features.name(index)} must have one dtype and one shape per token, got "
                 f"{other.dtype} of shape {other.shape} and {first.dtype} of shape {first.shape}"
+                + ("; an element must be a single sequence, not a batch" if rank > 1 else "")
             )
         return values
 
