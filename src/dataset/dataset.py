@@ -709,7 +709,7 @@ class Dataset(Generic[T_co]):
         *,
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of a Hugging Face dataset, as dicts. Needs the extra ``huggingface``.
 
         Rows of a ``datasets.Dataset`` are read and converted only when they are requested, so it may be larger than
@@ -771,7 +771,7 @@ class Dataset(Generic[T_co]):
         index: bool = False,
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
 
         It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index.
@@ -827,7 +827,7 @@ class Dataset(Generic[T_co]):
         *,
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of a polars frame, as dicts. Needs the extra ``polars``.
 
         It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index. Numbers

@@ -56,7 +56,7 @@ class TokenFeatures:
             if rank < 0:
                 raise ValueError(
                     f"{structure.component_name(index)} is a ragged or sparse tensor; sequences must be arrays with "
-                    "one row per token"
+                    "one row per token, and not batches"
                 )
         tokens = tuple(index for index, rank in enumerate(ranks) if rank)
         if not tokens:
