@@ -2,12 +2,25 @@
 
 import functools
 import pathlib
+import re
 import traceback
 
 import numpy as np
 import pytest
 
-from dataset import CsvDataset, Dataset, RaggedTensor, SparseTensor, TextLineDataset, TFRecordDataset, io
+import dataset as library
+from dataset import (
+    CsvDataset,
+    Dataset,
+    RaggedTensor,
+    SparseTensor,
+    SpecError,
+    StateError,
+    TextLineDataset,
+    TFRecordDataset,
+    checkpoint,
+    io,
+)
 
 IMAGES = np.zeros((3, 2))
 LABELS = np.arange(3)
@@ -60,13 +73,6 @@ def test_a_function_of_random_map_without_a_generator():
 
 
 NAMES = Dataset.from_tensor_slices(["photos/0.jpg", "photos/1.jpg"])
-
-
-@pytest.mark.parametrize("function", [pathlib.Path, lambda name: name.split("/"), lambda name: "a" + name])
-@pytest.mark.parametrize("parallel", [None, 2])
-def test_text_used_as_a_str(function, parallel):
-    error = fails(NAMES.map(function, parallel), TypeError)
-    assert "text is bytes here: decode() makes it a str" in notes_of(error)
 
 
 def test_a_tensor_is_expected():
@@ -144,6 +150,113 @@ def test_an_element_changed_in_place(function):
     assert "copy() it first" in notes_of(fails(Dataset.from_tensor_slices(IMAGES).map(function), ValueError))
 
 
+class OnDisk:
+    """Rows on disk that are not an array, as in zarr without NumPy's protocol."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return IMAGES[index]
+
+
+def tokenizer(text):
+    if not isinstance(text, str):
+        raise TypeError("TextInputSequence must be str")  # as the tokenizers of Hugging Face
+    return [len(word) for word in text.split()]
+
+
+TEXTS = Dataset.from_tensor_slices(["to be or not to be", "that is the question"])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tokenizer,
+        pathlib.Path,
+        lambda text: text + " ",
+        lambda text: text.split(" "),
+        lambda text: re.sub("be", "do", text),
+        lambda text: text < "a",
+        lambda text: text.format(1),
+        lambda text: "be" in text,
+    ],
+)
+def test_text_is_bytes(function):
+    assert "text in elements is bytes: use text.decode()" in notes_of(fails(TEXTS.map(function), Exception))
+
+
+def test_other_errors_of_bytes_get_no_advice():
+    assert "decode()" not in notes_of(fails(TEXTS.map(lambda text: text + 1), TypeError))
+
+
+def test_text_packed_instead_of_tokens():
+    for dataset in (TEXTS, TEXTS.map(lambda text: text), TEXTS.map(lambda text: tokenizer(text.decode()))):
+        with pytest.raises(
+            ValueError, match=r"convert text to tokens in map\(\), .* wrap a list .* in np.asarray\(...\)"
+        ):
+            list(dataset.pack(8))
+
+
+def test_batches_packed_instead_of_sequences():
+    sequences = TEXTS.map(lambda text: {"ids": tokenizer(text.decode())})
+    error = fails(sequences.padded_batch(1).pack(8), SpecError)
+    assert str(error).endswith("an element must be a single sequence, not a batch")
+    with pytest.raises(ValueError, match="is a ragged or sparse tensor; sequences must be arrays"):
+        list(sequences.ragged_batch(1).pack(8))
+
+
+@pytest.mark.parametrize("size", [None, -2])
+def test_a_shuffle_of_all_elements_of_an_infinite_dataset(size):
+    with pytest.raises(ValueError, match=rf"{here(1)}: the input is infinite, .* write shuffle\(\) before repeat\(\)"):
+        list(PAIRS.repeat().shuffle(size).take(1))
+    assert len(list(PAIRS.shuffle(size).repeat().take(7))) == 7
+
+
+def test_texts_tokenized_in_a_batch():
+    def tokens(texts):
+        return {"ids": [tokenizer(text.decode()) for text in texts]}
+
+    error = fails(TEXTS.batch(2).map(tokens), ValueError)
+    assert "return RaggedTensor.from_rows(lists), or map before batch()" in notes_of(error)
+    rows = TEXTS.batch(2).map(lambda texts: {"ids": RaggedTensor.from_rows(tokens(texts)["ids"])}).unbatch().pack(10)
+    expected = [[2, 2, 2, 3, 2, 2, 4, 2, 3, 8]]
+    assert [row["ids"].tolist() for row in rows] == expected
+    assert [row["ids"].tolist() for row in TEXTS.map(library.vectorized(tokens)).pack(10)] == expected
+
+
+def test_a_vectorized_function_that_returns_a_list():
+    @library.vectorized
+    def tokens(texts):
+        return [tokenizer(text.decode()) for text in texts]
+
+    assert "a list or tuple contains one column per component" in str(fails(TEXTS.map(tokens), SpecError))
+
+
+@pytest.mark.parametrize("data", [[1, 2], {"x": IMAGES}, None, OnDisk()])
+def test_the_constructor_in_place_of_a_source(data):
+    with pytest.raises(TypeError, match=r"use a static method such as Dataset\.from_tensor_slices, .*from_huggingface"):
+        Dataset(data)
+
+
+@pytest.mark.parametrize("name", ["state_dict", "load_state_dict"])
+def test_the_state_of_a_dataset(name, tmp_path):
+    assert not hasattr(PAIRS, name)
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; its iterators have it: iterator = iter"):
+        getattr(PAIRS, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'mpa'$"):
+        _ = PAIRS.mpa
+    for function in (checkpoint.save, checkpoint.restore):
+        with pytest.raises(TypeError, match=r"got Dataset; pass iter\(dataset\), iter\(dataset\.to_torch\(\)\)"):
+            function(tmp_path / "a.state", PAIRS)
+
+
+def test_a_checkpoint_in_place_of_the_state_in_it():
+    state = iter(PAIRS).state_dict()
+    with pytest.raises(StateError, match=r"got a dict of \['step', 'data'\]; if one of its values is the state, pass"):
+        iter(PAIRS).load_state_dict({"step": 1, "data": state})
+
+
 def test_a_header_read_as_a_row(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("item,price\n1,2\nx,3\n")
@@ -189,19 +302,8 @@ def test_a_file_of_h5py(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = IMAGES
-        with pytest.raises(ValueError, match="pass a dict of its arrays"):
-            Dataset.from_tensor_slices(file)
-        assert len(Dataset.from_tensor_slices({name: file[name] for name in file})) == 3
-
-
-class OnDisk:
-    """Rows on disk that are not an array, as in zarr without NumPy's protocol."""
-
-    def __len__(self):
-        return 3
-
-    def __getitem__(self, index):
-        return IMAGES[index]
+        for mapping in (file, {name: file[name] for name in file}):
+            assert [element["x"].tolist() for element in Dataset.from_tensor_slices(mapping)] == IMAGES.tolist()
 
 
 def test_an_object_with_rows_that_is_not_an_array():

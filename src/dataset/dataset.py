@@ -34,6 +34,7 @@ from dataset.io.image.folder import EXTENSIONS
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import (
+    missing_attribute,
     require_bool,
     require_int,
     require_parallelism,
@@ -105,7 +106,17 @@ class Dataset(Generic[T_co]):
 
     def __init__(self, plan: Node) -> None:
         """Create a dataset from a plan. Users call the static methods below instead."""
+        if not isinstance(plan, Node):
+            raise TypeError(
+                f"Dataset() takes a plan, got {type(plan).__name__}; use a static method such as "
+                "Dataset.from_tensor_slices, from_list, from_generator, from_torch or from_huggingface"
+            )
         self._plan = plan
+
+    if not TYPE_CHECKING:  # type checkers report unknown names
+
+        def __getattr__(self, name: str) -> Never:
+            raise missing_attribute(self, name)
 
     @lazy_property
     def _cuts(self) -> dict[int, Take | Skip]:
@@ -698,7 +709,7 @@ class Dataset(Generic[T_co]):
         *,
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of a Hugging Face dataset, as dicts. Needs the extra ``huggingface``.
 
         Rows of a ``datasets.Dataset`` are read and converted only when they are requested, so it may be larger than
@@ -760,7 +771,7 @@ class Dataset(Generic[T_co]):
         index: bool = False,
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
 
         It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index.
@@ -816,7 +827,7 @@ class Dataset(Generic[T_co]):
         *,
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
-    ) -> Dataset[Any]:
+    ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of a polars frame, as dicts. Needs the extra ``polars``.
 
         It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index. Numbers
@@ -3293,12 +3304,15 @@ class Dataset(Generic[T_co]):
     def __len__(self) -> int:
         cardinality = self.cardinality()
         if cardinality == INFINITE_CARDINALITY:
-            raise TypeError("this dataset is infinite and has no length; use take() or cardinality()")
+            raise TypeError(
+                "this dataset is infinite and has no length; use take() or cardinality(); a DataLoader takes "
+                "dataset.to_torch()"
+            )
         if cardinality == UNKNOWN_CARDINALITY:
             raise TypeError(
                 "the length of this dataset is unknown before it is run; use assert_cardinality(n) if you know it, "
                 "TFRecordDataset(..., index=True) or TarDataset(..., index=True) to count the records of files, or "
-                "sum(1 for _ in dataset) to count by running it"
+                "sum(1 for _ in dataset) to count by running it; a DataLoader takes dataset.to_torch()"
             )
         return cardinality
 

@@ -235,6 +235,11 @@ def test_a_format_selects_columns_but_not_dtypes(numbered):
         assert (row["f"], row["f"].dtype) == (0.1, np.float64)
 
 
+def test_from_tensor_slices_is_not_for_its_datasets(numbered):
+    with pytest.raises(ValueError, match=r"use from_huggingface\(\)$"):
+        Dataset.from_tensor_slices(numbered)
+
+
 SPLITS = r"several splits, \['train'.*\]; select one of them, as in hf\['train'\]"
 
 

@@ -174,3 +174,16 @@ def test_what_is_no_state_is_refused(state):
     iterator = iter(Dataset.range(9).to_torch())
     with pytest.raises(StateError, match="expected what state_dict"):
         iterator.load_state_dict(state)
+
+
+def test_the_state_of_the_other_kind_of_iterator():
+    dataset = Dataset.range(9)
+    plain, tensors = iter(dataset), iter(dataset.to_torch())
+    with pytest.raises(StateError, match=r"of an iterator over a Dataset: load it into iter\(dataset\)"):
+        tensors.load_state_dict(plain.state_dict())
+    with pytest.raises(
+        StateError, match=r"load a state of to_torch\(\) or of a StatefulDataLoader into one of the same"
+    ):
+        plain.load_state_dict(tensors.state_dict())
+    with pytest.raises(AttributeError, match="no attribute 'state_dict'; its iterators have it"):
+        dataset.to_torch().state_dict()

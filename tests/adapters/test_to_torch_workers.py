@@ -316,6 +316,12 @@ def test_ranks_with_workers_share_out_each_element_once(name):
     assert [sorted(epoch) for epoch in found] == [expected] * 2
 
 
+def test_a_loader_of_a_dataset_instead_of_its_tensors():
+    for dataset in (Dataset.range(8).repeat(), Dataset.range(8).filter(bool), Dataset.range(8).shuffle(3).batch(2)):
+        with pytest.raises(TypeError, match=r"a DataLoader takes dataset\.to_torch\(\)$"):
+            list(DataLoader(dataset, batch_size=None))
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_that_makes_batches_of_batches_warns(workers):
     batches, elements = Dataset.range(8).batch(2).prefetch(1), Dataset.range(8).batch(2).unbatch()

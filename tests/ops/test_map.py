@@ -321,6 +321,26 @@ def test_arrays_of_the_source_reach_the_function_read_only():
 # Functions on columns
 
 
+@pytest.mark.parametrize("kind", [np.asarray, list])
+def test_rows_of_different_shapes_that_a_vectorized_function_returns_are_arrays(kind):
+    rows = [[1, 2], [3], [4, 5, 6]]
+
+    @vectorized
+    def cut(numbers):
+        column = np.empty(len(numbers), object)
+        column[:] = [kind(rows[number]) for number in numbers]
+        return column
+
+    @vectorized
+    def unchanged(column):
+        return column
+
+    for dataset in (Dataset.range(3).map(cut), Dataset.range(3).map(cut).map(unchanged)):
+        assert [row.tolist() for row in dataset] == rows
+        assert [batch.to_list() for batch in dataset.ragged_batch(2)] == [rows[:2], rows[2:]]
+        assert [tokens.tolist() for tokens, *_ in dataset.pack(6)] == [[1, 2, 3, 4, 5, 6]]
+
+
 def test_a_vectorized_function_is_called_with_columns_and_may_return_structures():
     lengths = []
 

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import pickle
+import types
 from typing import Any, NamedTuple
 
 import attrs
@@ -220,6 +221,25 @@ def test_dict_classes_are_kept():
     assert back.default_factory is list
     assert type(structure_of(Config(a=1)).unflatten([1])) is Config
     assert structure_of({"a": 1}) != structure_of(collections.OrderedDict(a=1))
+
+
+@pytest.mark.parametrize("cls", [collections.UserDict, types.MappingProxyType])
+def test_other_mappings_become_dicts(cls):
+    element = cls({"b": 1, "a": cls({"c": 2})})
+    structure = structure_of(element)
+    assert structure == structure_of({"b": 1, "a": {"c": 2}})
+    assert structure.columns([element, {"a": cls({"c": 4}), "b": 3}]) == [[2, 4], [1, 3]]
+    assert same(structure.unflatten([2, 1]), {"b": 1, "a": {"c": 2}})
+    with pytest.raises(StructureMismatchError):
+        structure.columns([cls({"b": 1})])
+    with pytest.raises(StructureMismatchError):
+        structure_of(collections.OrderedDict(a=1)).columns([cls({"a": 1})])
+    rows = [cls({"ids": [1, 2], "mask": [1, 1]}), cls({"ids": [3], "mask": [1]})]
+    batch = next(iter(Dataset.range(2).map(lambda i: rows[i]).padded_batch(2)))
+    assert {key: values.tolist() for key, values in batch.items()} == {
+        "ids": [[1, 2], [3, 0]],
+        "mask": [[1, 1], [1, 0]],
+    }
 
 
 def test_keys_need_not_be_strings_but_must_be_sortable():

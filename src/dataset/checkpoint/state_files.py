@@ -109,7 +109,11 @@ def load(path: str | os.PathLike[str]) -> container.Saved:
 
 def _require_resumable(function: str, iterator: Any) -> None:
     if not (callable(getattr(iterator, "state_dict", None)) and callable(getattr(iterator, "load_state_dict", None))):
-        hint = "; pass an iterator such as iter(dataset), not a Dataset" if hasattr(iterator, "__iter__") else ""
+        hint = (
+            "; pass iter(dataset), iter(dataset.to_torch()) or a StatefulDataLoader"
+            if hasattr(iterator, "__iter__")
+            else ""
+        )
         raise TypeError(
             f"checkpoint.{function}(): expected an iterator with state_dict() and load_state_dict(), got "
             f"{type(iterator).__name__}{hint}"

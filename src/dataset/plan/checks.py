@@ -152,3 +152,10 @@ def require_threads(op: str, synchronous: Any, use_unbounded_threadpool: Any, nu
             f"{op}(): synchronous=True makes calls one by one, so it cannot be combined with "
             f"num_parallel_calls={num_parallel_calls}; leave out one of them"
         )
+
+
+def missing_attribute(holder: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that a dataset does not have; only its iterators have a position."""
+    advice = "; its iterators have it: iterator = iter(dataset)" if name in ("state_dict", "load_state_dict") else ""
+    message = f"{type(holder).__name__!r} object has no attribute {name!r}{advice}"
+    return AttributeError(message, name=name, obj=holder)

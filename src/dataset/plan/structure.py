@@ -1,8 +1,8 @@
 """Structures: how elements are nested, and conversion between nested elements and flat lists of components.
 
-An element is a component, or a tuple, named tuple, dict, dataclass or attrs instance of elements. A list is data, not
-structure; ``None`` is structure without components. Dict components are ordered by sorted key, so that two dicts with
-the same keys have the same structure, whatever their insertion order (as in ``tf.nest``).
+An element is a component, or a tuple, named tuple, dict, dataclass or attrs instance of elements. Other mappings become
+dicts. A list is data, not structure; ``None`` is structure without components. Dict components are ordered by sorted
+key, so that two dicts with the same keys have the same structure, whatever their insertion order (as in ``tf.nest``).
 
 Nothing here looks inside a component: plan/spec.py defines what components may be, and
 runtime/chunks/normalization.py converts a user's values to components.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -250,7 +250,12 @@ class _Dict(Structure):
         return [(key, numbers[key]) for key in self.keys]
 
     def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
-        if set(map(type, rows)) != {self.cls} or set(map(len, rows)) != {len(self.keys)}:
+        kinds = set(map(type, rows))
+        if kinds != {self.cls} and not (
+            self.cls is dict and all(kind is dict or _becomes_dict(kind) for kind in kinds)
+        ):
+            raise StructureMismatchError
+        if set(map(len, rows)) != {len(self.keys)}:
             raise StructureMismatchError
         if self.factory is not None and any(key not in row for row in rows for key in self.keys):
             raise StructureMismatchError  # reading a missing key would insert it
@@ -339,6 +344,12 @@ def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | N
     return tuple(attribute.name for attribute in given), tuple(keywords)
 
 
+@cache
+def _becomes_dict(cls: Any) -> bool:
+    """Return whether values are mappings, such as the results of a tokenizer, but not dicts."""
+    return issubclass(cls, Mapping) and not issubclass(cls, dict)
+
+
 def structure_of(element: Any) -> Structure:
     """Return the structure of one element.
 
@@ -356,13 +367,14 @@ def structure_of(element: Any) -> Structure:
     if isinstance(element, tuple):
         children = tuple(map(structure_of, element))
         return _NamedTuple(cls, children) if hasattr(cls, "_fields") else _Tuple(children)
-    if isinstance(element, dict):
+    if isinstance(element, dict) or _becomes_dict(cls):  # type: ignore[arg-type]  # as below
         try:
             keys = tuple(sorted(element))
         except TypeError:
             raise TypeError(f"the keys of a dict element must be sortable, got {list(element)!r}") from None
         factory = element.default_factory if isinstance(element, collections.defaultdict) else None
-        return _Dict(cls, tuple(element), keys, tuple(structure_of(element[key]) for key in keys), factory)
+        children = tuple(structure_of(element[key]) for key in keys)
+        return _Dict(cls if issubclass(cls, dict) else dict, tuple(element), keys, children, factory)
     fields = _record_fields(cls)  # type: ignore[arg-type]  # mypy does not know that type[Any] is hashable
     if fields is not None:
         names, keywords = fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 import torch
 
@@ -18,7 +18,7 @@ from dataset.adapters.torch.to_tensors import TorchTensors
 from dataset.closing import Closing
 from dataset.dataset import Dataset, device_iterator, shared_among
 from dataset.errors import StateError
-from dataset.plan.checks import require_int
+from dataset.plan.checks import missing_attribute, require_int
 from dataset.plan.epochs import with_epoch
 from dataset.plan.node import inputs_first
 from dataset.plan.plain import state_from_json, state_to_json
@@ -120,6 +120,11 @@ class TorchIterableDataset(HasTensors, torch.utils.data.IterableDataset[Any]):
             self._dataset = Dataset(with_epoch(self._dataset.plan, number))
         else:
             self._passes.choose(number)
+
+    if not TYPE_CHECKING:  # type checkers report unknown names
+
+        def __getattr__(self, name: str) -> Never:
+            raise missing_attribute(self, name)
 
     def begin(self) -> tuple[Pass, Any]:
         """Start a new pass in this process; return its parameters and a ticket for ``go_on``."""
@@ -224,6 +229,11 @@ class TorchIterator(Closing, Iterator[Any]):
         self._over.go_on(self._ticket, found.number)
 
     def _checked(self, state: Any) -> Pass:
+        if type(state) is dict and "fingerprint" in state:
+            raise StateError(
+                "the state is of an iterator over a Dataset: load it into iter(dataset), or save the state of an "
+                "iterator over dataset.to_torch() instead"
+            )
         if type(state) is not dict or "version" not in state:
             raise StateError(f"expected what state_dict() of an iterator over tensors returned, got {state!r:.100}")
         if state["version"] != _STATE_VERSION:

@@ -56,13 +56,13 @@ class TokenFeatures:
             if rank < 0:
                 raise ValueError(
                     f"{structure.component_name(index)} is a ragged or sparse tensor; sequences must be arrays with "
-                    "one row per token"
+                    "one row per token, and not batches"
                 )
         tokens = tuple(index for index, rank in enumerate(ranks) if rank)
         if not tokens:
             raise ValueError(
-                f"the elements, {structure!r}, have no array of tokens; a function that returns a list must wrap it in "
-                "np.asarray(...)"
+                f"the elements, {structure!r:.80}, have no array of tokens; convert text to tokens in map(), whose "
+                "function must wrap a list that it returns in np.asarray(...), or return a dict"
             )
         if key is None:
             return cls(structure, tokens, tokens[0])
@@ -245,6 +245,7 @@ class SequencesOperator(RowsOfWindowsOperator):
             raise SpecError(
                 f"{self.node}: {self.features.name(index)} must have one dtype and one shape per token, got "
                 f"{other.dtype} of shape {other.shape} and {first.dtype} of shape {first.shape}"
+                + ("; an element must be a single sequence, not a batch" if rank > 1 else "")
             )
         return values
 

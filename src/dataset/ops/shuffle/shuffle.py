@@ -22,7 +22,7 @@ from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
 from dataset.ops.sources.row_source import on_numbers
 from dataset.ops.sources.select_positions import Gatherer
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code, is_exact
@@ -119,6 +119,11 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         return f"shuffle({size}{'' if self.random.seed is None else f', seed={self.random.seed}'})"
 
     def lower(self, context: ExecutionContext) -> Operator:
+        if self.size == _EVERYTHING and self.source.cardinality() == INFINITE_CARDINALITY:
+            raise ValueError(
+                f"{self}: the input is infinite, so a buffer of all elements never fills; write shuffle() before "
+                "repeat(), or pass a buffer_size"
+            )
         elements = BufferCheckpoint(context, self.source)
         opened = context(self.source)
         return on_numbers(

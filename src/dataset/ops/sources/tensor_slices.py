@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -149,8 +149,8 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
             f"rows are sparse, got a SparseTensor of shape {component.shape}; use to_dense() for a dataset of numbers"
         )
     advice = "use from_tensors() for a dataset of one element"
-    if isinstance(component, Mapping):  # such as a file of h5py
-        advice = "pass a dict of its arrays"
+    if type(component).__module__.startswith("datasets."):
+        advice = "use from_huggingface()"
     elif hasattr(component, "__getitem__") and hasattr(component, "__len__"):
         advice = "use from_torch(), which reads any object that has len() and item access"
     raise ValueError(

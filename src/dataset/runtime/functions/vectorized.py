@@ -32,8 +32,9 @@ def vectorized(function: F) -> F:
 
     Instead of each component, the function gets an array with a leading axis of size n. Text is passed as an object
     array of ``bytes``, and arrays of different shapes as an object array. It must return components with a leading axis
-    of size n; ``map`` interprets a returned list of components as a tuple. n varies from call to call and may be 1. The
-    function must treat elements independently. It can still be called directly, and with arguments bound by
+    of size n: arrays, or lists of arrays that differ in shape, such as the tokens of n texts. Put such a list into a
+    dict, because ``map`` interprets a returned list as a tuple of components. n varies from call to call and may be 1.
+    The function must treat elements independently. It can still be called directly, and with arguments bound by
     ``functools.partial``.
 
     Args:
@@ -87,7 +88,11 @@ def column_arguments(inputs: Chunk) -> list[Any]:
 def _as_column(component: Any) -> Column:
     if isinstance(component, list) or is_packed(component):
         return component  # type: ignore[return-value]  # it takes the place of a list
-    return rows_of(component) if isinstance(component, RaggedTensor | SparseTensor) else canonical_array(component)
+    if isinstance(component, RaggedTensor | SparseTensor):
+        return rows_of(component)
+    column = canonical_array(component)
+    is_text = column.dtype != object or column.ndim != 1 or set(map(type, column)) <= {bytes}
+    return column if is_text else list(column)  # which may hold arrays of different shapes
 
 
 def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, to_be_stacked: bool = False) -> Chunk:
@@ -109,9 +114,10 @@ def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, 
         column = _as_column(component)
         if (isinstance(column, np.ndarray) and column.ndim == 0) or len(column) != length:
             shape = "a scalar" if np.ndim(component) == 0 else f"{len(column)} values"
+            advice = "; a list or tuple contains one column per component" if is_tuple(structure) else ""
             raise SpecError(
                 f"a vectorized function must return columns of {length} values, one for each input element; "
-                f"{structure.component_name(index)} has {shape}"
+                f"{structure.component_name(index)} has {shape}{advice}"
             )
         if isinstance(column, list):
             column = list(chunk_of_rows(column, LEAF).columns()[0]) if column else column

@@ -58,7 +58,10 @@ def _position(plan: Node, index: Any) -> int:
         raise TypeError(f"a dataset is indexed by an int, got {index!r}{hint}") from None
     if not (plan.traits.indexable or has_random_access(plan)):
         sequential = next(node for node in walk(plan) if not node.traits.seekable)
-        raise TypeError(f"this dataset has no random access, because {sequential} must run from its start")
+        raise TypeError(
+            f"this dataset has no random access, because {sequential} must run from its start; a DataLoader takes "
+            "dataset.to_torch()"
+        )
     count = plan.cardinality()
     if position < 0 and is_known(count):
         position += count

@@ -72,8 +72,9 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
             text = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
             if isinstance(text, str) and len(text) <= _SHOWN_MAX and text.isprintable():
                 error.add_note(f"when it failed, {name} was {value!r}")
-    for kind, message, advice in _ADVICE:
-        if isinstance(error, kind) and message.search(str(error)):
+    if isinstance(error, TypeError | ValueError | AttributeError):
+        advice = next((advice for message, advice in _ADVICE if message.search(str(error))), None)
+        if advice is not None:
             error.add_note(advice)
     return error  # type: ignore[return-value]  # callers have caught what an element may raise
 
@@ -84,16 +85,23 @@ _ARITY_ADVICE = (
     "a function gets one argument for each component of a tuple, in random_map after the random generator: for pairs, "
     "write lambda image, label: ...; any other element, such as a dict, is one argument"
 )
+_BYTES = re.compile(
+    r"\bstr\b.*\bbytes\b|\bbytes\b.*\bstr\b|must be (of type )?`?str\b|string pattern on a bytes-like|"
+    r"^'bytes' object has no attribute"
+)
 _ADVICE = (
     (
-        ValueError,
         re.compile("is read-only$"),
         "the library may read this array again, so it cannot be changed in place: copy() it first",
     ),
-    (TypeError, re.compile(r"\bstr\b.*\bbytes\b|\bbytes\b.*\bstr\b"), "text is bytes here: decode() makes it a str"),
-    (AttributeError, re.compile("has no attribute 'numpy'$"), "values are NumPy arrays here: leave out numpy()"),
+    (re.compile("has no attribute 'numpy'$"), "values are NumPy arrays here: leave out numpy()"),
+    (_BYTES, "text in elements is bytes: use text.decode() where a function needs a str"),
+    (
+        re.compile("inhomogeneous shape"),
+        "lists of different lengths do not form an array: return RaggedTensor.from_rows(lists), or map before batch()",
+    ),
 )
-"""What to do about exceptions of common mistakes in functions."""
+"""What to do about a TypeError, ValueError or AttributeError of a common mistake in a function."""
 
 
 def _entries(error: BaseException) -> Iterator[TracebackType]:

@@ -160,8 +160,15 @@ class Envelope:
 
 def _check_whole(state: Any) -> None:
     """Check that a state has this version and is undamaged, according to its own metadata."""
-    if type(state) is not dict or not all(type(key) is str for key in state):
-        raise StateError(f"expected what state_dict() returned, a dict of {sorted(KEYS)}, got {state!r:.100}")
+    if type(state) is not dict or not all(type(key) is str for key in state) or state.keys() & KEYS <= {"version"}:
+        found, advice = f"{state!r:.100}", ""
+        if type(state) is dict:
+            found = f"a dict of {list(state)!r:.100}"
+            advice = (
+                "; if one of its values is the state, pass that; load a state of to_torch() or of a StatefulDataLoader "
+                "into one of the same kind"
+            )
+        raise StateError(f"expected what state_dict() returned, a dict of {sorted(KEYS)}, got {found}{advice}")
     version = state.get("version")
     if "version" in state and (type(version) is not int or version != STATE_VERSION):
         written = state.get("library")
@@ -171,8 +178,6 @@ def _check_whole(state: Any) -> None:
             f"{STATE_VERSION}: continue with the library that wrote it, or start without a state"
         )
     missing = [key for key in KEYS if key not in state]
-    if len(missing) == len(KEYS):
-        raise StateError(f"expected what state_dict() returned, a dict of {sorted(KEYS)}, got {state!r:.100}")
     if missing:
         raise StateError(f"the state is incomplete: it has no {' and no '.join(map(repr, missing))}")
     if len(state) != len(KEYS):
