@@ -2,7 +2,9 @@
 
 **Shares.** There is one share per worker. Each has a thread, which requests the next elements while there is room for
 them, and a queue of those that have arrived. Element ``k`` of the plan is the next one of share ``k`` modulo the number
-of shares, so a round robin over the shares restores the order. Shares that have ended are left out.
+of shares, so a round robin over the shares restores the order. Shares that have ended are left out. The consumer takes
+all rounds that have arrived at once, because each visit to the queues has a cost, and counts what it has delivered
+of them several times per millisecond.
 
 **State.** A worker sends its state with its elements now and then. The position of a share is such a state, and the
 number of elements that have been delivered since. The state of the operator has one position per share, and the cursor
@@ -31,6 +33,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from dataset.errors import ClosedError, StateError, WorkerDiedError
@@ -41,8 +44,9 @@ from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.epochs import random_states
 from dataset.plan.node import is_infallible, walk
-from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
-from dataset.runtime.chunks.lineage import load_lineage
+from dataset.plan.structure import Structure
+from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
+from dataset.runtime.chunks.lineage import load_lineage, or_unknown
 from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable, WorkerFigures
@@ -56,6 +60,7 @@ _log = logging.getLogger("dataset")
 _RESTARTS_SECONDS = 600.0
 _AHEAD_MIN = 8  # elements of a share that may wait; one that takes long then stops the others late
 _AHEAD_MAX = 4096
+_COUNT_SECONDS = 2e-4  # between two counts of delivered elements, on which requests depend
 _AHEAD_UNREPEATABLE = 8  # if each has a state of its own
 
 
@@ -94,7 +99,12 @@ class _Share:
     @property
     def has_room(self) -> bool:
         """Whether to request elements: half of those that may wait at once, as each request has a cost."""
-        return len(self.queue) <= self.ahead // 2
+        return self.waiting <= self.ahead // 2
+
+    @property
+    def waiting(self) -> int:
+        """How many elements have arrived, and are not delivered yet."""
+        return self.received - self.delivered
 
     def position(self, elements: int) -> tuple[State | None, int]:
         """Return the last state not after this many elements, and how many elements are between them."""
@@ -130,6 +140,11 @@ class DistributeOperator(Operator, BackgroundOperator):
         self._shares: list[_Share] = []
         self._cursor = 0  # the share whose turn it is
         self._position = 0  # elements delivered; an exception counts as one
+        self._hand = Remainder()  # elements that were taken from the queues, but not requested yet
+        self._turns: deque[_Share] = deque()  # whose elements these were, in turns
+        self._uncounted = 0  # how many of them are not counted as delivered yet
+        self._uncounted_bytes = 0
+        self._count_due = 0.0  # on the clock of time.perf_counter
         self._begin_at_position(self.knob.value)
         self._idle: list[EngineWorker] = []  # workers whose shares have been replaced
         self._live = 0  # workers that are idle, used or being started
@@ -164,6 +179,8 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._coordinator.check_usable()
         if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
             self._resize(self.knob.value)
+        if self._hand:
+            return self._give(n)
         while True:
             if not self._started:
                 self._start()
@@ -173,16 +190,20 @@ class DistributeOperator(Operator, BackgroundOperator):
                     share = self._wait()
                 if share is None:
                     return None
-                if not self._moves_others(share):
-                    return self._take(share, n)
+                if (chunk := share.queue.next_chunk()) is not None:
+                    self._take_rounds(chunk.structure)
+                    return self._give(n)
+                if not self._failure_moves_others:
+                    self._raise_next(share)
                 _log.warning("%s: an element failed before a batch; one worker computes the rest", self.node)
                 self._resize(1)
                 self._is_countable = False
 
-    def _moves_others(self, share: _Share) -> bool:
-        """Return whether the next element of a share is a failure that moves the elements of other shares."""
+    @property
+    def _failure_moves_others(self) -> bool:
+        """Whether a failed element moves the elements of other shares."""
         is_divided = len(self._shares) > 1 and self._is_countable and self._division.way == "elements"
-        return is_divided and not self._failures_count and share.queue.next_chunk() is None
+        return is_divided and not self._failures_count
 
     def _start(self) -> None:
         """Start the engine, and a thread for each share; if that fails, the next call continues."""
@@ -205,6 +226,9 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _resize(self, workers: int) -> None:
         """Replace the shares by those of another number of workers; what was not delivered is computed again."""
         with self._lock:
+            self._count_delivered()
+            self._hand, self._uncounted = Remainder(), 0
+            self._release_bytes(self._uncounted_bytes)
             former = self._shares
             self._begin_at_position(workers)
             self._started = False
@@ -261,32 +285,74 @@ class DistributeOperator(Operator, BackgroundOperator):
         finally:
             del error  # see runtime/contract.py on exceptions that are kept
 
-    def _take(self, share: _Share, n: int) -> Chunk:
-        others_go_first = len(self._shares) > 1 and self._in_order
-        counted = share.queue.counted_bytes
-        taken = 1  # an exception counts as one element
+    def _raise_next(self, share: _Share) -> None:
+        """Raise the exception that is the next element of a share."""
+        self._turns, self._uncounted = deque([share]), 1
+        self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
         try:
-            chunk = share.queue.give(1 if others_go_first else n)
-            assert chunk is not None  # the queue was not empty
-            taken = chunk.length
+            share.queue.give(1)
         except BaseException as error:
-            self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
             if len(self._shares) > 1:  # the notes of the worker have numbers in its share
                 with_location(error, self.node, self._position)
             raise
-        else:
-            return chunk
         finally:
-            share.delivered += taken
-            self._position += taken
-            self._cursor = (self._cursor + 1) % len(self._shares)
-            self.counters.taken += taken
+            self._count_delivered()
+
+    def _take_rounds(self, structure: Structure) -> None:
+        """Take the elements up to the first that has not arrived or failed: at most one chunk of each share.
+
+        Args:
+            structure: that of the next element; only elements of one structure can be in one chunk.
+        """
+        turns, count = deque[_Share](), 1
+        for number in range(len(self._shares) if self._in_order else 1):
+            share = self._shares[(self._cursor + number) % len(self._shares)]
+            if share.queue.items or not share.ended:
+                chunk = share.queue.next_chunk()
+                if chunk is None or chunk.structure != structure:
+                    break
+                turns.append(share)
+        else:
+            count = min(share.queue.waiting() for share in turns)
+        counted = sum(share.queue.counted_bytes for share in turns)
+        chunk = _interleaved([part for share in turns if (part := share.queue.give(count))])
+        self._hand, self._turns, self._uncounted = Remainder(chunk), turns, chunk.length
+        self._uncounted_bytes = counted - sum(share.queue.counted_bytes for share in turns)
+
+    def _give(self, n: int) -> Chunk | None:
+        """Return the next 1 to ``n`` elements of ``_hand``, which is not empty."""
+        chunk = self._hand.give(n)
+        now = time.perf_counter()
+        if not self._hand or now >= self._count_due:
+            with self._lock:
+                self._count_delivered()
+            self._count_due = now + _COUNT_SECONDS
+        return chunk
+
+    def _count_delivered(self) -> None:
+        """Count the elements as delivered that were taken from the hand since the last call."""
+        given = self._uncounted - len(self._hand)
+        if not given:
+            return
+        rounds, more = divmod(given, len(self._turns))
+        for number, share in enumerate(islice(self._turns, given)):
+            share.delivered += rounds + (number < more)
             share.marks.forget(share.delivered)
-            if counted != share.queue.counted_bytes:
-                self._account.release(counted - share.queue.counted_bytes)
-                self._call_refused()
             if share.has_room:
                 share.room.notify()
+        self._turns.rotate(-more)
+        self._cursor = (self._turns[-1].rank + 1) % len(self._shares)
+        self._position += given
+        self.counters.taken += given
+        nbytes = self._uncounted_bytes * given // self._uncounted
+        self._uncounted -= given
+        self._release_bytes(nbytes)
+
+    def _release_bytes(self, nbytes: int) -> None:
+        if nbytes:
+            self._uncounted_bytes -= nbytes
+            self._account.release(nbytes)
+            self._call_refused()
 
     def _call_refused(self) -> None:
         """Wake the threads that wait for memory."""
@@ -315,7 +381,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         with share.room:
             while not (self._stopped or share.is_over):
                 if share.has_room:
-                    room = share.ahead - len(share.queue)
+                    room = share.ahead - share.waiting
                     granted = self._account.reserve(room, urgent=share is self._awaited)
                     share.is_refused = not granted
                     if granted:
@@ -441,6 +507,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         if self._coordinator.forked:
             self._coordinator.check_usable()
         with self._lock:
+            self._count_delivered()
             return {
                 "op": self.node.op,
                 "way": self._division.way,
@@ -481,6 +548,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         for share in self._shares:
             share.queue.clear()  # an exception among them would keep its frames alive
             share.failure = None
+        self._hand = Remainder()
         self._account.close()
 
     # Figures
@@ -496,7 +564,8 @@ class DistributeOperator(Operator, BackgroundOperator):
     def buffered(self) -> tuple[int, int]:
         with self._lock:
             queues = [share.queue for share in self._shares]
-            return sum(map(len, queues)), sum(queue.counted_bytes for queue in queues)
+            nbytes = sum(queue.counted_bytes for queue in queues)
+            return sum(map(len, queues)) + len(self._hand), nbytes + self._uncounted_bytes
 
     def worker_figures(self) -> tuple[WorkerFigures, ...]:
         seconds = max(1e-9, time.perf_counter() - self._began)
@@ -517,6 +586,21 @@ class DistributeOperator(Operator, BackgroundOperator):
 def _saved(share: _Share) -> State:
     source, behind = share.position(share.delivered)
     return {"source": source, "behind": behind}
+
+
+def _interleaved(parts: list[Chunk]) -> Chunk:
+    """Return the elements of chunks of one length and structure in turns. Their arrays are not copied."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    chunk = Chunk(first.structure, len(parts) * first.length, rows=_in_turns([part.rows() for part in parts]))
+    if any(part.lineage is not None for part in parts):
+        chunk.lineage = _in_turns([or_unknown(part.lineage, part.length) for part in parts])
+    return chunk
+
+
+def _in_turns(columns: list[Any]) -> list[Any]:
+    return [value for turn in zip(*columns, strict=True) for value in turn]
 
 
 def _length(outcome: Outcome) -> int:
