@@ -352,6 +352,10 @@ def test_fresh_iterators_reuse_the_processes():
     assert os.getpid() not in set(values(dataset))
 
 
+def test_later_epochs_reuse_the_processes():
+    assert len(set(values(Dataset.range(6).map(lambda x: os.getpid()).distribute(2).repeat(5)))) == 2
+
+
 def test_an_abandoned_iterator_leaves_nothing_behind():
     with no_leaks():
         iterator = iter(Dataset.range(10**9).map(unchanged).distribute(2))
@@ -427,7 +431,7 @@ def test_the_number_of_workers_may_change_between_any_two_elements():
     rest = values(iterator)
     assert found + rest == values(numbers(200).batch(2))
     assert values(resumed) == rest
-    assert operator._live <= 4
+    assert len(operator._workers) <= 4
 
 
 def test_shares_of_processes_have_workers_of_their_own():
