@@ -425,13 +425,14 @@ def test_the_number_of_workers_may_change_between_any_two_elements():
         operator.knob.value = workers
         found += values(next(iterator) for _ in range(9))
         assert len(operator._shares) == workers
+    while len(operator._engine._group.workers) > 2:  # the others end after their last reply
+        time.sleep(0.01)
     state = iterator.state_dict()
     resumed = iter(numbers(200).batch(2).distribute(AUTOTUNE).with_options(untuned))
     resumed.load_state_dict(state)
     rest = values(iterator)
     assert found + rest == values(numbers(200).batch(2))
     assert values(resumed) == rest
-    assert len(operator._workers) <= 4
 
 
 def test_shares_of_processes_have_workers_of_their_own():
