@@ -2,6 +2,12 @@
 
 ``draw_case(seed)`` returns a case and ``check_case`` runs it. The stream of the distributed pipeline must equal that of
 the same pipeline without faults and without workers; if files are divided, that of the same workers without faults.
+
+Run many cases from the root of the repository; the number of a case is its seed:
+
+    PYTHONPATH=src:tests python -m support.distribute_cases --first 0 --count 500 [--engine ray]
+
+It prints a line per case, and stops at the first one that fails.
 """
 
 from __future__ import annotations
@@ -180,7 +186,7 @@ def check_case(case: Case, folder: str, **arguments: Any) -> None:
 
 
 def main() -> None:
-    """Run cases with successive seeds, for example ``python tests/support/distribute_cases.py --count 500``."""
+    """Run cases with successive seeds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=100)

@@ -70,9 +70,7 @@ class RayEngine(StoppableEngine):
             self.check_usable()
             actor = self._kind.remote(self._work)
             self._actors.add(actor)
-        worker = RayWorker(self, actor)
-        worker.load()
-        return worker
+        return RayWorker(self, actor)
 
     def end(self, actor: Any) -> None:
         """Kill an actor."""
@@ -94,25 +92,19 @@ class RayEngine(StoppableEngine):
 
 
 class RayWorker:
-    """One actor."""
-
-    node = ""
+    """One actor. The constructor waits until it runs, and raises as ``call`` does."""
 
     def __init__(self, engine: RayEngine, actor: Any) -> None:
         self._engine = engine
         self._actor = actor
-
-    def load(self) -> None:
-        """Wait until the actor runs; raises as ``call`` does."""
-        engine = self._engine
-        loaded = self._actor.load.remote()
+        loaded = actor.load.remote()
         if not engine.ray.wait([loaded], timeout=START_SECONDS)[0]:
-            engine.end(self._actor)
+            engine.end(actor)
             raise RuntimeError(
                 f"{engine.label}: Ray has not started an actor with {engine.resources} for {START_SECONDS:g} s; it has "
                 f"{engine.ray.available_resources()} left: use fewer workers or resources"
             )
-        self.node = self._received(loaded)
+        self.node: str = self._received(loaded)
 
     def call(self, message: Start | int) -> list[Any]:
         engine = self._engine

@@ -21,8 +21,6 @@ from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.limits import Limits
 
-_ENGINES = ("processes", "ray")
-
 
 @dataclass(frozen=True, eq=False)
 class Distribute(UnaryNode, remote=True):
@@ -44,7 +42,7 @@ class Distribute(UnaryNode, remote=True):
     def __post_init__(self) -> None:
         require_int(self.op, "workers", self.workers, minimum=1, allow=(AUTOTUNE,))
         require_int(self.op, "max_restarts", self.max_restarts, minimum=0)
-        if self.engine not in _ENGINES:
+        if self.engine not in {"processes", "ray"}:
             raise ValueError(f'{self.op}(): engine must be "processes" or "ray", got {self.engine!r}')
         if self.resources is not None and self.engine != "ray":
             raise ValueError(f'{self.op}(): resources are for engine="ray", got {self.resources!r}')

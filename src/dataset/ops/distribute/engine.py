@@ -30,16 +30,16 @@ class Start(NamedTuple):
     Attributes:
         rank: which share.
         workers: the number of shares.
+        is_counted: whether none of the elements before failed in a way that moves those after it.
         source: the state of the last operator to begin with; None for the beginning.
         skip: how many elements to skip from there.
-        is_counted: whether none of them failed in a way that moves the elements after it.
     """
 
     rank: int
     workers: int
+    is_counted: bool
     source: State | None
     skip: int
-    is_counted: bool
 
 
 class ShareReport(NamedTuple):

@@ -2,7 +2,9 @@
 
 **Shares.** There is one share per worker. Each has a thread, which requests the next elements while there is room for
 them, and a queue of those that have arrived. Element ``k`` of the plan is the next one of share ``k`` modulo the number
-of shares, so a round robin over the shares restores the order. Shares that have ended are left out.
+of shares, so a round robin over the shares restores the order. Shares that have ended are left out. The consumer takes
+all rounds that have arrived at once, because each visit to the queues has a cost, and counts what it has delivered
+of them several times per millisecond.
 
 **State.** A worker sends its state with its elements now and then. The position of a share is such a state, and the
 number of elements that have been delivered since. The state of the operator has one position per share, and the cursor
@@ -26,11 +28,13 @@ One lock guards all fields of the operator and its shares, except those that onl
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import deque
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from dataset.errors import ClosedError, StateError, WorkerDiedError
@@ -41,8 +45,9 @@ from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.epochs import random_states
 from dataset.plan.node import is_infallible, walk
-from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
-from dataset.runtime.chunks.lineage import load_lineage
+from dataset.plan.structure import Structure
+from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
+from dataset.runtime.chunks.lineage import load_lineage, or_unknown
 from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable, WorkerFigures
@@ -56,7 +61,7 @@ _log = logging.getLogger("dataset")
 _RESTARTS_SECONDS = 600.0
 _AHEAD_MIN = 8  # elements of a share that may wait; one that takes long then stops the others late
 _AHEAD_MAX = 4096
-_AHEAD_UNREPEATABLE = 8  # if each has a state of its own
+_COUNT_SECONDS = 2e-4  # between two counts of delivered elements, on which requests depend
 
 
 class _Share:
@@ -80,11 +85,10 @@ class _Share:
         self.received = self.delivered = 0  # elements since the start; an exception counts as one
         self.ahead = _AHEAD_MIN
         self.is_refused = False  # whether the thread waits for memory
-        self.has_thread = False
         self.is_over = False  # whether other shares have replaced it
         self.ended = False  # whether all elements have arrived
         self.failure: Exception | None = None  # after the last element that has arrived
-        self.worker: EngineWorker | None = None
+        self.worker: EngineWorker | None = None  # once it has opened the share
         self.singly = 0  # elements to request one by one, as one of them may have killed a worker
         self.losses: deque[float] = deque()  # when workers were lost
         self.restarts = 0
@@ -94,13 +98,18 @@ class _Share:
     @property
     def has_room(self) -> bool:
         """Whether to request elements: half of those that may wait at once, as each request has a cost."""
-        return len(self.queue) <= self.ahead // 2
+        return self.waiting <= self.ahead // 2 and not self.ended and self.failure is None
 
-    def position(self, elements: int) -> tuple[State | None, int]:
-        """Return the last state not after this many elements, and how many elements are between them."""
+    @property
+    def waiting(self) -> int:
+        """How many elements have arrived, and are not delivered yet."""
+        return self.received - self.delivered
+
+    def position(self, elements: int) -> State:
+        """Return the last state not after this many elements, and how many elements to skip from there."""
         found = self.marks.mark_before(elements)
         assert found is not None  # the start has one
-        return found[1], elements - found[0]
+        return {"source": found[1], "skip": elements - found[0]}
 
 
 class DistributeOperator(Operator, BackgroundOperator):
@@ -127,12 +136,14 @@ class DistributeOperator(Operator, BackgroundOperator):
             context.mark_not_replayable()
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(self._lock)  # wakes the consumer
-        self._shares: list[_Share] = []
-        self._cursor = 0  # the share whose turn it is
         self._position = 0  # elements delivered; an exception counts as one
+        self._hand = Remainder()  # elements that were taken from the queues, but not requested yet
+        self._turns: deque[_Share] = deque()  # whose elements these were, in turns
+        self._uncounted = 0  # how many of them are not counted as delivered yet
+        self._uncounted_bytes = 0
+        self._count_due = 0.0  # on the clock of time.perf_counter
         self._begin_at_position(self.knob.value)
-        self._idle: list[EngineWorker] = []  # workers whose shares have been replaced
-        self._live = 0  # workers that are idle, used or being started
+        self._workers: dict[int, EngineWorker | None] = {}  # by the rank of the thread that calls it
         self._is_countable = self._in_order  # whether the number of delivered elements determines the position
         moving = [part for part in walk(node.source) if part.traits.batches or part.traits.keeps_pass]
         self._failures_count = all(is_infallible(source) for part in moving for source in part.inputs)
@@ -153,8 +164,8 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _begin_at_position(self, workers: int) -> None:
         """Let the shares of this many workers begin where the number of delivered elements says."""
         shards = [BlockCyclicShard(workers, rank, "keep") for rank in range(workers)]
-        self._begin([Start(shard.rank, workers, None, shard.own_in(self._position), True) for shard in shards])
-        self._cursor = self._position % workers
+        self._begin([Start(shard.rank, workers, True, None, shard.own_in(self._position)) for shard in shards])
+        self._cursor = self._position % workers  # the share whose turn it is
 
     def _begin(self, starts: list[Start]) -> None:
         self._shares = [_Share(self._lock, start, self._position) for start in starts]
@@ -164,25 +175,34 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._coordinator.check_usable()
         if self.knob.value != len(self._shares) and not self.knob.is_fixed and self._is_countable:
             self._resize(self.knob.value)
-        while True:
+        while not self._hand:
             if not self._started:
                 self._start()
             with self._coordinator.blocked(), self._filled:
-                share = self._next()
-                if share is None:
-                    share = self._wait()
+                share = self._next() or self._wait()
                 if share is None:
                     return None
-                if not self._moves_others(share):
-                    return self._take(share, n)
-                _log.warning("%s: an element failed before a batch; one worker computes the rest", self.node)
-                self._resize(1)
-                self._is_countable = False
+                if (chunk := share.queue.next_chunk()) is not None:
+                    self._take_rounds(chunk.structure)
+                elif not self._failure_moves_others:
+                    self._raise_next(share)
+                else:
+                    _log.warning("%s: an element failed before a batch; one worker computes the rest", self.node)
+                    self._resize(1)
+                    self._is_countable = False
+        chunk = self._hand.give(n)
+        now = time.perf_counter()
+        if not self._hand or now >= self._count_due:
+            with self._lock:
+                self._count_delivered()
+            self._count_due = now + _COUNT_SECONDS
+        return chunk
 
-    def _moves_others(self, share: _Share) -> bool:
-        """Return whether the next element of a share is a failure that moves the elements of other shares."""
+    @property
+    def _failure_moves_others(self) -> bool:
+        """Whether a failed element moves the elements of other shares."""
         is_divided = len(self._shares) > 1 and self._is_countable and self._division.way == "elements"
-        return is_divided and not self._failures_count and share.queue.next_chunk() is None
+        return is_divided and not self._failures_count
 
     def _start(self) -> None:
         """Start the engine, and a thread for each share; if that fails, the next call continues."""
@@ -196,15 +216,19 @@ class DistributeOperator(Operator, BackgroundOperator):
             )
             self._engine = self.node.open_engine(runner, patience)
             self._began = time.perf_counter()
-        for share in self._shares:
-            if not share.has_thread:
-                self._coordinator.start(partial(self._run, share), self._wake, f"distribute-{share.rank}")
-                share.has_thread = True
+        for rank in range(len(self._shares)):
+            with self._lock:
+                if rank not in self._workers:
+                    self._coordinator.start(partial(self._run, rank), self._wake, f"distribute-{rank}")
+                    self._workers[rank] = None
         self._started = True
 
     def _resize(self, workers: int) -> None:
         """Replace the shares by those of another number of workers; what was not delivered is computed again."""
         with self._lock:
+            self._count_delivered()
+            self._hand, self._uncounted = Remainder(), 0
+            self._release_bytes(self._uncounted_bytes)
             former = self._shares
             self._begin_at_position(workers)
             self._started = False
@@ -212,9 +236,6 @@ class DistributeOperator(Operator, BackgroundOperator):
                 share.is_over = True
                 self._account.release(share.queue.counted_bytes)
                 share.queue.clear()
-                if share.ended and share.worker is not None:  # its thread has ended or releases nothing
-                    self._idle.append(share.worker)
-                    share.worker = None
                 share.room.notify_all()
 
     # The consumer
@@ -227,66 +248,87 @@ class DistributeOperator(Operator, BackgroundOperator):
             if share.queue.items:
                 return share
             if self._in_order and not share.ended:
-                if share.failure is not None:
-                    self._fail(share.failure)
-                return None
+                break
             self._cursor = (self._cursor + 1) % count
-        for share in self._shares:
+        for share in [self._shares[self._cursor]] if self._in_order else self._shares:
             if share.failure is not None:
-                self._fail(share.failure)
+                self._coordinator.fail(share.failure, str(self.node))
+                self._coordinator.check_usable()
         return None
 
     def _wait(self) -> _Share | None:
         """Wait until the next element has arrived and return its share; None at the end."""
         started = self.counters.waiting_since = time.perf_counter()
         try:
-            while True:
+            while (share := self._next()) is None and not all(share.ended for share in self._shares):
                 if self._stopped:
                     self._coordinator.check_usable()
-                share = self._next()
-                if share is not None or all(share.ended for share in self._shares):
-                    return share
                 self._awaited = self._shares[self._cursor]
                 for waiting in [self._awaited] if self._in_order else self._shares:
                     waiting.room.notify()  # it may be refused memory
                 self._filled.wait()
+            return share
         finally:
             self._awaited = None
             self.counters.add_wait(started, time.perf_counter())
 
-    def _fail(self, error: Exception) -> None:
-        self._coordinator.fail(error, str(self.node))
+    def _raise_next(self, share: _Share) -> None:
+        """Raise the exception that is the next element of a share."""
+        self._turns, self._uncounted = deque([share]), 1
+        self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
         try:
-            raise error
-        finally:
-            del error  # see runtime/contract.py on exceptions that are kept
-
-    def _take(self, share: _Share, n: int) -> Chunk:
-        others_go_first = len(self._shares) > 1 and self._in_order
-        counted = share.queue.counted_bytes
-        taken = 1  # an exception counts as one element
-        try:
-            chunk = share.queue.give(1 if others_go_first else n)
-            assert chunk is not None  # the queue was not empty
-            taken = chunk.length
+            share.queue.give(1)
         except BaseException as error:
-            self._is_countable &= self._failures_count  # otherwise the batches after it have other elements
             if len(self._shares) > 1:  # the notes of the worker have numbers in its share
                 with_location(error, self.node, self._position)
             raise
-        else:
-            return chunk
         finally:
-            share.delivered += taken
-            self._position += taken
-            self._cursor = (self._cursor + 1) % len(self._shares)
-            self.counters.taken += taken
+            self._count_delivered()
+
+    def _take_rounds(self, structure: Structure) -> None:
+        """Take the elements up to the first that has not arrived or failed: at most one chunk of each share.
+
+        Args:
+            structure: that of the next element; only elements of one structure can be in one chunk.
+        """
+        turns, count = deque[_Share](), 1
+        for number in range(len(self._shares) if self._in_order else 1):
+            share = self._shares[(self._cursor + number) % len(self._shares)]
+            if share.queue.items or not share.ended:
+                chunk = share.queue.next_chunk()
+                if chunk is None or chunk.structure != structure:
+                    break
+                turns.append(share)
+        else:
+            count = min(share.queue.waiting() for share in turns)
+        counted = sum(share.queue.counted_bytes for share in turns)
+        chunk = _interleaved([part for share in turns if (part := share.queue.give(count))])
+        self._hand, self._turns, self._uncounted = Remainder(chunk), turns, chunk.length
+        self._uncounted_bytes = counted - sum(share.queue.counted_bytes for share in turns)
+
+    def _count_delivered(self) -> None:
+        """Count the elements as delivered that were taken from the hand since the last call."""
+        given = self._uncounted - len(self._hand)
+        if not given:
+            return
+        rounds, more = divmod(given, len(self._turns))
+        for number, share in enumerate(islice(self._turns, given)):
+            share.delivered += rounds + (number < more)
             share.marks.forget(share.delivered)
-            if counted != share.queue.counted_bytes:
-                self._account.release(counted - share.queue.counted_bytes)
-                self._call_refused()
             if share.has_room:
                 share.room.notify()
+        self._turns.rotate(-more)
+        self._cursor = (self._turns[-1].rank + 1) % len(self._shares)
+        self._position += given
+        self.counters.taken += given
+        nbytes = self._uncounted_bytes * given // self._uncounted
+        self._uncounted -= given
+        self._release_bytes(nbytes)
+
+    def _release_bytes(self, nbytes: int) -> None:
+        self._uncounted_bytes -= nbytes
+        self._account.release(nbytes)
+        self._call_refused()
 
     def _call_refused(self) -> None:
         """Wake the threads that wait for memory."""
@@ -296,76 +338,55 @@ class DistributeOperator(Operator, BackgroundOperator):
 
     # The thread of a share
 
-    def _run(self, share: _Share) -> None:
-        try:
-            while not share.ended and (count := self._reserve(share)):
+    def _run(self, rank: int) -> None:
+        """Request the elements of the share with this rank, and of those that replace it."""
+        while granted := self._reserve(rank):
+            share, count = granted
+            try:
                 *outcomes, progress = self._request(share, count)
                 self._deliver(share, count, outcomes, progress)
                 del outcomes  # an exception among them would keep the iterator alive
-            self._release(share)
-        except ClosedError:
-            return
-        except Exception as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before it
-            with self._filled:
-                share.failure = error
-                self._filled.notify_all()
+            except ClosedError:
+                return
+            except Exception as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before it
+                with self._filled:
+                    self._account.settle(count, 0, 0)
+                    share.failure = error
+                    self._filled.notify_all()
 
-    def _reserve(self, share: _Share) -> int:
-        """Wait for room; return how many elements to request, 0 to stop."""
-        with share.room:
-            while not (self._stopped or share.is_over):
+    def _reserve(self, rank: int) -> tuple[_Share, int] | None:
+        """Wait for room; return the share, and how many elements to request. None if the thread must end."""
+        with self._lock:
+            while rank < len(self._shares):
+                if self._stopped:
+                    return None
+                share = self._shares[rank]
                 if share.has_room:
-                    room = share.ahead - len(share.queue)
-                    granted = self._account.reserve(room, urgent=share is self._awaited)
+                    granted = self._account.reserve(share.ahead - share.waiting, urgent=share is self._awaited)
                     share.is_refused = not granted
                     if granted:
-                        return granted
+                        return share, granted
                     self.counters.refusals += 1
                 share.room.wait()
-            return 0
+            worker = self._workers.pop(rank)
+        if worker is not None:
+            with contextlib.suppress(ClosedError):
+                worker.end()
+        return None
 
     def _request(self, share: _Share, count: int) -> list[Any]:
         """Return the reply with the next elements of a share, from another worker if this one is lost."""
+        assert self._engine is not None  # _start
         while True:
             try:
                 if share.worker is None:
-                    worker = self._acquire(share)
-                    worker.call(Start(share.rank, share.workers, *share.position(share.received), share.is_counted))
+                    worker = self._workers[share.rank] = self._workers[share.rank] or self._engine.start()
+                    worker.call(Start(share.rank, share.workers, share.is_counted, **share.position(share.received)))
                     share.worker = worker
                 return share.worker.call(1 if share.singly else count)
             except WorkerLostError as loss:
-                share.worker = None
-                with self._lock:
-                    self._live -= 1
+                share.worker = self._workers[share.rank] = None
                 self._note_loss(share, loss, 1 if share.singly else count)
-
-    def _acquire(self, share: _Share) -> EngineWorker:
-        """Return a worker for a share: one of a replaced share, or a new one."""
-        assert self._engine is not None  # _start
-        with share.room:
-            while not (self._idle or self._live < len(self._shares)):
-                if self._stopped or share.is_over:
-                    raise ClosedError
-                share.room.wait()
-            if self._idle:
-                return self._idle.pop()
-            self._live += 1
-        return self._engine.start()
-
-    def _release(self, share: _Share) -> None:
-        """Let another share use the worker of a replaced share, or end it if it is not needed any more."""
-        with self._lock:
-            worker, share.worker = share.worker, None
-            if not share.is_over or worker is None or self._stopped:
-                share.worker = worker  # its figures are still shown
-                return
-            if self._live <= len(self._shares):
-                self._idle.append(worker)
-                for other in self._shares:
-                    other.room.notify()
-                return
-            self._live -= 1
-        worker.end()
 
     def _note_loss(self, share: _Share, loss: WorkerLostError, count: int) -> None:
         """Note that a worker was lost while ``count`` elements were requested; raise if it was lost too often."""
@@ -387,12 +408,12 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _element_words(self, share: _Share, count: int) -> str:
         """Describe the elements that were requested from a worker."""
         own = share.first + share.received
-        step, place = (1, " of its files") if self._division.way == "files" else (share.workers, "")
-        first = own if place else own * step + share.rank
+        place = " of its files" if self._division.way == "files" else ""
+        first = own if place else own * share.workers + share.rank
         return f"element {first}{place}" + (f" or the {count - 1} after it" if count > 1 else "")
 
     def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: ShareReport) -> None:
-        made = sum(_length(outcome) for outcome in outcomes)
+        made = sum(outcome.length if isinstance(outcome, Chunk) else 1 for outcome in outcomes)
         nbytes = sum(map(nbytes_of, outcomes))
         with self._filled:
             if share.is_over:
@@ -413,8 +434,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             if progress.state is not None:
                 share.marks.leave(share.received, progress.state)
             share.ended = progress.ended
-            most = _AHEAD_MAX if progress.replayable else _AHEAD_UNREPEATABLE
-            share.ahead = max(_AHEAD_MIN, min(max(share.ahead, 2 * made), most))
+            share.ahead = max(share.ahead, min(2 * made, _AHEAD_MAX))
             share.busy_seconds += progress.seconds
             share.memory = progress.memory
             self.counters.inputs += made
@@ -441,13 +461,14 @@ class DistributeOperator(Operator, BackgroundOperator):
         if self._coordinator.forked:
             self._coordinator.check_usable()
         with self._lock:
+            self._count_delivered()
             return {
                 "op": self.node.op,
                 "way": self._division.way,
                 "countable": self._is_countable,
                 "position": self._position,
                 "cursor": self._cursor,
-                "shares": [_saved(share) for share in self._shares],
+                "shares": [share.position(share.delivered) for share in self._shares],
             }
 
     def load(self, state: State) -> None:
@@ -458,8 +479,10 @@ class DistributeOperator(Operator, BackgroundOperator):
         self._is_countable = bool(state["countable"]) and self._in_order
         is_whole = workers == 1 and not state["countable"] and self._division.way == "elements"
         if state["way"] == self._division.way and (workers == wanted or is_whole):
-            places = [(entry["source"], int(entry["behind"]), self._is_countable) for entry in shares]
-            self._begin([Start(rank, workers, *place) for rank, place in enumerate(places)])
+            start = partial(Start, workers=workers, is_counted=self._is_countable)
+            self._begin(
+                [start(rank, source=entry["source"], skip=int(entry["skip"])) for rank, entry in enumerate(shares)]
+            )
             self._cursor = int(state["cursor"])
             if not 0 <= self._cursor < workers:
                 raise StateError(f"{self.node}: the state is damaged: share {self._cursor} of {workers}")
@@ -481,6 +504,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         for share in self._shares:
             share.queue.clear()  # an exception among them would keep its frames alive
             share.failure = None
+        self._hand = Remainder()
         self._account.close()
 
     # Figures
@@ -495,8 +519,8 @@ class DistributeOperator(Operator, BackgroundOperator):
 
     def buffered(self) -> tuple[int, int]:
         with self._lock:
-            queues = [share.queue for share in self._shares]
-            return sum(map(len, queues)), sum(queue.counted_bytes for queue in queues)
+            nbytes = sum(share.queue.counted_bytes for share in self._shares)
+            return sum(share.waiting for share in self._shares), nbytes + self._uncounted_bytes
 
     def worker_figures(self) -> tuple[WorkerFigures, ...]:
         seconds = max(1e-9, time.perf_counter() - self._began)
@@ -514,10 +538,14 @@ class DistributeOperator(Operator, BackgroundOperator):
         )
 
 
-def _saved(share: _Share) -> State:
-    source, behind = share.position(share.delivered)
-    return {"source": source, "behind": behind}
-
-
-def _length(outcome: Outcome) -> int:
-    return outcome.length if isinstance(outcome, Chunk) else 1
+def _interleaved(parts: list[Chunk]) -> Chunk:
+    """Return the elements of chunks of one length and structure in turns. Their arrays are not copied."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    rows = list(chain.from_iterable(zip(*(part.rows() for part in parts), strict=True)))
+    chunk = Chunk(first.structure, len(rows), rows=rows)
+    if any(part.lineage is not None for part in parts):
+        lineages = (or_unknown(part.lineage, part.length) for part in parts)
+        chunk.lineage = list(chain.from_iterable(zip(*lineages, strict=True)))
+    return chunk

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostErro
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.processes.exit_status import Ending, ending_words
 from dataset.runtime.processes.pool_key import PoolKey
-from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, kept
+from dataset.runtime.processes.resting_groups import end, keep, kept
 from dataset.runtime.processes.transport.channel import EndedError
 from dataset.runtime.processes.transport.connection import SharedValue
 from dataset.runtime.processes.worker import HangingError, Worker
@@ -50,9 +49,7 @@ class ProcessEngine(StoppableEngine):
         with self.lock:
             self.check_usable()
             number = self._resting.pop() if self._resting else self._group.start()
-            worker = ProcessWorker(self, number, self._group.workers[number])
-        worker.load(self._work)
-        return worker
+        return ProcessWorker(self, number, self._group.workers[number], self._work)
 
     def ended(self, number: int, worker: Worker) -> Ending:
         """End a worker, and return how it ended."""
@@ -77,26 +74,22 @@ class ProcessEngine(StoppableEngine):
         self._work.close()
         owner, group = self._owner(), self._group
         if owner is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                group.close(PATIENCE_SECONDS)
+            end(group)
         else:
             keep(group, group.workers.keys() - self.busy, owner)
 
 
 class ProcessWorker:
-    """One worker process."""
+    """One worker process. The constructor waits until it has loaded the runner, and raises as ``call`` does."""
 
     node = ""
 
-    def __init__(self, engine: ProcessEngine, number: int, worker: Worker) -> None:
+    def __init__(self, engine: ProcessEngine, number: int, worker: Worker, work: SharedValue) -> None:
         self._engine = engine
         self._number = number
         self._worker = worker
-
-    def load(self, work: SharedValue) -> None:
-        """Load the runner; raises as ``call`` does."""
         with self._calling("loaded the plan"):
-            self._worker.load(work, _LOAD_PATIENCE)
+            worker.load(work, _LOAD_PATIENCE)
 
     def call(self, message: Start | int) -> list[Any]:
         with self._calling("worked"):

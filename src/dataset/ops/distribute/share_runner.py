@@ -85,33 +85,29 @@ class ShareRunner:
 
     def _open(self, start: Start) -> None:
         self.close()
-        options = self.options
-        plan = self.division.among(start.workers).optimized(start.rank, options)
-        profile = PipelineProfile(plan)
-        profile.observe(self.open_observer(profile, options))
-        by_files = self.division.way == "files"
-        draws = [_of_share(self.draws[random], start.rank, by_files) for random in random_states(plan)]
-        contexts: list[ExecutionContext] = []
+        plan = self.division.among(start.workers).optimized(start.rank, self.options)
+        profile = self._profile = PipelineProfile(plan)
+        profile.observe(self.open_observer(profile, self.options))
+        draws = [list(self.draws[random]) for random in random_states(plan)]
+        if self.division.way == "files":  # each share has other random numbers
+            draws = [[derived_seed(key, start.rank), *rest] for key, *rest in draws]
 
         def begin(context: ExecutionContext, plan: Node) -> Operator:
-            contexts.append(context)
+            self._context = context
             context.iteration.above = self.above
             return context.from_beginning(plan, draws)
 
-        self._coordinator, self._root = open_plan(plan, options, profile=profile, reader=begin, moved=self.moved)
-        self._profile, self._context = profile, contexts[0]
+        self._coordinator, self._root = open_plan(plan, self.options, profile=profile, reader=begin, moved=self.moved)
         self._log = ReplayLog(self._root)
         self._left, self._step, self._save_due = 0, 1, 0.0
-        self._go_to(start.source, start.skip, start.is_counted)
-
-    def _go_to(self, source: State | None, behind: int, is_counted: bool) -> None:
-        if source is None and behind and is_counted:
-            passed, source = farthest(self._root, self._root.save(), behind)
-            behind -= passed
-        if source is not None:
-            self._log.load({"source": source, "behind": behind})
-        elif behind:
-            self._log.given = behind
+        source, skip = start.source, start.skip
+        if source is None and skip and start.is_counted:
+            passed, source = farthest(self._root, self._root.save(), skip)
+            skip -= passed
+        if source is None:
+            self._log.given = skip
+        else:
+            self._log.load({"source": source, "behind": skip})
         self._log.go_on()
 
     def _next(self, count: int) -> list[Any]:
@@ -121,18 +117,14 @@ class ShareRunner:
         count = count if self._context.input_is_replayable else 1
         made = nbytes = 0
         ended = False
-        while made < count:
-            before = time.perf_counter()
-            if before - began > _REPLY_SECONDS or nbytes >= _REPLY_BYTES:
-                break
+        while made < count and nbytes < _REPLY_BYTES and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
             if self._left <= 0:
                 self._left = self._profile.look(self._left)
             try:
                 chunk = self._root.pull(min(self._step, count - made))
             except BaseException as error:
-                if self._coordinator.failed:
+                if self._coordinator.failed or concerns_iteration(error):
                     self._coordinator.raise_failure()
-                if concerns_iteration(error):
                     raise
                 replies.append(error)
                 made += 1
@@ -170,15 +162,13 @@ class ShareRunner:
 
     def close(self) -> None:
         """Close the share that is open."""
-        coordinator, self._coordinator = self._coordinator, None
-        if coordinator is not None:
-            root, profile = self._root, self._profile
+        if self._coordinator is not None:
+            self._coordinator.shut_down(self._finish, wait=True)
+            self._coordinator = None
 
-            def finish() -> None:
-                root.close()
-                profile.close()
-
-            coordinator.shut_down(finish, wait=True)
+    def _finish(self) -> None:
+        self._root.close()
+        self._profile.close()
 
     def __del__(self) -> None:
         if getattr(self, "_beating", None) is not None:
@@ -189,9 +179,3 @@ class ShareRunner:
 def _beat(over: threading.Event, period: float, beat: Callable[[], None]) -> None:
     while not over.wait(period):
         beat()
-
-
-def _of_share(draws: Draws, rank: int, by_files: bool) -> list[int]:
-    """Return the draws of an op in a share: those of the plan, or others in each share that reads its own files."""
-    key, iteration, epoch = draws
-    return [derived_seed(key, rank) if by_files else key, iteration, epoch]

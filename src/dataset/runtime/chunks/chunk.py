@@ -198,6 +198,9 @@ class Remainder:
     def __bool__(self) -> bool:
         return self._chunk is not None
 
+    def __len__(self) -> int:
+        return 0 if self._chunk is None else self._chunk.length - self._given
+
     def give(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements, or None if nothing is left."""
         chunk = self._chunk

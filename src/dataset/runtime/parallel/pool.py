@@ -299,8 +299,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
     @property
     def ready(self) -> int:
-        waiting = self._hand.rest()
-        return 0 if waiting is None else waiting.length
+        return len(self._hand)
 
     @property
     def learned(self) -> tuple[float | None, int]:
