@@ -16,6 +16,7 @@ from dataset import AUTOTUNE, Dataset, Options
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
+from dataset.runtime.parallel.task_sizer import Learned
 from dataset.runtime.resources.cores import usable_cores
 
 SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in a buffer
@@ -103,15 +104,22 @@ def test_a_log_tells_what_was_done(script):
     assert len(log.to_dicts()) == 3
 
 
-def test_the_log_is_a_copy_and_bounded(script, monkeypatch):
-    monkeypatch.setattr("dataset.autotune.autotuner.LOG_MAX", 10)
+def test_the_log_is_a_copy_and_keeps_the_first_and_the_last_decisions(script, monkeypatch):
+    monkeypatch.setattr("dataset.runtime.metrics.statistics.DECISIONS_FIRST", 3)
+    monkeypatch.setattr("dataset.runtime.metrics.statistics.DECISIONS_LAST", 7)
     iterator = iter(Dataset.range(2000).map(plus).prefetch(AUTOTUNE, name="prefetch"))
-    log = iterator.tuning_log()
-    script += [setting("prefetch", 2 + number % 5) for number in range(100)]
-    list(iterator)
-    assert not log
+    empty = iterator.tuning_log()
+    script += [setting("prefetch", 2 + number) for number in range(100)]
+    next(iterator)
+    while script:
+        iterator._observer.look(time.perf_counter())  # as the next thread does
+    assert not empty
     iterator.tuning_log().clear()
-    assert 5 <= len(iterator.tuning_log()) <= 10
+    log = iterator.tuning_log()
+    assert [one.after for one in log] == [2, 3, 4, *range(95, 102)]
+    assert log.omitted == 90
+    assert repr(log).splitlines()[3] == "... 90 decisions are not kept ..."
+    assert len(repr(log).splitlines()) == 11
 
 
 def test_the_next_iteration_begins_with_the_values_that_the_last_one_that_was_begun_ended_with(script):
@@ -147,8 +155,8 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
 def test_work_that_turned_out_to_be_quicker_inline_begins_so():
     dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
     first = iter(dataset)
-    first._root.warm_start((10.0, 2))  # the seconds that the workers would have needed per element
-    while first._root.learned != (10.0, 2):  # until the trial has ended; StopIteration if it never does
+    first._root.warm_start(Learned(waited=10.0))  # the seconds that the workers would have needed per element
+    while first._root.learned.waited is None:  # until the trial has ended; StopIteration if it never does
         next(first)
     first.close()
     with iter(dataset) as second:
@@ -176,6 +184,20 @@ def test_operators_that_are_opened_anew_keep_their_values():
         list(itertools.islice(iterator, 50))
         assert values(iterator) == {"prefetch": 9}
         assert iterator._root.source.knob.value == 9
+
+
+def test_operators_that_are_opened_anew_keep_what_they_have_learned():
+    """Otherwise each epoch begins with workers, and notices again that the consumer is faster."""
+    with iter(Dataset.range(20).map(plus, num_parallel_calls=2).repeat()) as iterator:
+        iterator._root.source.warm_start(Learned(bound=10.0))
+        opened = set()
+        for _ in range(100):
+            next(iterator)
+            opened.add(iterator._root.source)
+            assert iterator._root.source.inline
+            iterator._observer.look(time.perf_counter())
+        assert len(opened) == 5
+        assert [one.action for one in iterator.tuning_log()] == ["run inline"]
 
 
 # Unchanged settings

@@ -19,6 +19,7 @@ from dataset.live import feed as feeds
 from dataset.live import page_server
 from dataset.live.feed import SnapshotFeed
 from dataset.live.page_server import LivePage
+from dataset.runtime.metrics.statistics import Decision
 
 NAMES = {"dataset-live", "dataset-live-client"}
 
@@ -79,6 +80,17 @@ def test_the_figures_are_those_of_stats_while_it_runs_and_after_the_end():
         assert final["stats"]["ended"]
         assert final["decisions"] == iterator.tuning_log().to_dicts()
         assert final["process"]["pid"] == os.getpid()
+
+
+def test_a_snapshot_has_the_last_decisions_and_the_number_of_all():
+    with iter(squares()) as iterator:
+        log = iterator._observer._log
+        for number in range(1000):
+            log.add(Decision(float(number), "squares", "settle", "", None, None, "nothing more is worth trying"))
+        found = snapshot(iterator.serve())
+        assert found["decisions"] == iterator.tuning_log().to_dicts()[-100:]
+        assert found["decisions"][-1]["seconds"] == 999
+        assert found["decision_count"] == 1000
 
 
 def test_a_stream_hears_of_the_end_at_once_and_ends_with_the_page(monkeypatch):

@@ -17,9 +17,6 @@ from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Decision, OperatorStatistics, PipelineStatistics, TuningLog
 
-LOG_MAX = 10_000
-"""Maximum number of logged decisions, so that a pipeline that runs for weeks does not fill the memory."""
-
 
 class Autotuner:
     """Observer that checks a pipeline periodically, and sets its knobs unless ``options.autotune.enabled`` is False.
@@ -107,8 +104,9 @@ class Autotuner:
         return self.measured(elements).operators
 
     def tuning_log(self) -> TuningLog:
-        """Return the decisions so far."""
+        """Return the decisions so far that are kept, in a copy of the log."""
         log = TuningLog(self._log)
+        log.omitted = self._log.omitted
         if not log:
             log.advice = untuned_advice(list(self._profile.top.walk()))
         return log
@@ -121,11 +119,9 @@ class Autotuner:
         elif action in ("keep", "take back"):
             self._tried.pop(record, None)
         began = self._profile.began
-        if len(self._log) >= LOG_MAX:
-            del self._log[: LOG_MAX // 2]
         knob = "" if before is None or record.knob is None else record.knob.name
         seconds = 0.0 if began is None else now - began
-        self._log.append(Decision(seconds, record.name, action, knob, before, after, reason))
+        self._log.add(Decision(seconds, record.name, action, knob, before, after, reason))
 
 
 _settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()

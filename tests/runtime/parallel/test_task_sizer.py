@@ -125,9 +125,37 @@ def test_the_chances_of_the_workers_become_rarer():
 
 def test_what_was_learned_is_tried_again_before_it_is_believed():
     task_sizer = contended()
-    assert task_sizer.learned[0] is None  # not yet
-    assert run_inline(task_sizer, 0.9e-4).learned[0] == pytest.approx(1e-4)
+    assert task_sizer.learned.waited is None  # not yet
+    assert run_inline(task_sizer, 0.9e-4).learned.waited == pytest.approx(1e-4)
     for per_element, inline in ((0.9e-4, True), (1.2e-4, False)):
         following = TaskSizer()
         following.warm_start(task_sizer.learned)
         assert run_inline(following, per_element).inline == inline
+
+
+def test_work_that_was_cheap_begins_inline_and_leaves_when_it_is_expensive():
+    learned = run(TaskSizer(), 1e-7).learned
+    for per_element, inline in ((1e-7, True), (1e-3, False)):
+        following = TaskSizer()
+        following.warm_start(learned)
+        assert following.inline
+        assert run_inline(following, per_element).inline == inline
+    never = TaskSizer(may_inline=False)
+    never.warm_start(learned)
+    assert not never.inline
+
+
+def test_the_chances_of_the_workers_become_rarer_in_many_short_epochs_too():
+    """Each epoch opens a new operator, with a new task sizer."""
+    learned, trials, epochs = TaskSizer().learned, 0, 1000
+    for _ in range(epochs):
+        task_sizer = TaskSizer()
+        task_sizer.warm_start(learned)
+        for _ in range(20):
+            if not task_sizer.inline:
+                trials += 1
+                contended(task_sizer)
+            run_inline(task_sizer, 0.9e-4, times=2)
+        learned = task_sizer.learned
+    assert 3 <= trials <= 10
+    assert learned.again_seconds > 8

@@ -708,6 +708,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def tuning_log(self) -> TuningLog:
         """Return the autotuner's decisions so far, as a list of ``Decision`` that prints as lines of text.
 
+        The list is a copy. It has the first 100 and the last 400 decisions of this iteration; its attribute ``omitted``
+        is the number of those between them. Saved states do not contain decisions.
+
         >>> from dataset import Dataset
         >>> iter(Dataset.range(10)).tuning_log()
         TuningLog: nothing was decided

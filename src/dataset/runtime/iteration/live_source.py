@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataset.runtime.metrics.profile import Observer, PipelineProfile
-from dataset.runtime.metrics.statistics import PipelineStatistics
+from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
 
 if TYPE_CHECKING:  # most iterators have no page
     from dataset.live.feed import SnapshotFeed
@@ -65,10 +65,10 @@ class LiveSource:
         return self._snapshot(self._observer.stats(profile.elements) if statistics is None else statistics())
 
     def _snapshot(self, stats: PipelineStatistics) -> dict[str, Any]:
-        decisions = self._observer.tuning_log().to_dicts()
+        log = self._observer.tuning_log()
         return {
             "process": {"pid": os.getpid(), "host": socket.gethostname(), "rank": os.environ.get("RANK")},
             "stats": stats.to_dict(),
-            "decisions": decisions[-_DECISIONS_MAX:],
-            "decision_count": len(decisions),
+            "decisions": TuningLog(log[-_DECISIONS_MAX:]).to_dicts(),
+            "decision_count": len(log) + log.omitted,
         }

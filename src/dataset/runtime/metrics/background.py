@@ -183,11 +183,11 @@ class BackgroundOperator(ABC):
 
     @property
     def learned(self) -> Any:
-        """What the next iteration of the dataset may begin with, besides the knob's value; None if nothing."""
+        """What the next epoch or iteration may begin with, besides the knob's value; None if nothing."""
         return None
 
     def warm_start(self, learned: Any) -> None:  # noqa: B027  # most stages learn nothing
-        """Begin with what this stage has learned in the previous iteration."""
+        """Begin with what this stage has learned in the previous epoch or iteration."""
 
 
 class EndedBackgroundOperator(BackgroundOperator):

@@ -116,9 +116,12 @@ class OpRecord:
             self._switch_on_below(record)
 
     def replace(self, operator: Operator | None) -> None:
-        """Set the current operator and release the previous one."""
-        if self.operator is not None and self.section is not None:
-            self.meter.switch_off(self.operator)
+        """Set the current operator and release the previous one, such as that of the previous epoch."""
+        former = self.operator
+        if former is not None and self.section is not None:
+            self.meter.switch_off(former)
+        if isinstance(former, BackgroundOperator) and isinstance(operator, type(former)):
+            operator.warm_start(former.learned)
         self.operator = operator
 
     def switch_on(self, section: ThreadSegment, *, is_last: bool) -> None:

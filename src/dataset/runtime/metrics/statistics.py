@@ -277,22 +277,43 @@ class Decision:
         return f"{self.seconds:8.2f} s  {self.operator}: {self.action}{change}: {self.reason}"
 
 
+DECISIONS_FIRST = 100
+"""How many decisions from the beginning of an iteration its log keeps."""
+
+DECISIONS_LAST = 400
+"""How many of the most recent decisions it keeps, so that an iteration of weeks does not fill the memory."""
+
+
 class TuningLog(list[Decision]):
     """Tuning decisions in the order in which they were made. Prints as lines of text.
 
+    Only the first 100 and the last 400 decisions of an iteration are kept.
+
     Attributes:
         advice: if nothing could be decided: what to write so that it can; otherwise empty.
+        omitted: how many decisions were made between the first ones and the last ones, and are not kept.
     """
 
     advice = ""
+    omitted = 0
+
+    def add(self, decision: Decision) -> None:
+        """Add a decision. If there are too many, the oldest one after the first ones is dropped."""
+        self.append(decision)
+        if len(self) > DECISIONS_FIRST + DECISIONS_LAST:
+            del self[DECISIONS_FIRST]
+            self.omitted += 1
 
     def __repr__(self) -> str:
         advice = self.advice and f"; {self.advice}"
-        return "\n".join(map(str, self)) or f"TuningLog: nothing was decided{advice}"
+        lines = list(map(str, self))
+        if self.omitted:
+            lines.insert(DECISIONS_FIRST, f"... {self.omitted:,} decisions are not kept ...")
+        return "\n".join(lines) or f"TuningLog: nothing was decided{advice}"
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the same as plain data, for JSON."""
-        return list(map(dataclasses.asdict, self))
+        return [dict(vars(decision)) for decision in self]
 
 
 _SOURCES_MAX = 16  # datasets whose shares are printed

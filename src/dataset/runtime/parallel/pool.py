@@ -44,7 +44,14 @@ from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.task_sizer import LEASE, LEASE_SECONDS, REMOTE_TASK_SECONDS, SIZE_MAX, TaskSizer
+from dataset.runtime.parallel.task_sizer import (
+    LEASE,
+    LEASE_SECONDS,
+    REMOTE_TASK_SECONDS,
+    SIZE_MAX,
+    Learned,
+    TaskSizer,
+)
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
 from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -302,11 +309,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         return len(self._hand)
 
     @property
-    def learned(self) -> tuple[float | None, int]:
+    def learned(self) -> Learned:
         """The results of trying to do the work inline."""
         return self._task_sizer.learned
 
-    def warm_start(self, learned: tuple[float | None, int]) -> None:
+    def warm_start(self, learned: Learned) -> None:
         with self.lock:
             if self._log is None:  # no task has begun
                 self._task_sizer.warm_start(learned)

@@ -9,6 +9,7 @@ tried, and kept only if the consumer gets its elements sooner.
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 TASK_SECONDS = 4e-3
 """Target duration of a task.
@@ -46,8 +47,27 @@ _CLEARLY = 0.95  # inline must take at most this share of the workers' time to b
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
-_AGAIN_SECONDS_MAX = 8.0
+_AGAIN_SECONDS_MAX = 64.0
 _MOVE_SECONDS = 0.2  # of inline work before processes are tried
+
+
+class Learned(NamedTuple):
+    """What a task sizer has learned, for the next operator of the same op.
+
+    Attributes:
+        waited: the workers' time per element if the last trial showed that inline is faster; otherwise None.
+        bound: the time per element above which the consumer stops working inline, if it works inline without a trial
+            because elements are cheap; otherwise None.
+        patience: windows until the next trial.
+        again_seconds: seconds of inline work before workers are tried again.
+        left_seconds: the rest of them.
+    """
+
+    waited: float | None = None
+    bound: float | None = None
+    patience: int = 2
+    again_seconds: float = _AGAIN_SECONDS
+    left_seconds: float = _AGAIN_SECONDS
 
 
 class TaskSizer:
@@ -77,7 +97,7 @@ class TaskSizer:
         self._done = 0  # elements of the tasks in the window
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
-        self._again_seconds = _AGAIN_SECONDS
+        self._again_seconds = self._left_seconds = _AGAIN_SECONDS  # see Learned
         self._bound = 0.0  # seconds per element above which the consumer stops working inline
         self._waited = float("inf")  # seconds per element with workers: the minimum of the windows since the last trial
         self._inline_seconds = 0.0
@@ -143,19 +163,20 @@ class TaskSizer:
         return self.inline and self._tried and self._inline_seconds > _MOVE_SECONDS
 
     @property
-    def learned(self) -> tuple[float | None, int]:
-        """The workers' time per element if the last trial showed that inline is faster, and the patience.
+    def learned(self) -> Learned:
+        """What the next epoch or iteration of the same dataset may begin with."""
+        waited = self._waited if self.inline and self._tried else None
+        bound = self._bound if self.inline and not (self._tried or self._trying) else None
+        return Learned(waited, bound, self._patience, self._again_seconds, self._left_seconds)
 
-        Both are for the next iteration of the same dataset. Only these trials are worth remembering.
-        """
-        return self._waited if self.inline and self._tried else None, self._patience
-
-    def warm_start(self, learned: tuple[float | None, int]) -> None:
-        """Begin with what the previous iteration has learned. Working inline is tried again before it is kept."""
-        waited, self._patience = learned
+    def warm_start(self, learned: Learned) -> None:
+        """Begin with what the previous operator has learned. The result of a trial is tried again before it is kept."""
+        waited, bound, self._patience, self._again_seconds, self._left_seconds = learned
         if waited is not None and self.may_inline:
             self._waited = waited
             self._try_inline()
+        elif bound is not None and self.may_inline:
+            self._go_inline(bound)
 
     def _forget(self) -> None:
         self._work.clear()
@@ -182,6 +203,7 @@ class TaskSizer:
         """Note that the consumer took ``seconds`` for ``count`` elements, inputs included."""
         self._all.append(seconds / count)
         self._inline_seconds += seconds
+        self._left_seconds -= seconds
         self._inline_count += count
         if len(self._all) < _SAMPLES_MIN or (self._trying and self._inline_seconds < _TRIAL_SECONDS):
             return
@@ -192,7 +214,7 @@ class TaskSizer:
             self._trying = False
             self._tried = True
             self._bound = _DEARER * _median(self._all)
-        elif self._tried and self._inline_seconds > self._again_seconds:
+        elif self._tried and self._left_seconds < 0:
             self._patience = 1
             self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
@@ -201,6 +223,7 @@ class TaskSizer:
         self.inline = self._tried = False
         self._windows = 0
         self._waited = float("inf")
+        self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False
             self._patience *= 2
