@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from simulation import ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
 
 from dataset.autotune.tuner import Tuner
+from dataset.autotune.windows import PipelineSnapshot
 from dataset.runtime.metrics.background import Tunable
 
 MS = 1e-3
@@ -363,6 +364,23 @@ def test_what_is_on_trial_when_a_stage_becomes_inline_is_taken_back():
     assert before == driven.log[0][4]
     assert "in the meantime" in reason
     assert len(driven.log) == 2
+
+
+def test_a_window_that_says_nothing_yet_is_looked_at_again_after_an_eighth_of_its_length(monkeypatch):
+    """A look takes as long as some fast elements."""
+    seconds, window = [], PipelineSnapshot.window
+
+    def counted(self, now):
+        seconds.append(now - self.began)
+        return window(self, now)
+
+    monkeypatch.setattr(PipelineSnapshot, "window", counted)
+    driven = Driven([ParallelMap("map", Work(compute=0.2), calls())], Work(wait=0.1 * MS)).until(4)
+    assert driven.log == []
+    assert seconds[0] >= 0.02
+    pairs = [(before, after) for before, after in itertools.pairwise(seconds) if after > before]
+    assert all(after >= 1.125 * before - 1e-6 for before, after in pairs)
+    assert len(seconds) < 60
 
 
 def test_without_stages_there_is_nothing_to_do():

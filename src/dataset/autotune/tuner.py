@@ -29,6 +29,7 @@ WINDOW_SECONDS = 0.02
 
 WINDOW_SECONDS_MAX = 1.0
 
+_LONGER = 1 / 8  # of its length: the time after which a window that was not conclusive is looked at again
 _WAITS = 8  # number of waits in a window with which its rate is well known
 _WAITS_MIN = 3  # the same for a long window
 _ROUNDS = 5  # minimum length of a window in tasks: workers that start together finish together for a while
@@ -107,29 +108,39 @@ class Tuner:
     def _look(self, now: float, tops: Sequence[OpRecord]) -> float:
         if self._snapshot is None or _seen(stages_of(tops)) != self._seen:
             return self._begin(now, tops)
-        window = self._snapshot.window(now)
-        if self._was_a_pause(now, window):
+        seconds = now - self._snapshot.began
+        if self._was_a_pause(now, seconds):
             return self._begin(now, tops)
+        if seconds >= self._shortest() and self._is_done_with(now, self._snapshot.window(now)):
+            return self._begin(now, tops)
+        return now + max(self._window_seconds / 4, seconds * _LONGER)
+
+    def _shortest(self) -> float:
+        """Return the length below which a window says nothing; then it is not even computed."""
+        if self._trial is None:
+            return self._window_seconds
+        return max(WINDOW_SECONDS, self._trial.seconds / 2) if self._trial.is_clear else WINDOW_SECONDS / 2
+
+    def _is_done_with(self, now: float, window: CountWindow) -> bool:
+        """Do what the window suggests; return False if it must become longer."""
         trial = self._trial
         if trial is not None and not trial.is_clear:
-            if self._has_passed(window, trial):
-                trial.is_clear = True
-                return self._begin(now, tops)
-        elif self._is_enough(window, trial):
-            if trial is None:
-                self._propose(now, window)
-                return self._begin(now, tops)
-            if self._judge(now, window, trial):
-                return self._begin(now, tops)
-        return now + self._window_seconds / 4
+            trial.is_clear = self._has_passed(window, trial)
+            return trial.is_clear
+        if not self._is_enough(window, trial):
+            return False
+        if trial is not None:
+            return self._judge(now, window, trial)
+        self._propose(now, window)
+        return True
 
-    def _was_a_pause(self, now: float, window: CountWindow) -> bool:
+    def _was_a_pause(self, now: float, seconds: float) -> bool:
         """Return whether there was an unusually long pause without looks, which makes the window unusable.
 
         A consumer that is always slow makes this True once; then it counts as usual.
         """
         lateness = now - self._due
-        is_pause = lateness > _PAUSE * self._lateness and lateness > max(window.seconds / 2, WINDOW_SECONDS)
+        is_pause = lateness > _PAUSE * self._lateness and lateness > max(seconds / 2, WINDOW_SECONDS)
         self._lateness = max(lateness, 0.9 * self._lateness)
         return is_pause
 
@@ -158,8 +169,6 @@ class Tuner:
     def _has_passed(self, window: CountWindow, trial: _Trial) -> bool:
         if window.seconds > max(_LONG_SECONDS, trial.seconds):
             return True
-        if window.seconds < WINDOW_SECONDS / 2:
-            return False
         return all(
             self._has_passed_through(window.deltas[setting.record], max(setting.value, setting.delta.value))
             for setting in trial.change.settings
@@ -171,8 +180,7 @@ class Tuner:
         return activity.elements >= under_way and activity.waits >= 1
 
     def _is_enough(self, window: CountWindow, trial: _Trial | None) -> bool:
-        shortest = self._window_seconds if trial is None else max(WINDOW_SECONDS, trial.seconds / 2)
-        if window.seconds < max(shortest, _ROUNDS * window.longest_task):
+        if window.seconds < _ROUNDS * window.longest_task:
             return False
         activities = list(window) if trial is None else [window.deltas[trial.gauge.record]]
         is_clear = window.uncertainty <= _CERTAIN and not self._proposals.is_over_budget(window)
