@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from dataset import Dataset, TFRecordDataset, io
-from dataset.runtime.metrics.meter import cost_seconds
+from dataset.runtime.metrics.meter import COST_SECONDS
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.resources.periodic import PeriodicCallback
 
@@ -113,7 +113,7 @@ def accounted(make: Callable[[], Dataset[Any]], seconds: float) -> float:
                 for _ in range(500):
                     next(iterator)
             pulls = sum(record.meter.pulls for record in iterator._profile.top.walk())  # noqa: SLF001
-        return (spent[0] + pulls * cost_seconds()) / passed
+        return (spent[0] + pulls * COST_SECONDS) / passed
     finally:
         PipelineProfile.look, PeriodicCallback.beat = LOOK, beat  # type: ignore[method-assign]
 

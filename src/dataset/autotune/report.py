@@ -12,7 +12,7 @@ from dataset.autotune.model import Prediction, Section, predict
 from dataset.autotune.remedies import Symptoms, remedy_for
 from dataset.autotune.windows import CONSUMER
 from dataset.native.library import kernels_status
-from dataset.runtime.metrics.meter import PullStats
+from dataset.runtime.metrics.meter import PullTotals
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, StepStatistics
@@ -114,7 +114,7 @@ class Measured:
             else:
                 self._measure(source, depth + 1, self._inputs(record, source), None, _threads_of(record, runs))
 
-    def _took(self, record: OpRecord, scale: float) -> PullStats:
+    def _took(self, record: OpRecord, scale: float) -> PullTotals:
         """Return the cost of all pulls of an op: the first, the others extrapolated, and the one in progress."""
         took, running = record.meter.total(scale), self._running(record)
         took.elements = _possible(record, took.elements)

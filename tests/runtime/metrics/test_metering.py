@@ -27,7 +27,16 @@ class Clock:
 
     def __init__(self):
         self.now = self.computed = 100.0
-        self.module = SimpleNamespace(perf_counter=lambda: self.now, thread_time=lambda: self.computed)
+        self.reads = self.thread_reads = 0
+        self.module = SimpleNamespace(perf_counter=self.read, thread_time=self.read_thread)
+
+    def read(self):
+        self.reads += 1
+        return self.now
+
+    def read_thread(self):
+        self.thread_reads += 1
+        return self.computed
 
     def compute(self, seconds):
         self.now += seconds
@@ -42,7 +51,7 @@ def clock(monkeypatch):
     clock = Clock()
     for module in (meter, metering, profile, report):
         monkeypatch.setattr(module, "time", clock.module)
-    monkeypatch.setattr(metering, "cost_seconds", lambda: COST_SECONDS)
+    monkeypatch.setattr(metering, "COST_SECONDS", COST_SECONDS)
     return clock
 
 
@@ -125,6 +134,22 @@ def test_waiting_takes_time_but_no_processor_and_what_the_consumer_does_is_its_o
     assert stats.seconds == pytest.approx(0.13)
 
 
+def test_the_cpu_times_of_a_sample_tell_waiting_from_computing_although_most_pulls_are_short(clock):
+    """A block of a file is read now and then; all other elements are computed at once."""
+
+    def work(x):
+        if x % 16:
+            clock.compute(1e-6)
+        else:
+            clock.wait(1e-3)
+        return x + 1
+
+    iterator = iter(Dataset.range(16_000).map(work))
+    list(iterator)
+    mapped, _ = iterator.stats().operators
+    assert mapped.cpu_seconds / mapped.seconds < 0.1
+
+
 def test_an_op_that_fails_has_worked(clock):
     def work(x):
         clock.compute(1e-3)
@@ -201,6 +226,25 @@ def test_work_that_takes_long_is_always_measured(clock):
         for _ in run.pull(300):
             pass
         assert run.records["map(work)"].meter.pulls == 300
+
+
+@pytest.mark.parametrize(("seconds", "thread_reads"), [(1e-6, 2 * 33), (1e-2, 2 * 160)])
+def test_a_measured_pull_reads_the_clock_twice_and_the_cpu_time_rarely_unless_it_takes_long(
+    clock, seconds, thread_reads
+):
+    with Run(Dataset.range(200).map(doing(clock.compute, seconds)), clock) as run:
+        map_operator = run.records["map(work)"].operator
+        run.metering.stop()
+        profiler, record = meter.PullProfiler(), run.records["map(work)"]
+        profiler.switch_on(record, map_operator, meter.ThreadSegment(), is_last=True)
+        clock.reads = clock.thread_reads = 0
+        for _ in range(160):
+            map_operator.pull(1)
+        profiler.switch_off(map_operator)
+        assert clock.reads == 2 * 160
+        assert clock.thread_reads == thread_reads
+        assert profiler.pulls == 160
+        assert profiler.total().cpu_seconds == pytest.approx(160 * seconds)
 
 
 def test_what_is_not_measured_is_untouched():

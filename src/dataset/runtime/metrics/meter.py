@@ -10,9 +10,8 @@ background operators, or between one and the consumer.
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -20,6 +19,11 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.trace import Trace, TracedOp
 
+COST_SECONDS = 2e-6
+"""The assumed cost of measuring a pull: about twice what it takes with Python 3.11 on an AMD EPYC."""
+
+_TIMED = 5  # the CPU time of one of this many short pulls is read, because that takes as long as all else
+_SHORT_SECONDS = 1e-4
 _SIZED = 8  # the bytes of one of this many pulls are counted
 _SIZED_ELEMENTS = 64  # the bytes of at most this many of its elements
 
@@ -40,12 +44,13 @@ class ThreadSegment:
     Attributes:
         runs: whether a pull of the segment's last operator is being measured, so that those below measure whole pulls.
         is_first: whether that pull is the first one, which may fill buffers and is not representative.
+        is_timed: whether CPU times are read during that pull: of all ops or of none, so that they can be subtracted.
     """
 
-    __slots__ = ("is_first", "runs")
+    __slots__ = ("is_first", "is_timed", "runs")
 
     def __init__(self) -> None:
-        self.runs = self.is_first = False
+        self.runs = self.is_first = self.is_timed = False
 
 
 @dataclass(slots=True, eq=False)
@@ -56,24 +61,43 @@ class PullStats:
         pulls: the number of pulls.
         elements: the elements that they returned; an exception counts as one.
         seconds: their duration, including that of the inputs.
-        cpu_seconds: the CPU time of the thread.
         waited_seconds: the duration of pulls during which the op worked in the background and not in this thread.
+        timed_seconds: the duration of the pulls whose CPU time was read.
+        timed_cpu_seconds: that CPU time of the thread.
     """
 
     pulls: float = 0
     elements: float = 0
     seconds: float = 0.0
-    cpu_seconds: float = 0.0
     waited_seconds: float = 0.0
+    timed_seconds: float = 0.0
+    timed_cpu_seconds: float = 0.0
 
-    def add(self, count: int, seconds: float, cpu_seconds: float, *, waited: bool) -> None:
-        """Add a finished pull."""
+    def add(self, count: int, seconds: float, cpu_seconds: float | None, *, waited: bool) -> None:
+        """Add a finished pull; its CPU time is None if it was not read."""
         self.pulls += 1
         self.elements += count
         self.seconds += seconds
-        self.cpu_seconds += cpu_seconds
+        if cpu_seconds is not None:
+            self.timed_seconds += seconds
+            self.timed_cpu_seconds += cpu_seconds
         if waited:
             self.waited_seconds += seconds
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The CPU time of all of the pulls, if they used the same share of their duration as those that were timed."""
+        return self.seconds * self.timed_cpu_seconds / self.timed_seconds if self.timed_seconds else 0.0
+
+
+@dataclass(slots=True)
+class PullTotals:
+    """Sums over all pulls of an op, measured or not, as in ``PullStats``."""
+
+    elements: float
+    seconds: float
+    cpu_seconds: float
+    waited_seconds: float
 
 
 class PullProfiler:
@@ -92,10 +116,10 @@ class PullProfiler:
         self.since = 0.0
         self._sized = self._sized_bytes = 0
 
-    def total(self, scale: float = 1) -> PullStats:
+    def total(self, scale: float = 1) -> PullTotals:
         """Return the sums over all pulls, if each measured pull after the first ones represents ``scale`` pulls."""
-        names = [field.name for field in fields(PullStats)]
-        return PullStats(*(getattr(self.first, name) + getattr(self.rest, name) * scale for name in names))
+        names = PullTotals.__slots__
+        return PullTotals(*(getattr(self.first, name) + getattr(self.rest, name) * scale for name in names))
 
     @property
     def pulls(self) -> float:
@@ -124,11 +148,12 @@ class PullProfiler:
     ) -> Chunk | None:
         """Return ``operator.pull(n)``, measured."""
         if is_last:
-            section.runs, section.is_first = True, not self.first.pulls
+            rest, section.runs, section.is_first = self.rest, True, not self.first.pulls
+            section.is_timed = not rest.pulls % _TIMED or rest.seconds >= _SHORT_SECONDS * rest.pulls
         elif not section.runs:  # switched on during a pull whose upper part was not measured
             return type(operator).pull(operator, n)
         count = 1  # if an exception is raised
-        computed = time.thread_time()
+        computed = time.thread_time() if section.is_timed else None
         started = self.since = time.perf_counter()
         try:
             chunk = type(operator).pull(operator, n)
@@ -136,7 +161,7 @@ class PullProfiler:
             return chunk
         finally:
             seconds = time.perf_counter() - started
-            cpu_seconds = time.thread_time() - computed
+            cpu_seconds = None if computed is None else time.thread_time() - computed
             self.since = 0.0
             tally, waited = self.first if section.is_first else self.rest, record.is_a_stage_now
             tally.add(count, seconds, cpu_seconds, waited=waited)
@@ -153,16 +178,3 @@ class PullProfiler:
             self._sized += some.length
             self._sized_bytes += some.nbytes
         return chunk.length
-
-
-@functools.cache
-def cost_seconds() -> float:
-    """Return the cost of measuring a pull: mostly reading the CPU time, whose cost differs by system."""
-    started = time.perf_counter()
-    for _ in range(_TRIALS):
-        time.thread_time()
-        time.perf_counter()
-    return 3 * (time.perf_counter() - started) / _TRIALS  # 2 reads of each clock, plus as much for calls and sums
-
-
-_TRIALS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dataset.runtime.metrics.meter import ThreadSegment, cost_seconds
+from dataset.runtime.metrics.meter import COST_SECONDS, ThreadSegment
 from dataset.runtime.metrics.op_record import OpRecord
 
 SHARE = 0.005
@@ -40,7 +40,7 @@ class Metering:
             return self._rests_until
         looked = time.perf_counter()
         meters, pulls = self._measured()
-        spent = (pulls - self._pulls) * cost_seconds()
+        spent = (pulls - self._pulls) * COST_SECONDS
         if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
             self._rests_until = now + _REST * (time.perf_counter() - looked)
             return max(now + _LOOK_SECONDS, self._rests_until)
