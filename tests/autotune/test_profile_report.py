@@ -15,7 +15,6 @@ from dataset.autotune.profile_report import profile
 from dataset.autotune.remedies import Symptoms
 from dataset.plan.node import inputs_first
 from dataset.runtime.metrics.lock_sampler import LockSample
-from dataset.runtime.metrics.scheduling_times import SchedulingTimes
 from dataset.runtime.metrics.trace import Trace
 
 LONG = 60.0  # the data end before
@@ -204,19 +203,11 @@ def test_time_under_the_lock_is_that_of_the_innermost_op_and_shared_among_thread
     assert trace.lock_shares(samples) == {outer: 0.25, inner: 0.75, other: 0.5}
 
 
-def test_a_function_that_waits_for_a_core_computes(monkeypatch):
+def test_a_function_that_waits_for_a_core_computes():
     own = SimpleNamespace(cpu_seconds=1.0, seconds=10.0)
     assert not Symptoms(None, own, 0.0, 0.0, True).computes
     assert Symptoms(None, own, 0.0, 0.0, True, core_wait=9.0).computes
     assert Symptoms(None, own, 0.0, 0.0, True, core_wait=90.0).cpu_share == 1.0
-    schedules = iter([SchedulingTimes(1.0, 5.0), SchedulingTimes(3.0, 11.0)])
-    monkeypatch.setattr(SchedulingTimes, "of_this_thread", lambda: next(schedules))
-    trace, op = Trace(), Dataset.range(3).plan
-    trace.add(op, 1, 1.0, 0.0)
-    assert trace.core_wait(op) == 0.0
-    trace.add(op, 1, 1.0, 2.0)
-    assert trace.core_wait(op) == 3.0
-    assert trace.core_wait(Dataset.range(3).plan) == 0.0
 
 
 def test_larger_files_are_suggested_where_opening_takes_long(tmp_path, monkeypatch):

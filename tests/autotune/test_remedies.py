@@ -1,6 +1,8 @@
 """Tests of the remedies in stats(): which row of the table fits, and that the page of the docs shows the same table."""
 
+import itertools
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +10,10 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
+from dataset.runtime.metrics import scheduling_times
+from dataset.runtime.metrics.background import Counters
+from dataset.runtime.metrics.profile import PipelineProfile
+from dataset.runtime.metrics.scheduling_times import CoreWait, SchedulingTimes
 from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics, TuningLog
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "slow.md"
@@ -54,6 +60,10 @@ CASES = {
     "copies": (symptoms(NUMBERS.batch(10)), "batch(..., num_parallel_calls=AUTOTUNE)"),
     "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),
     "no memory": (symptoms(NUMBERS.prefetch(3), memory=0.95, memory_refusals=3), "smaller elements"),
+    "crowded out": (
+        replace(symptoms(NUMBERS.map(plus), cpu_seconds=0.1), is_crowded_out=True),
+        "fewer processes on this machine, or another machine: the machine is overloaded",
+    ),
     "refused once": (symptoms(NUMBERS.prefetch(3), memory=0.1, memory_refusals=3), ""),
 }
 
@@ -143,6 +153,62 @@ def test_busy_is_the_share_of_the_time_whatever_the_number_of_workers():
             min(1.0, stats.operators[0].seconds / stats.seconds / workers), rel=1e-6
         )
         assert 0 < stats.operators[0].busy <= 1
+
+
+@pytest.mark.parametrize(
+    ("wait", "uses_all_cores", "remedy"),
+    [
+        (90.0, False, "fewer processes"),
+        (90.0, True, ""),
+        (0.1, False, "num_parallel_calls"),
+        (None, False, "num_parallel_calls"),
+    ],
+)
+def test_an_overloaded_machine_is_not_taken_for_slow_storage(monkeypatch, wait, uses_all_cores, remedy):
+    """All threads wait ``wait`` seconds for a core per second of CPU time; None where this is not reported."""
+    steps, each = itertools.count(1), SchedulingTimes(1.0, wait or 0.0)
+    if wait is None:
+        monkeypatch.setattr(scheduling_times, "_FILE", Path("/nonexistent"))
+    else:
+        read = lambda: SchedulingTimes(*(next(steps) * seconds for seconds in each))
+        monkeypatch.setattr(SchedulingTimes, "of_this_thread", read)
+    monkeypatch.setattr(CoreWait.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(PipelineProfile, "cpu_seconds", property(lambda self: 1e9 * uses_all_cores))
+
+    def fetch(x):
+        time.sleep(0.002)
+        return x
+
+    iterator = iter(Dataset.range(60).map(fetch, name="fetch"))
+    list(iterator)
+    stats = iterator.stats()
+    assert stats.bottleneck.name == "fetch"
+    assert stats.bottleneck.remedy.startswith(remedy)
+    assert ("overloaded" in repr(stats)) == (remedy == "fewer processes")
+
+
+def test_samples_of_the_waits_for_a_core_are_rare_and_by_thread(monkeypatch):
+    times = []
+    monkeypatch.setattr(SchedulingTimes, "of_this_thread", lambda: times.append(len(times)) or next(script))
+    script = iter([SchedulingTimes(1.0, 5.0), SchedulingTimes(3.0, 11.0), SchedulingTimes(0.5, 0.1)])
+    wait = CoreWait(every=1.0)
+    for now in range(100):
+        wait.look(now / 100)
+    assert not times  # an iteration that is short is not sampled
+    for now in range(100, 250):
+        wait.look(now / 100)
+    assert len(times) == 2
+    assert wait.ratio == 3.0
+    wait.look(9.0)  # another thread with the same number
+    assert wait.ratio == 3.0
+
+
+def test_threads_that_run_tasks_are_sampled_and_those_that_wait_for_a_process_are_not():
+    sampled, counters = [], Counters()
+    counters.core_wait = SimpleNamespace(look=sampled.append)
+    counters.add_task(1, 8, 1e-3, 1e-3, 0.0)
+    counters.add_task(1, 8, 1e-3, 1e-3, 0.0, worker="process")
+    assert len(sampled) == 1
 
 
 def test_readers_of_records_are_readers():

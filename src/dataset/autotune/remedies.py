@@ -30,6 +30,7 @@ class Symptoms:
         memory: the share of the memory budget that is used.
         has_stages: whether anything in the pipeline works in the background.
         core_wait: how long its threads waited for a core, per second of CPU time.
+        is_crowded_out: whether that is most of its time, although this process leaves cores to others.
     """
 
     record: OpRecord
@@ -38,6 +39,7 @@ class Symptoms:
     memory: float
     has_stages: bool
     core_wait: float = 0.0
+    is_crowded_out: bool = False
 
     @property
     def cpu_share(self) -> float:
@@ -100,6 +102,12 @@ REMEDIES = (
         "smaller elements, or `options.autotune.ram_budget`",
         lambda it: it.own.memory_refusals > 0 and it.memory > _NEARLY_FULL,
         "options.autotune.ram_budget = ...",
+    ),
+    Remedy(
+        "`top` shows other processes that compute, and all cores are busy",
+        "the machine is overloaded: this process waits for cores that others use",
+        "fewer processes on this machine, or another machine",
+        lambda it: it.is_crowded_out,
     ),
     Remedy(
         "a reader is the bottleneck, with a low `cpu`",

@@ -16,8 +16,11 @@ from dataset.runtime.metrics.meter import PullTotals
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, StepStatistics
+from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.ledger import UNBOUNDED
 
+_CROWDED = 0.5  # of its time: an op whose threads wait for a core for longer
+_FEW_CORES = 0.8  # of those that the process may use
 _UNCHANGED: Mapping[OpRecord, float] = {}
 
 
@@ -213,12 +216,19 @@ class Measured:
         assert limits is not None  # it is open
         memory = limits.ledger.held / max(1, limits.ledger.budget)
         has_stages = any(other.stage is not None for other in self.operators)
-        contention = self.contention.get(record, 0.0)
-        own, trace = self.operators[record], record.trace
+        own, core_wait = self.operators[record], record.core_wait.ratio
         lock = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
         contention = max(lock, self.contention.get(record, 0.0))
-        core_wait = 0.0 if trace is None else trace.core_wait(record)
-        return Symptoms(record, own, contention, memory, has_stages, core_wait)
+        # A profile suggests what to write, whatever else runs on the machine.
+        waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > _CROWDED * own.seconds
+        crowded = waits_for_cores and self._uses_few_cores()
+        return Symptoms(record, own, contention, memory, has_stages, core_wait, is_crowded_out=crowded)
+
+    def _uses_few_cores(self) -> bool:
+        """Return whether this process leaves cores to others, and has no worker processes, which may use them."""
+        if any(record.node.traits.remote or own.runs == "in processes" for record, own in self.operators.items()):
+            return False
+        return self.profile.cpu_seconds < _FEW_CORES * usable_cores() * self.seconds
 
     def speedup(self, factors: Mapping[OpRecord, float]) -> float:
         """Return the predicted factor of the throughput if the own time of some ops is multiplied by these factors."""

@@ -11,7 +11,7 @@ from dataset.runtime.metrics.op_record import OpRecord
 
 CONSUMER = "the consumer"
 
-_COUNTERS = tuple(name for name in Counters.__slots__ if name != "by_source")  # the numbers
+_COUNTERS = tuple(name for name in Counters.__slots__ if name not in ("by_source", "core_wait"))  # the numbers
 _VARIATION_MAX = 16.0  # a single very slow element says little about the next ones
 _CROWDED = 0.8  # of the cores: above this load, workers sometimes wait for a core
 _COMPUTES = 0.3  # of its time: a stage that computes less waits for something else

@@ -28,7 +28,9 @@ class Clock:
     def __init__(self):
         self.now = self.computed = 100.0
         self.reads = self.thread_reads = 0
-        self.module = SimpleNamespace(perf_counter=self.read, thread_time=self.read_thread)
+        self.module = SimpleNamespace(
+            perf_counter=self.read, thread_time=self.read_thread, process_time=lambda: self.computed
+        )
 
     def read(self):
         self.reads += 1

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dataset.runtime.metrics.scheduling_times import CoreWait
+
 NOTHING_SEEN = 1 << 62
 """The value of ``least_ready`` before the first observation."""
 
@@ -42,6 +44,7 @@ class Counters:
         least_ready: the smallest number of finished elements that a consumer found; its reader may reset it.
         refusals: how often no task was begun for lack of memory.
         by_source: for an op that mixes datasets, the number of elements from each; otherwise empty.
+        core_wait: how long the threads of the stage wait for a core.
     """
 
     inputs: int = 0
@@ -62,6 +65,7 @@ class Counters:
     least_ready: int = NOTHING_SEEN
     refusals: int = 0
     by_source: list[int] = field(default_factory=list)
+    core_wait: CoreWait = field(default_factory=CoreWait)
 
     def add_task(
         self,
@@ -70,7 +74,7 @@ class Counters:
         seconds: float,
         cpu_seconds: float,
         input_seconds: float,
-        worker: str = "",  # noqa: ARG002  # for traces
+        worker: str = "",
     ) -> None:
         """Count a finished task. ``worker`` names the process that has done it, if it is another one."""
         self.elements += count
@@ -80,6 +84,8 @@ class Counters:
         self.cpu_seconds += cpu_seconds
         self.squares += seconds * seconds / count
         self.input_seconds += input_seconds
+        if not worker:
+            self.core_wait.look(time.perf_counter())
 
     def add_wait(self, since: float, until: float) -> None:
         """Count a finished wait of the consumer, on the clock of ``time.perf_counter``."""

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
+from dataset.runtime.metrics.scheduling_times import CoreWait
 from dataset.runtime.metrics.trace import Trace, TracedOp
 
 COST_SECONDS = 2e-6
@@ -32,6 +33,7 @@ class MeteredOp(TracedOp, Protocol):
     """What a profiler needs to know about the op whose pulls it measures."""
 
     trace: Trace | None
+    core_wait: CoreWait
 
     @property
     def is_a_stage_now(self) -> bool:
@@ -165,6 +167,8 @@ class PullProfiler:
             self.since = 0.0
             tally, waited = self.first if section.is_first else self.rest, record.is_a_stage_now
             tally.add(count, seconds, cpu_seconds, waited=waited)
+            if computed is not None and not waited:
+                record.core_wait.look(started + seconds)
             if record.trace is not None:
                 record.trace.add(record, count, seconds, started, waits=waited)
             if is_last:

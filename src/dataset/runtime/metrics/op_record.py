@@ -9,8 +9,11 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.background import BackgroundOperator, Counters, EndedBackgroundOperator, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.meter import PullProfiler, ThreadSegment
+from dataset.runtime.metrics.scheduling_times import CoreWait
 from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.metrics.trace import Trace, TracedCounters
+
+_TRACED_SECONDS = 5e-3  # between two samples of the waits for a core if there is a trace, which is short
 
 
 class OpRecord:
@@ -29,6 +32,7 @@ class OpRecord:
         knob: the tunable number of the op; None if it has none.
         skipped: counts elements dropped because they were damaged or had failed.
         trace: what it did when; None if that is not recorded.
+        core_wait: how long its threads wait for a core.
     """
 
     __slots__ = (
@@ -36,6 +40,7 @@ class OpRecord:
         "_counters",
         "_ended",
         "_is_last",
+        "core_wait",
         "fused",
         "has_operator",
         "inputs",
@@ -53,6 +58,7 @@ class OpRecord:
     def __init__(self, node: Node, trace: Trace | None = None) -> None:
         self.node = node
         self.trace = trace
+        self.core_wait = CoreWait() if trace is None else CoreWait(_TRACED_SECONDS)
         self.inputs: list[OpRecord] = []
         self.fused: tuple[Node, ...] = ()
         self.step_times = StepTimes(1)
@@ -76,6 +82,7 @@ class OpRecord:
             has_tasks = self.node.traits.remote or hasattr(self.node, "num_parallel_calls")
             if self.trace is not None and has_tasks:  # they contain no pulls
                 self._counters = TracedCounters(self.trace, self)
+            self._counters.core_wait = self.core_wait
         return self._counters
 
     @property

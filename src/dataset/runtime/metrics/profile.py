@@ -73,6 +73,7 @@ class PipelineProfile:
         self.elements = 0
         self.began: float | None = None
         self.ended: float | None = None
+        self._cpu_seconds = 0.0  # of this process: at the first request, later in between that and the end
         self.waits = StepWaits()
         self.at_end: list[Callable[[], None]] = []
         self.garbage: ScheduledCollection | None = None
@@ -113,6 +114,11 @@ class PipelineProfile:
         """Return how many elements the consumer has requested if ``left`` of the current step were not."""
         return self.elements + self._step - left
 
+    @property
+    def cpu_seconds(self) -> float:
+        """The CPU time of this process during the iteration."""
+        return time.process_time() - self._cpu_seconds if self.ended is None else self._cpu_seconds
+
     def record_of(self, node: Node) -> OpRecord | None:
         """Return the record of an op; None if it is not observed, such as in a dataset that a function returned."""
         return next((record for record in self.top.all() if record.node is node), None)
@@ -127,6 +133,7 @@ class PipelineProfile:
 
     def _begin(self, now: float) -> None:
         self.began = now
+        self._cpu_seconds = time.process_time()
         self._metering = Metering(self.top, now)
         if self._observer is not None:
             self._observer.begin(now)
@@ -155,6 +162,7 @@ class PipelineProfile:
         """Note that the operators are closed."""
         if self.ended is not None:
             return
+        self._cpu_seconds = self.cpu_seconds
         self.ended = time.perf_counter()
         self.pulse.stop()
         if self._observer is not None:

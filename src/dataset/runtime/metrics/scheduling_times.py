@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,3 +26,38 @@ class SchedulingTimes(NamedTuple):
             return cls(int(run) / 1e9, int(waited) / 1e9)
         except (OSError, ValueError):
             return cls()
+
+
+class CoreWait:
+    """How long the threads of an op wait for a core, from samples that are so rare that they cost nothing.
+
+    Args:
+        every: seconds between two samples, at least. The first one comes that long after the first look.
+    """
+
+    __slots__ = ("_before", "_cpu_seconds", "_due", "_every", "_wait_seconds")
+
+    def __init__(self, every: float = 0.25) -> None:
+        self._every = every
+        self._due: float | None = None
+        self._before: dict[int, SchedulingTimes] = {}  # by thread
+        self._cpu_seconds = self._wait_seconds = 0.0
+
+    def look(self, now: float) -> None:
+        """Take a sample of this thread, which has worked for the op, if it is time to."""
+        if self._due is None:
+            self._due = now + self._every
+        if now < self._due:
+            return
+        self._due = now + self._every
+        times, thread = SchedulingTimes.of_this_thread(), threading.get_ident()
+        before = self._before.get(thread, times)
+        if times.cpu_seconds > before.cpu_seconds:  # a new thread may have the number of one that has ended
+            self._cpu_seconds += times.cpu_seconds - before.cpu_seconds
+            self._wait_seconds += times.wait_seconds - before.wait_seconds
+        self._before[thread] = times
+
+    @property
+    def ratio(self) -> float:
+        """Seconds of waiting per second of CPU time; 0 if they are unknown."""
+        return self._wait_seconds / self._cpu_seconds if self._cpu_seconds else 0.0

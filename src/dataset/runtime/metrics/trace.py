@@ -14,10 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from dataset.runtime.metrics.background import Counters
 from dataset.runtime.metrics.lock_sampler import LockSample
-from dataset.runtime.metrics.scheduling_times import SchedulingTimes
 
 _EVENTS_MAX = 200_000  # about 20 MB of JSON
-_SCHEDULE_SECONDS = 5e-3  # between two looks at the schedule of a thread, which take about 20 us
 
 
 class TracedOp(Protocol):
@@ -44,8 +42,6 @@ class Trace:
         self._spans: list[_Span] = []
         self._threads: dict[int, str] = {}
         self._workers: dict[str, int] = {}
-        self._first: dict[int, SchedulingTimes] = {}  # of each thread, at its first span
-        self._last: dict[int, tuple[float, SchedulingTimes]] = {}  # and later, with the time
 
     def add(
         self,
@@ -72,19 +68,7 @@ class Trace:
             ident = self._workers.setdefault(worker, len(self._workers) + 1) if worker else thread.ident or 0
             self._threads[ident] = worker or thread.name
             since = time.perf_counter() - seconds if began is None else began
-            until = since + seconds
             self._spans.append(_Span(op, ident, since, seconds, elements, waits))
-            if ident not in self._first:
-                self._first[ident] = SchedulingTimes.of_this_thread()
-            elif until - self._last.get(ident, (0.0,))[0] > _SCHEDULE_SECONDS:
-                self._last[ident] = until, SchedulingTimes.of_this_thread()
-
-    def core_wait(self, op: TracedOp) -> float:
-        """Return how long the threads that worked for an op waited for a core, per second of their CPU time."""
-        threads = {span.thread for span in self._spans if span.op is op} & self._last.keys()
-        pairs = [(self._first[thread], self._last[thread][1]) for thread in threads]
-        cpu = sum(last.cpu_seconds - first.cpu_seconds for first, last in pairs)
-        return sum(last.wait_seconds - first.wait_seconds for first, last in pairs) / cpu if cpu else 0.0
 
     def lock_shares(self, samples: Sequence[LockSample]) -> dict[TracedOp, float]:
         """Return the share of the time of each op, over all threads, in which it held the interpreter lock.
@@ -148,5 +132,5 @@ class TracedCounters(Counters):
         self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float, worker: str = ""
     ) -> None:
         """Count a task that this thread, or a process for which it waited, has just finished."""
-        super().add_task(count, nbytes, seconds, cpu_seconds, input_seconds)
+        super().add_task(count, nbytes, seconds, cpu_seconds, input_seconds, worker)
         self._trace.add(self._op, count, seconds, waits=bool(worker), worker=worker)
