@@ -105,7 +105,7 @@ REMEDIES = (
     ),
     Remedy(
         "`top` shows other processes that compute, and all cores are busy",
-        "the machine is overloaded: this process waits for cores that others use",
+        "the machine is overloaded; this process waits for cores that others use",
         "fewer processes on this machine, or another machine",
         lambda it: it.is_crowded_out,
     ),

@@ -46,7 +46,7 @@ class Measured:
         self.seconds = 0.0 if profile.began is None else self.until - profile.began
         self.operators: dict[OpRecord, OperatorStatistics] = {}
         for record in profile.top.below():
-            self._measure(record, 0, elements, None, "in the consumer's thread")
+            self._measure(record, 0, elements, None, "in the consumer's thread", is_exact=True)
 
     def add_lock_shares(self, shares: Mapping[Any, float]) -> None:
         """Add which share of its time an op held the interpreter lock, by record."""
@@ -55,7 +55,9 @@ class Measured:
 
     # Costs of the ops
 
-    def _measure(self, record: OpRecord, depth: int, asked: float, scale: float | None, runs: str) -> None:
+    def _measure(
+        self, record: OpRecord, depth: int, asked: float, scale: float | None, runs: str, *, is_exact: bool
+    ) -> None:
         """Add the statistics of the op and everything upstream of it.
 
         Args:
@@ -64,6 +66,7 @@ class Measured:
             asked: the number of elements taken from it, if it is the last op of a section.
             scale: the factor to extrapolate from the meters; None if it is the last op of a section.
             runs: where it runs.
+            is_exact: whether its elements were counted.
         """
         if scale is None:
             scale = _scale(record, asked)
@@ -107,15 +110,17 @@ class Measured:
             workers=() if stage is None else stage.worker_figures(),
             source_elements=tuple(record.counters.by_source),
             busy=min(1.0, seconds / self.seconds / workers) if self.seconds else 0.0,
+            is_estimated=not is_exact,
             capacity=None if stage is None else stage.capacity,
             note=record.node.annotation() if record.node.traits.keeps_pass else "",
             steps=_steps(record),
         )
         for source in below:
             if stage is None:
-                self._measure(source, depth + 1, 0, scale, runs)
+                self._measure(source, depth + 1, 0, scale, runs, is_exact=is_exact and scale == 1.0)
             else:
-                self._measure(source, depth + 1, self._inputs(record, source), None, _threads_of(record, runs))
+                asked, is_exact = self._inputs(record, source), counters.taken <= counters.elements
+                self._measure(source, depth + 1, asked, None, _threads_of(record, runs), is_exact=is_exact)
 
     def _took(self, record: OpRecord, scale: float) -> PullTotals:
         """Return the cost of all pulls of an op: the first, the others extrapolated, and the one in progress."""

@@ -118,6 +118,7 @@ def test_an_op_is_charged_with_its_own_time_only(clock):
     assert batch.seconds == shuffle.seconds == source.seconds == pytest.approx(0.0)
     assert upper.cpu_seconds == pytest.approx(upper.seconds)
     assert lower.seconds_per_element == pytest.approx(1e-3)
+    assert "about" not in repr(iterator.stats())
 
 
 def test_waiting_takes_time_but_no_processor_and_what_the_consumer_does_is_its_own(clock):
@@ -177,6 +178,8 @@ def test_figures_of_a_sample_stand_for_all(clock, count):
     assert (batch.elements, mapped.elements, source.elements) == (count // 10, count, count)
     assert mapped.seconds == pytest.approx(count * 1e-5, rel=0.02)
     assert batch.seconds + source.seconds == pytest.approx(0.0, abs=1e-6)
+    assert [one.is_estimated for one in (batch, mapped, source)] == [False, True, True]
+    assert f"about {count:,} " in repr(iterator.stats())
 
 
 def test_filling_a_buffer_at_first_does_not_count_for_all_that_follows(clock):

@@ -37,7 +37,7 @@ class OperatorStatistics:
         name: the op with its arguments, such as ``map(decode)``, or the user's label for it.
         location: the user's source line that created it.
         depth: 0 for the op that the consumer iterates over, 1 for its inputs, and so on.
-        elements: the number of output elements; an exception counts as one.
+        elements: the number of output elements; an exception counts as one. See ``is_estimated``.
         nbytes: the approximate size of these elements.
         seconds: the time of its own work, without that of the operators below and without waiting for them.
         cpu_seconds: the CPU time of that work. It is less than ``seconds`` for work that waits for files or the
@@ -64,6 +64,8 @@ class OperatorStatistics:
             1, the mean over these workers.
         capacity: the number of finished elements that it may hold before it pauses; None if it does not work in the
             background.
+        is_estimated: whether ``elements`` is extrapolated, because only some of its pulls were measured. It is printed
+            with "about".
         lock_seconds: how long its work held the interpreter lock, estimated from samples. None outside ``profile``.
         note: what was decided about it while it ran, such as where ``cache(AUTOTUNE)`` keeps elements.
         steps: for an op that runs several functions together, such as ``map(a) + map(b)``: the share of each, in the
@@ -92,6 +94,7 @@ class OperatorStatistics:
     capacity: int | None = None
     workers: tuple[WorkerFigures, ...] = ()
     source_elements: tuple[int, ...] = ()
+    is_estimated: bool = False
     lock_seconds: float | None = None
     note: str = ""
     steps: tuple[StepStatistics, ...] = ()
@@ -336,7 +339,7 @@ _HEADER = (
 def _row(operator: OperatorStatistics) -> tuple[str, ...]:
     return (
         "  " * operator.depth + operator.name,
-        f"{operator.elements:,}",
+        f"{'about ' * operator.is_estimated}{operator.elements:,}",
         f"{operator.skipped_elements:,}" if operator.skipped_elements else "",
         brief_seconds(operator.seconds_per_element) if operator.seconds else "",
         f"{operator.cpu_seconds / operator.seconds:.0%}" if operator.seconds else "",
