@@ -61,8 +61,12 @@ CASES = {
     "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),
     "no memory": (symptoms(NUMBERS.prefetch(3), memory=0.95, memory_refusals=3), "smaller elements"),
     "crowded out": (
-        replace(symptoms(NUMBERS.map(plus), cpu_seconds=0.1), is_crowded_out=True),
+        replace(symptoms(NUMBERS.map(plus), cpu_seconds=0.1), core_wait=9.0, is_crowded_out=True),
         "fewer processes on this machine, or another machine: the machine is overloaded",
+    ),
+    "crowded out, but waits for something else too": (
+        replace(symptoms(NUMBERS.map(plus), cpu_seconds=0.1), core_wait=6.0, is_crowded_out=True),
+        "num_parallel_calls=AUTOTUNE, or a number above",
     ),
     "refused once": (symptoms(NUMBERS.prefetch(3), memory=0.1, memory_refusals=3), ""),
 }

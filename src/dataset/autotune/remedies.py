@@ -107,7 +107,7 @@ REMEDIES = (
         "`top` shows other processes that compute, and all cores are busy",
         "the machine is overloaded; this process waits for cores that others use",
         "fewer processes on this machine, or another machine",
-        lambda it: it.is_crowded_out,
+        lambda it: it.is_crowded_out and it.computes,  # what else it waits for has another remedy
     ),
     Remedy(
         "a reader is the bottleneck, with a low `cpu`",
