@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dataset.autotune.remedies import untuned_advice
-from dataset.autotune.report import Measured, report
+from dataset.autotune.report import Measured
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.options import Options
@@ -93,7 +93,7 @@ class Autotuner:
 
     def stats(self, elements: int) -> PipelineStatistics:
         """Return the statistics so far."""
-        return report(self._profile, elements, dict(self._contention))
+        return self.measured(elements).statistics()
 
     def measured(self, elements: int) -> Measured:
         """Return the measurements so far, with the model that predicts what changes gain."""

@@ -24,19 +24,14 @@ _FEW_CORES = 0.8  # of those that the process may use
 _UNCHANGED: Mapping[OpRecord, float] = {}
 
 
-def report(profile: PipelineProfile, elements: int, contention: Mapping[OpRecord, float]) -> PipelineStatistics:
-    """Return the statistics of a pipeline from the first requested element until now, or until its end.
+class Measured:
+    """Measurements of a pipeline up to now, or its end: the statistics of each op, and a model of what changes gain.
 
     Args:
         profile: the profile of the iteration.
         elements: the number of elements that the consumer has received.
         contention: by stage: the share of its work that does not run concurrently.
     """
-    return Measured(profile, elements, contention).statistics()
-
-
-class Measured:
-    """Measurements of a pipeline up to now: the statistics of each op, and a model that predicts what changes gain."""
 
     def __init__(self, profile: PipelineProfile, elements: int, contention: Mapping[OpRecord, float]) -> None:
         self.profile = profile

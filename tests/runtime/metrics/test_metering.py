@@ -226,6 +226,21 @@ def test_meters_go_on_and_off_and_take_no_more_than_their_share(clock, seconds):
         assert run.measured > first
 
 
+def test_looks_are_as_rare_as_before_once_pulls_were_measured():
+    """A look takes as long as some fast elements. The steps between them grow only where the speed is unknown."""
+    run_profile, step, steps = PipelineProfile(Dataset.range(3).plan), 1, []
+    for measured in [*[False] * 20, *[True] * 5, False]:
+        run_profile.top.section = meter.ThreadSegment() if measured else None
+        run_profile._last_step = step
+        step = run_profile._next_step(step, step * 1e-6)
+        steps.append(step)
+    assert steps[:3] == [2, 4, 8]
+    assert steps[19] == pytest.approx(1e-2 / 1e-6, abs=1)
+    assert steps[20:25] == [16] * 5
+    assert steps[25] == steps[19]
+    assert run_profile._next_step(16, 16e-3) == 10  # elements have become slow
+
+
 def test_work_that_takes_long_is_always_measured(clock):
     with Run(Dataset.range(300).map(doing(clock.compute, 1e-2)), clock) as run:
         for _ in run.pull(300):

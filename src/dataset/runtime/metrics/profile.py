@@ -82,6 +82,7 @@ class PipelineProfile:
         self._observer_due = 0.0
         self._looked = 0.0
         self._step = self._last_step = 0
+        self._free_step = 1  # the last step without measuring, which the steps after measuring need not reach gradually
 
     def observe(self, observer: Observer) -> None:
         """Register the observer; it begins to look at the first element."""
@@ -146,8 +147,10 @@ class PipelineProfile:
         if not elements:
             return 1
         fitting = int(elements * _LOOK_SECONDS / max(seconds, 1e-9))
-        most = _STEP_MAX if self.top.section is None else _MEASURED_STEP_MAX
-        return max(1, min(fitting, 2 * self._last_step, most))
+        if self.top.section is not None:
+            return max(1, min(fitting, 2 * self._last_step, _MEASURED_STEP_MAX))
+        self._free_step = max(1, min(fitting, max(2 * self._last_step, self._free_step), _STEP_MAX))
+        return self._free_step
 
     def _beat(self, now: float) -> float:
         due = math.inf if self._metering is None else self._metering.look(now)
@@ -174,6 +177,6 @@ class PipelineProfile:
             self.at_end.pop()()
 
 
-_LOOK_SECONDS = 5e-3
+_LOOK_SECONDS = 1e-2  # a look takes some 20 us, since its code is no longer in the caches of the processor
 _STEP_MAX = 1 << 16
 _MEASURED_STEP_MAX = 16  # while pulls are measured, which must stop soon
