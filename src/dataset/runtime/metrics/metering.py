@@ -11,7 +11,7 @@ SHARE = 0.005
 """The share of time that measuring may take."""
 
 _PULLS_MIN = 32  # per profiler before they are switched off: fewer say too little
-_REST = 20  # pause after counting the pulls, as a multiple of its duration, which is long in plans with 1000 ops
+_REST = 100  # pause after counting the pulls, as a multiple of its duration, which is long in plans with 1000 ops
 _LOOK_SECONDS = 2e-4  # interval between looks while they are on; bounds how many fast elements are measured
 
 
