@@ -26,7 +26,13 @@ _PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the
 
 
 class Operator(ABC):
-    """One node of a plan, open for one iteration."""
+    """One node of a plan, open for one iteration.
+
+    Attributes:
+        held: how many elements it holds that pulling only hands out, and whose positions ``save_before`` knows.
+    """
+
+    held: int = 0
 
     @abstractmethod
     def pull(self, n: int) -> Chunk | None:
@@ -45,6 +51,10 @@ class Operator(ABC):
     def save(self) -> State:
         """Return the position of this operator and its inputs after the last pulled element, as plain data."""
         return {}
+
+    def save_before(self, count: int) -> State:
+        """Return the position before the last ``count`` pulled elements, which were ``held`` when they were pulled."""
+        raise NotImplementedError(f"{type(self).__name__} holds no elements")
 
     @abstractmethod
     def load(self, state: State) -> None:

@@ -203,10 +203,18 @@ class InterleaveOperator(BufferedOperator):
         self._read_ahead(slot, self.cycle.block_length)
         return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
+    @property
+    def held(self) -> int:  # type: ignore[override]  # a property, as only few operators hold elements
+        """The number of elements in the rounds."""
+        return self.cycle.held if self.datasets.repeats and not self.outbox else 0
+
     def save(self) -> State:
         if not self.datasets.repeats:
             self.outbox.extend(self.cycle.end_rounds())  # saved by value
-        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save)
+        return self.save_before(0)
+
+    def save_before(self, count: int) -> State:
+        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save, count)
         return {**super().save(), **inputs, **cycle}
 
     def _save(self, slot: _Slot, taken: int) -> Any:

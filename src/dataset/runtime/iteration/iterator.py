@@ -218,34 +218,44 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             for element in self._ahead:  # another thread has pulled them
                 return element, self._ahead, None
-            steps = 0
+            steps, began = 0, 0.0
             if self._left <= 0:
                 self._look()
                 steps, began = self._left, time.perf_counter()  # this one is measured for all of them
             if self._step > 1:
                 ahead = self._read_ahead()
-                if steps:
-                    each = (time.perf_counter() - began) / max(1, length_hint(ahead))
-                    self._profile.waits.add(steps, began, began + each)
+                self._add_wait(steps, began, length_hint(ahead))
                 return next(ahead), ahead, None
+            count = min(self._root.held, self._left, _STEP_MAX)
             self._left -= 1
             try:
-                chunk = self._root.pull(1)
+                chunk = self._root.pull(max(1, count))
             except BaseException as error:
                 self._require_no_fault(error)
                 self._left += not isinstance(error, Exception)
                 raise
             if steps:
-                self._profile.waits.add(steps, began, time.perf_counter())
+                self._add_wait(steps, began, count)
             if chunk is None:
                 self._end(1)
                 raise StopIteration
+            if count > 1:
+                self._left -= chunk.length - 1
+                ahead = self._ahead = iter(chunk.rows())
+                self._unread = None
+                return next(ahead), ahead, None
             self._lineage = chunk.lineage
             element = chunk.only()
             if chunk.structure is not self._structure:
                 self._structure = chunk.structure
                 self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
             return element, self._ahead, chunk
+
+    def _add_wait(self, steps: int, began: float, count: int) -> None:
+        """Count the time for ``count`` elements as that of ``steps``, each of which took as long as one of them."""
+        if steps:
+            each = (time.perf_counter() - began) / max(1, count)
+            self._profile.waits.add(steps, began, began + each)
 
     def _interrupted_before(self, element: Any, ahead: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
         """Handle the held signals as if they had arrived before the element that was about to be handed out."""
@@ -801,6 +811,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         place: State = {"source": None, "behind": 0}
         if ahead and self._step > 1:
             place = self._log.place(self._log.read - ahead)
+        elif ahead and self._unread is None:
+            place["source"] = self._root.save_before(ahead)
         elif not self._exhausted:
             place = self._log.present()
         if held or place["behind"]:
