@@ -191,9 +191,9 @@ class FilesOperator(BufferedOperator):
     def held(self) -> int:  # type: ignore[override]  # a property, as only few operators hold elements
         """The number of elements left in the last block."""
         file: Any = self.file
-        if file is None or not self.node.holds_blocks or self._waits or self._context.is_traced or self._trace:
+        if file is None or not self.node.holds_blocks or self._waits or self.outbox:
             return 0
-        return 0 if self.outbox else int(file.held)
+        return 0 if self._context.is_traced or self._trace is not None else int(file.held)
 
     def produce(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of one block."""
