@@ -39,7 +39,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import run_through
@@ -146,7 +146,7 @@ class BlockFileSource(FileSource):
             require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
 
 
-class FilesOperator(BufferedOperator):
+class FilesOperator(BufferedOperator, HoldingOperator):
     """Operator of a ``FileSource``. A file that fails raises once, in place; reading continues with the next file.
 
     Closing the iterator waits for the thread that runs this operator, which may be waiting for a server. Therefore the
@@ -188,7 +188,7 @@ class FilesOperator(BufferedOperator):
         return self.outbox.collect(self.produce, n, drops_traceback=True)
 
     @property
-    def held(self) -> int:  # type: ignore[override]  # a property, as only few operators hold elements
+    def held(self) -> int:
         """The number of elements left in the last block."""
         file: Any = self.file
         if file is None or not self.node.holds_blocks or self._waits or self.outbox:

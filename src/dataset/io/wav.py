@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.runtime.chunks.normalization import require_unmasked
+from dataset.plan.checks import require_unmasked
 
 _FORMAT = struct.Struct("<HHIIHH")  # of samples, channels, rate, bytes per second, bytes per frame, bits per sample
 _HEADER = struct.Struct("<4sI4s4sI16s4sI")

@@ -152,3 +152,12 @@ def require_threads(op: str, synchronous: Any, use_unbounded_threadpool: Any, nu
             f"{op}(): synchronous=True makes calls one by one, so it cannot be combined with "
             f"num_parallel_calls={num_parallel_calls}; leave out one of them"
         )
+
+
+def require_unmasked(value: Any, caller: str = "") -> None:
+    """Raise TypeError for a masked array: NumPy's functions for plain arrays, which callers use, drop masks."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{caller}a masked array, here of shape {value.shape} and dtype {value.dtype}, is not accepted, because "
+            "its mask would be lost; use .filled(value), or two components, .data and np.ma.getmaskarray(array)"
+        )

@@ -26,13 +26,7 @@ _PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the
 
 
 class Operator(ABC):
-    """One node of a plan, open for one iteration.
-
-    Attributes:
-        held: how many elements it holds that pulling only hands out, and whose positions ``save_before`` knows.
-    """
-
-    held: int = 0
+    """One node of a plan, open for one iteration."""
 
     @abstractmethod
     def pull(self, n: int) -> Chunk | None:
@@ -51,10 +45,6 @@ class Operator(ABC):
     def save(self) -> State:
         """Return the position of this operator and its inputs after the last pulled element, as plain data."""
         return {}
-
-    def save_before(self, count: int) -> State:
-        """Return the position before the last ``count`` pulled elements, which were ``held`` when they were pulled."""
-        raise NotImplementedError(f"{type(self).__name__} holds no elements")
 
     @abstractmethod
     def load(self, state: State) -> None:
@@ -137,6 +127,19 @@ def seek(operator: Operator, count: int, origin: State | None = None) -> int:
 def assumes_no_failures() -> bool:
     """Return whether ``advance`` may assume that no element fails."""
     return _assuming_no_failures.get()
+
+
+class HoldingOperator(Operator):
+    """An operator that may hold elements before they are requested, such as the records of a block."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """How many elements the next pull only hands out; ``save_before`` knows their positions."""
+
+    @abstractmethod
+    def save_before(self, count: int) -> State:
+        """Return the position before the last ``count`` pulled elements, which were ``held`` when they were pulled."""
 
 
 class IndexedOperator(Operator):

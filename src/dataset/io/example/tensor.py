@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io import example, libraries
+from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
-from dataset.runtime.chunks.normalization import canonical_array, require_unmasked
 
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
@@ -120,16 +120,19 @@ def serialize_tensor(tensor: Any) -> bytes:
     >>> serialize_tensor(np.float32([1, 2]))
     b'\x08\x01\x12\x04\x12\x02\x08\x02"\x08\x00\x00\x80?\x00\x00\x00@'
     """
-    require_unmasked(tensor, "serialize_tensor(): ")
-    array = canonical_array(tensor)
-    is_text = array.dtype == object and all(issubclass(kind, bytes) for kind in set(map(type, array.ravel())))
+    require_unmasked(tensor[0] if isinstance(tensor, list) and tensor else tensor, "serialize_tensor(): ")
+    array = np.asarray(tensor)
+    if array.dtype.kind in "SU":
+        array = np.asarray(tensor, object)  # keeps the zero bytes at the end of texts
+    items = array.ravel()  # not array.flat, which supports half as many dimensions
+    is_text = array.dtype == object and all(issubclass(kind, bytes | str) for kind in set(map(type, items)))
     number, _ = _wire_type("serialize_tensor", np.dtype("S") if is_text else array.dtype)
     message = example.messages.TensorProto(dtype=number)
     message.tensor_shape.SetInParent()  # present even for a scalar, as in TensorFlow
     for size in array.shape:
         message.tensor_shape.dim.add(size=size)
     if is_text:
-        message.string_val.extend(array.ravel())
+        message.string_val.extend(text.encode() if isinstance(text, str) else text for text in items)
     else:
         message.tensor_content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
     serialized: bytes = message.SerializeToString()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.runtime.chunks.normalization import require_unmasked
+from dataset.plan.checks import require_unmasked
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import ParallelNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import parallel_calls
 
@@ -92,7 +92,7 @@ class _Slot:
         return count
 
 
-class InterleaveOperator(BufferedOperator):
+class InterleaveOperator(BufferedOperator, HoldingOperator):
     """Operator that reads from one dataset at a time, in the consumer's thread.
 
     If elements of all places are waiting, one take over all of them reorders whole rounds, which are then returned in
@@ -204,7 +204,7 @@ class InterleaveOperator(BufferedOperator):
         return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
     @property
-    def held(self) -> int:  # type: ignore[override]  # a property, as only few operators hold elements
+    def held(self) -> int:
         """The number of elements in the rounds."""
         return self.cycle.held if self.datasets.repeats and not self.outbox else 0
 

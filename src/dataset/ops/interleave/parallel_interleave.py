@@ -10,7 +10,7 @@ from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 
@@ -20,7 +20,7 @@ JOINED_BYTES_OF_EACH = 4 * 1024
 JOINED_BYTES = 256 * 1024
 
 
-class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
+class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOperator):
     """Operator that goes around the cycle and takes the elements that were read.
 
     In order, it waits for the dataset that has the turn, and the results equal those of InterleaveOperator. Otherwise
@@ -215,7 +215,7 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         return self.save_before(0)
 
     @property
-    def held(self) -> int:  # type: ignore[override]  # a property, as only few operators hold elements
+    def held(self) -> int:
         """The number of elements in the rounds."""
         repeats = self.datasets.repeats and self._context.input_is_replayable
         return self.cycle.held if repeats and not self.outbox else 0

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.checks import require_unmasked
 from dataset.plan.nested import is_dataset
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -76,15 +77,6 @@ def canonical_component(value: Any) -> Any:
     """Return the canonical form of one component."""
     column = _canonical_column([value], {type(value)})
     return column[0]
-
-
-def require_unmasked(value: Any, caller: str = "") -> None:
-    """Raise TypeError for a masked array: NumPy's functions for plain arrays, which callers use, drop masks."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            f"{caller}a masked array, here of shape {value.shape} and dtype {value.dtype}, is not accepted, because "
-            "its mask would be lost; use .filled(value), or two components, .data and np.ma.getmaskarray(array)"
-        )
 
 
 def canonical_array(value: Any) -> Array:

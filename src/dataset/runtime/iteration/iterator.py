@@ -31,7 +31,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of
 from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
-from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.contract import HoldingOperator, Operator, State, farthest
 from dataset.runtime.iteration.headspace import Headspace
 from dataset.runtime.iteration.live_source import LiveSource
 from dataset.runtime.iteration.optional import Optional
@@ -177,6 +177,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _own(self, opened: _Opened) -> None:
         """Take ownership of the opened plan, and make sure that it is closed when the iterator is dropped."""
         self._coordinator, self._root = opened.coordinator, opened.root
+        self._is_holder = isinstance(self._root, HoldingOperator)
         self._profile, self._observer = opened.profile, opened.observer
         self._epochs = opened.epochs
         self._finish = opened.close
@@ -226,10 +227,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 ahead = self._read_ahead()
                 self._add_wait(steps, began, length_hint(ahead))
                 return next(ahead), ahead, None
-            count = min(self._root.held, self._left, _STEP_MAX)
+            count = self._held() if self._is_holder else 1
             self._left -= 1
             try:
-                chunk = self._root.pull(max(1, count))
+                chunk = self._root.pull(count)
             except BaseException as error:
                 self._require_no_fault(error)
                 self._left += not isinstance(error, Exception)
@@ -250,6 +251,11 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 self._structure = chunk.structure
                 self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
             return element, self._ahead, chunk
+
+    def _held(self) -> int:
+        """Return how many elements to take from the root at once: those that it holds, at least one."""
+        root = self._root
+        return max(1, min(root.held, self._left, _STEP_MAX)) if isinstance(root, HoldingOperator) else 1
 
     def _add_wait(self, steps: int, began: float, count: int) -> None:
         """Count the time for ``count`` elements as that of ``steps``, each of which took as long as one of them."""
@@ -811,7 +817,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         place: State = {"source": None, "behind": 0}
         if ahead and self._step > 1:
             place = self._log.place(self._log.read - ahead)
-        elif ahead and self._unread is None:
+        elif ahead and self._unread is None and isinstance(self._root, HoldingOperator):
             place["source"] = self._root.save_before(ahead)
         elif not self._exhausted:
             place = self._log.present()
