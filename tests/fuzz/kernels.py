@@ -63,14 +63,21 @@ def try_features(rng: random.Random) -> bool:
 
 
 def try_steps(rng: random.Random) -> bool:
-    """Compare the kernels of SequenceExamples with their twin."""
+    """Compare the kernels of SequenceExamples with their twin: mostly lists whose steps are all of one kind."""
     keys, records = ["a", "ab", "b"], []
+    kinds = {key: rng.choice(KINDS[:3]) for key in keys}
     for _ in range(rng.randrange(1, 5)):
         message = SequenceExample()
         for key in rng.sample(keys, rng.randrange(4)):
             for _ in range(rng.randrange(6)):
-                step = message.feature_lists.feature_list[key].feature.add()
-                step.int64_list.value.extend(rng.getrandbits(rng.randrange(1, 64)) for _ in range(rng.randrange(9)))
+                step, size = message.feature_lists.feature_list[key].feature.add(), rng.randrange(9)
+                kind = kinds[key] if rng.random() < 0.97 else rng.choice(KINDS)
+                if kind == "int64_list":
+                    step.int64_list.value.extend(rng.getrandbits(rng.randrange(1, 64)) for _ in range(size))
+                elif kind == "float_list":
+                    step.float_list.value.extend(rng.random() for _ in range(size))
+                elif kind == "bytes_list":
+                    step.bytes_list.value.extend(rng.randbytes(rng.randrange(9)) for _ in range(size))
         record = message.SerializeToString(deterministic=True)
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys, in_lists=True)
@@ -94,6 +101,7 @@ def try_rows(rng: random.Random) -> bool:
     return list(found.starts) == expected.starts and columns[0] == columns[1] and problems[0] == problems[1]
 
 
+KINDS = ["int64_list", "float_list", "bytes_list", ""]
 FIELDS = [
     b"",
     b"0",

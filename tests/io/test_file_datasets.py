@@ -1,12 +1,15 @@
-"""Tests of TextLineDataset and FixedLengthRecordDataset: the contract of ops, several files, and damaged files."""
+"""Tests of the file datasets whose elements are bytes: the contract of ops, several files, and damaged files."""
 
 import gzip
 import itertools
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dataset import DataLossError, Dataset, FixedLengthRecordDataset, TextLineDataset
+from dataset import DataLossError, Dataset, FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from dataset.io import TFRecordWriter
+from dataset.io.dataset_files import FilesOperator
 from dataset.testing import check_operator, outcomes
 from support.block_files import COMPRESS
 
@@ -122,3 +125,35 @@ def test_states_do_not_grow_with_the_file(tmp_path):
 def test_arguments_that_are_wrong_are_said_at_the_call(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+@pytest.mark.parametrize("make", [TextLineDataset, TFRecordDataset, partial(FixedLengthRecordDataset, record_bytes=5)])
+def test_elements_of_a_block_are_taken_in_runs_and_the_state_is_that_after_each(tmp_path, monkeypatch, make):
+    counted = []
+    pull = FilesOperator.pull
+    monkeypatch.setattr(FilesOperator, "pull", lambda self, n: counted.append(n) or pull(self, n))
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        with TFRecordWriter(path) if make is TFRecordDataset else path.open("wb") as file:
+            for number in range(1000):
+                file.write(b"%04d\n" % number)
+    dataset = make(list(map(str, paths)))
+    iterator, elements, places = iter(dataset), [], []
+    for number, element in enumerate(iterator, 1):
+        elements.append(element)
+        if number in (1, 2, 3, 500, 999, 1000, 1001, 2000):
+            places.append((number, iterator.state_dict()))
+    assert len(elements) == 2000
+    assert len(counted) < 1000
+    for number, state in places:
+        file = state["operator"]["file"]
+        assert (file["path"], file["number"]) == (str(paths[number > 1000]), number - 1000 * (number > 1000))
+        resumed = iter(dataset)
+        resumed.load_state_dict(state)
+        assert list(resumed) == elements[number:]
+    with iter(dataset) as iterator:
+        assert [next(iterator), next(iterator)] == elements[:2]
+        assert iterator.skip(3) == 3
+        assert next(iterator) == elements[5]
+        assert iterator.skip(996) == 996
+        assert list(iterator) == elements[1002:]

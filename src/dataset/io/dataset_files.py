@@ -39,7 +39,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import run_through
@@ -76,12 +76,26 @@ class ElementFile(Protocol):
         """Close the file. Closing twice is allowed."""
 
 
+class BlockElementFile(ElementFile, Protocol):
+    """Reader that finds all elements of a block at once, and knows the positions of those in the last block."""
+
+    @property
+    def held(self) -> int:
+        """How many elements of the last block are left."""
+
+    def tell(self, before: int = 0) -> tuple[int, int]:
+        """Return the position ``before`` elements of the last block earlier."""
+
+
 @dataclass(frozen=True, eq=False)
 class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True, counted=False):
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
 
     counts_elements: ClassVar[bool] = True
     """Whether the number that ``tell`` of its files returns increases by 1 with each element."""
+
+    holds_blocks: ClassVar[bool] = False
+    """Whether its files are ``BlockElementFile``."""
 
     has_index: ClassVar[bool] = False
     """Whether the reader takes ``index=True``, for files that are not compressed."""
@@ -132,7 +146,7 @@ class BlockFileSource(FileSource):
             require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
 
 
-class FilesOperator(BufferedOperator):
+class FilesOperator(BufferedOperator, HoldingOperator):
     """Operator of a ``FileSource``. A file that fails raises once, in place; reading continues with the next file.
 
     Closing the iterator waits for the thread that runs this operator, which may be waiting for a server. Therefore the
@@ -172,6 +186,14 @@ class FilesOperator(BufferedOperator):
         if self._waits:
             return super().pull(n)  # elements that have arrived do not wait for others
         return self.outbox.collect(self.produce, n, drops_traceback=True)
+
+    @property
+    def held(self) -> int:
+        """The number of elements left in the last block."""
+        file: Any = self.file
+        if file is None or not self.node.holds_blocks or self._waits or self.outbox:
+            return 0
+        return 0 if self._context.is_traced or self._trace is not None else int(file.held)
 
     def produce(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of one block."""
@@ -297,9 +319,17 @@ class FilesOperator(BufferedOperator):
 
         If the input cannot repeat it, the position is after the name, which is looked up among the input's names.
         """
+        return self._save_at(None if self.file is None else self.file.tell())
+
+    def save_before(self, count: int) -> State:
+        file: Any = self.file
+        return self._save_at(file.tell(count))
+
+    def _save_at(self, position: tuple[int, int] | None) -> State:
+        """Return the state at a position of the open file, if one is open."""
         file = None
         if self._name is not None:
-            offset, number = (None, None) if self.file is None else self.file.tell()
+            offset, number = (None, None) if position is None else position
             file = {"path": redacted(self._name), "offset": offset, "number": number}
         names = self._names
         first = self._first_name() if file is None and not names.position else None

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
+from dataset.plan.checks import require_unmasked
 
 _FORMAT = struct.Struct("<HHIIHH")  # of samples, channels, rate, bytes per second, bytes per frame, bits per sample
 _HEADER = struct.Struct("<4sI4s4sI16s4sI")
@@ -75,11 +76,13 @@ def encode_wav(audio: npt.ArrayLike, sample_rate: int) -> bytes:
 
     Raises:
         ValueError: the array has another shape, the rate is out of range, or the file would exceed 4 GiB.
+        TypeError: the array is masked: fill it with ``.filled(value)``.
 
     Example:
         >>> len(encode_wav(np.zeros((100, 2)), 44100))
         444
     """
+    require_unmasked(audio, "encode_wav(): ")
     values = np.asarray(audio, np.float32)
     if values.ndim != 2 or not 0 < values.shape[1] < 1 << 16:
         raise ValueError(

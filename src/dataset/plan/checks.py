@@ -159,3 +159,12 @@ def missing_attribute(holder: Any, name: str) -> AttributeError:
     advice = "; its iterators have it: iterator = iter(dataset)" if name in ("state_dict", "load_state_dict") else ""
     message = f"{type(holder).__name__!r} object has no attribute {name!r}{advice}"
     return AttributeError(message, name=name, obj=holder)
+
+
+def require_unmasked(value: Any, caller: str = "") -> None:
+    """Raise TypeError for a masked array: NumPy's functions for plain arrays, which callers use, drop masks."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{caller}a masked array, here of shape {value.shape} and dtype {value.dtype}, is not accepted, because "
+            "its mask would be lost; use .filled(value), or two components, .data and np.ma.getmaskarray(array)"
+        )

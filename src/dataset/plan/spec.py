@@ -369,7 +369,7 @@ def is_dense(spec: ComponentSpec) -> bool:
 def component_spec(value: Any) -> ComponentSpec:
     """Return the exact spec of one component."""
     if isinstance(value, np.ndarray):
-        if value.dtype == object and value.size and all(map(is_dataset, value.flat)):
+        if value.dtype == object and value.size and all(map(is_dataset, value.ravel())):
             return _datasets_spec(value)
         return TensorSpec(value.shape, _array_dtype(value))
     if isinstance(value, np.generic):
@@ -403,7 +403,7 @@ def _datasets_spec(datasets: npt.NDArray[Any]) -> ComponentSpec:
 def _array_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:
     """Return the dtype; BYTES for an object array of strings. An empty object array counts as one."""
     if array.dtype == object:
-        return BYTES if all(isinstance(item, bytes | str) for item in array.flat) else array.dtype
+        return BYTES if all(isinstance(item, bytes | str) for item in array.ravel()) else array.dtype
     return as_dtype(array.dtype)
 
 

@@ -129,6 +129,19 @@ def assumes_no_failures() -> bool:
     return _assuming_no_failures.get()
 
 
+class HoldingOperator(Operator):
+    """An operator that may hold elements before they are requested, such as the records of a block."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """How many elements the next pull only hands out; ``save_before`` knows their positions."""
+
+    @abstractmethod
+    def save_before(self, count: int) -> State:
+        """Return the position before the last ``count`` pulled elements, which were ``held`` when they were pulled."""
+
+
 class IndexedOperator(Operator):
     """An operator that also returns elements by position."""
 

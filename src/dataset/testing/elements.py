@@ -85,7 +85,7 @@ def _equal(got: Any, expected: Any) -> bool:
     if isinstance(got, np.ndarray | np.generic):
         same_kind = got.dtype == expected.dtype and got.shape == expected.shape
         if same_kind and got.dtype == object:
-            return all(map(_equal, got.flat, expected.flat))
+            return all(map(_equal, got.ravel(), expected.ravel()))
         return same_kind and np.array_equal(got, expected, equal_nan=got.dtype.kind in "fcmM")
     if isinstance(got, SparseTensor):
         parts = ("indices", "values", "dense_shape")

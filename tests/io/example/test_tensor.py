@@ -37,6 +37,13 @@ def test_what_was_written_is_read(value):
     assert_elements_equal([parse_tensor(serialize_tensor(value), dtype)], [value])
 
 
+@pytest.mark.parametrize("value", [np.float32([[1, 2]]), np.array([[b"a", b""]], object)], ids=["numbers", "text"])
+def test_as_many_dimensions_as_numpy_supports_are_written_and_read(value):
+    value = value.reshape(*value.shape, *[1] * 62)
+    dtype = bytes if value.dtype == object else value.dtype
+    assert_elements_equal([parse_tensor(serialize_tensor(value), dtype)], [value])
+
+
 def test_other_byte_orders_and_text_are_converted():
     assert serialize_tensor(np.array([1, 2], ">i4")) == serialize_tensor(np.array([1, 2], "<i4"))
     assert serialize_tensor(np.array(["a", "ü"])) == serialize_tensor([b"a", "ü".encode()])
@@ -63,7 +70,8 @@ def test_values_that_are_not_arrays_of_tensorflow_are_refused(value):
         (message(-2, float_val=[1, 2]), np.float32, r"the shape \(-2,\) is negative"),
         (message(2, tensor_content=b"abcd"), np.float32, "2 values of float32 were declared, but there are 4 bytes"),
         (message(1, dtype=10, tensor_content=b"\2"), bool, "a bool is 0 or 1, got 2"),
-        (message(*[1] * 100, float_val=[1]), np.float32, "NumPy does not support the shape"),
+        (message(*[1] * 65, float_val=[1]), np.float32, "65 dimensions; NumPy supports up to 64"),
+        (message(*[1] * 65, dtype=7, string_val=[b"a"]), bytes, "65 dimensions; NumPy supports up to 64"),
         (message(2**62, 2**62, 0), np.float32, "NumPy does not support the shape"),
         (message(10**9, dtype=7, tensor_content=b"\1a"), bytes, "1000000000 texts were declared"),
         (message(1, dtype=7, tensor_content=b"\x80" * 20), bytes, "the length of a text is damaged"),
@@ -90,6 +98,11 @@ def test_values_are_repeated_up_to_a_size():
     assert parse_tensor(serialized, np.float32, max_bytes=4000).tolist() == [1.0, *[2.0] * 999]
     with pytest.raises(ParseError, match="more than max_bytes = 3999"):
         parse_tensor(serialized, np.float32, max_bytes=3999)
+
+
+def test_repeated_texts_keep_the_zero_bytes_at_their_end():
+    assert parse_tensor(message(3, dtype=7, string_val=[b"a", b"b\0"]), bytes).tolist() == [b"a", b"b\0", b"b\0"]
+    assert parse_tensor(message(2, dtype=7), bytes).tolist() == [b"", b""]
 
 
 def test_arguments_are_checked():

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.errors import DataLossError
+from dataset.ops.interleave.interleave import InterleaveOperator
+from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.interleave.subdatasets import Inputs
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, check_every_place, check_stops
@@ -427,3 +429,26 @@ def test_readers_may_finish_while_the_source_is_saved(monkeypatch):
         monkeypatch.setattr(Inputs, "save", save)
         iterator.state_dict()
     assert was_free == [True]
+
+
+@pytest.mark.parametrize(("calls", "operator"), [(None, InterleaveOperator), (2, ParallelInterleaveOperator)])
+def test_records_of_rounds_are_taken_in_runs_and_the_state_is_that_after_each(tmp_path, monkeypatch, calls, operator):
+    counted, pull = [], operator.pull
+    monkeypatch.setattr(operator, "pull", lambda self, n: counted.append(n) or pull(self, n))
+    for name, length in (("a", 700), ("b", 400), ("c", 550)):
+        (tmp_path / name).write_text("".join(f"{name}{number}\n" for number in range(length)))
+    files = Dataset.from_tensor_slices([str(tmp_path / name) for name in "abc"])
+    dataset = files.interleave(TextLineDataset, cycle_length=2, block_length=3, num_parallel_calls=calls)
+    expected = [line for lines in dataset.batch(100) for line in lines]
+    counted.clear()
+    iterator, states = iter(dataset), {}
+    for number, line in enumerate(iterator, 1):
+        assert line == expected[number - 1]
+        if number % 97 == 0 or 1195 <= number <= 1205:
+            states[number] = iterator.state_dict()
+    assert number == len(expected) == 1650
+    assert len(counted) < 1000
+    for number, state in states.items():
+        resumed = iter(dataset)
+        resumed.load_state_dict(state)
+        assert list(resumed) == expected[number:]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dataset
-from dataset import Dataset
+from dataset import Dataset, io
 
 MASKED = np.ma.array([1, 2, 3], mask=[False, True, False])
 
@@ -20,6 +20,11 @@ PLACES = {
         Dataset.range(2).map(dataset.vectorized(lambda n: np.ma.array(n, mask=n > 0)))
     ),
     "from_generator": lambda: list(Dataset.from_generator(lambda: iter([MASKED]))),
+    "serialize_tensor": lambda: io.serialize_tensor(MASKED),
+    "serialize_tensor, a list": lambda: io.serialize_tensor([MASKED, MASKED]),
+    "encode_example": lambda: io.encode_example({"a": MASKED}),
+    "encode_wav": lambda: io.encode_wav(MASKED.reshape(3, 1), 8000),
+    "encode_png": lambda: io.encode_png(MASKED.astype(np.uint8).reshape(1, 1, 3)),
 }
 
 

@@ -70,7 +70,7 @@ def _value_kind(value: Any) -> tuple[Any, ...]:
 
 
 def _object_dtype(array: Array) -> np.dtype[Any]:
-    for value in array.flat:
+    for value in array.ravel():
         if not isinstance(value, bytes):
             raise TypeError(f"an array of objects can be written to a file only if all are bytes, got {value!r:.100}")
     return BYTES

@@ -27,8 +27,8 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
             kind of its dtype. An empty list has no kind, so the feature is written without a list and reads as missing.
 
     Raises:
-        TypeError: a value is anything else, such as None, a nested list, a mixed list, or an int beyond int64; the
-            message names the feature.
+        TypeError: a value is anything else, such as None, a nested list, a mixed list, a masked array, or an int beyond
+            int64; the message names the feature.
 
     >>> from dataset.io import Example
     >>> record = encode_example({"label": 3, "name": "cat", "box": np.zeros(4, np.float32)})
@@ -79,6 +79,10 @@ def _encode_feature(name: str, value: Any) -> bytes:
     if isinstance(value, list | tuple):
         return _encode_list(name, value)
     if isinstance(value, float | np.ndarray | np.generic):
+        if isinstance(value, np.ma.MaskedArray):
+            raise _wrong_value(
+                name, value, "a masked array, whose mask would be lost; use .filled(value), or two features"
+            )
         return _encode_array(name, np.asarray(value))
     raise _wrong_value(name, value, f"a {type(value).__name__}")
 

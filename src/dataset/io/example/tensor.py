@@ -13,10 +13,13 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io import example, libraries
+from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
 
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
+
+_DIMENSIONS_MAX: Final = 64  # of an array of NumPy
 
 # The number of a dtype in tensorflow/core/framework/types.proto, and the field with its values. If ml_dtypes is in use,
 # bfloat16 is a dtype of NumPy, and has this name, too.
@@ -55,7 +58,8 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
         of numbers usually shares memory with the message and is then read-only; ``.copy()`` makes it writable.
 
     Raises:
-        ParseError: the bytes are not a TensorProto, are corrupt, or the array has another dtype or is too large.
+        ParseError: the bytes are not a TensorProto or are corrupt, or the array has another dtype, is too large or has
+            more dimensions than NumPy supports, 64.
         TypeError: ``serialized`` is not bytes, or ``out_type`` has no counterpart in TensorFlow.
 
     >>> parse_tensor(serialize_tensor([[1, 2], [3, 4]]), np.int64)
@@ -84,6 +88,10 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
             "convert it with astype()"
         )
     shape = tuple(dim.size for dim in message.tensor_shape.dim)
+    if len(shape) > _DIMENSIONS_MAX:
+        raise ParseError(
+            f"parse_tensor(): the array has {len(shape)} dimensions; NumPy supports up to {_DIMENSIONS_MAX}"
+        )
     if min(shape, default=0) < 0:
         raise _corrupt(f"the shape {shape} is negative")
     count = math.prod(shape)
@@ -107,22 +115,24 @@ def serialize_tensor(tensor: Any) -> bytes:
         The bytes of a TensorProto. The same input always produces the same bytes.
 
     Raises:
-        TypeError: the dtype has no counterpart in TensorFlow.
+        TypeError: the dtype has no counterpart in TensorFlow, or the array is masked: fill it with ``.filled(value)``.
 
     >>> serialize_tensor(np.float32([1, 2]))
     b'\x08\x01\x12\x04\x12\x02\x08\x02"\x08\x00\x00\x80?\x00\x00\x00@'
     """
+    require_unmasked(tensor[0] if isinstance(tensor, list) and tensor else tensor, "serialize_tensor(): ")
     array = np.asarray(tensor)
     if array.dtype.kind in "SU":
         array = np.asarray(tensor, object)  # keeps the zero bytes at the end of texts
-    is_text = array.dtype == object and all(issubclass(kind, bytes | str) for kind in set(map(type, array.flat)))
+    items = array.ravel()  # not array.flat, which supports half as many dimensions
+    is_text = array.dtype == object and all(issubclass(kind, bytes | str) for kind in set(map(type, items)))
     number, _ = _wire_type("serialize_tensor", np.dtype("S") if is_text else array.dtype)
     message = example.messages.TensorProto(dtype=number)
     message.tensor_shape.SetInParent()  # present even for a scalar, as in TensorFlow
     for size in array.shape:
         message.tensor_shape.dim.add(size=size)
     if is_text:
-        message.string_val.extend(text.encode() if isinstance(text, str) else text for text in array.flat)
+        message.string_val.extend(text.encode() if isinstance(text, str) else text for text in items)
     else:
         message.tensor_content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
     serialized: bytes = message.SerializeToString()
@@ -194,8 +204,11 @@ def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDAr
             f"parse_tensor(): {count} values were declared, but there are only {len(values)}; repeating the last one "
             f"would take more than max_bytes = {max_bytes}; if the array is valid, pass a larger max_bytes"
         )
-    last = values[-1] if len(values) else b"" if values.dtype == object else values.dtype.type(0)
-    return np.concatenate([values, np.full(missing, last, values.dtype)])
+    if not len(values):
+        values = np.full(1, b"" if values.dtype == object else 0, values.dtype)
+    return np.concatenate(
+        [values, values[-1:].repeat(count - len(values))]
+    )  # np.full drops zero bytes at the end of text
 
 
 def _corrupt(why: str) -> ParseError:

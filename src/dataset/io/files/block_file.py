@@ -95,9 +95,19 @@ class BlockFile(StreamFile):
         self._next += len(taken)
         return [taken]
 
-    def tell(self) -> tuple[int, int]:
-        """Return the byte offset of the next element in the uncompressed stream, and its number from 0."""
-        return self._offset_of(self._next), self._first + self._next
+    @property
+    def held(self) -> int:
+        """How many elements of the current block have not been returned yet."""
+        return len(self._ready) - self._next
+
+    def tell(self, before: int = 0) -> tuple[int, int]:
+        """Return the byte offset of the next element in the uncompressed stream, and its number from 0.
+
+        Args:
+            before: how many elements of the current block before the next one.
+        """
+        index = self._next - before
+        return self._offset_of(index), self._first + index
 
     def seek(self, offset: int, number: int) -> None:
         """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it."""

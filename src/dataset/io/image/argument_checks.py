@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.checks import require_unmasked
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeRequest:
@@ -77,6 +79,7 @@ def image_bytes(name: str, contents: object) -> bytes:
 
 def check_image(name: str, image: object, dtypes: tuple[type[Any], ...], channels: tuple[int, ...]) -> None:
     """Raise if an encoder does not support the dtype or the shape of an image."""
+    require_unmasked(image, f"{name}(): ")
     array = np.asarray(image)
     if array.dtype.type not in dtypes:
         names = " or ".join(dtype.__name__ for dtype in dtypes)

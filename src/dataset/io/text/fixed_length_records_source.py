@@ -17,6 +17,7 @@ class FixedLengthRecord(FileSource):
     """Source node: all records of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "FixedLengthRecordDataset"
+    holds_blocks: ClassVar[bool] = True
     record_bytes: int
     header_bytes: int | None = None
     footer_bytes: int | None = None

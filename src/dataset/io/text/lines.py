@@ -35,6 +35,7 @@ class TextLineFile(BlockFile):
         self._begun = 0  # their approximate size
         self._content: bytes | None = None  # the block of _ready, if it contains carriage returns
         self._raw: list[bytes] | None = None  # the lines of _content with carriage returns
+        self._begin = self._offset  # of the first line of _ready
         self._told = (0, self._offset)  # the index of a line of _ready, and its offset
 
     def _read_elements(self, stream: InputStream) -> list[bytes]:
@@ -70,6 +71,7 @@ class TextLineFile(BlockFile):
 
     def _cut(self, content: bytes, length: int, lines: list[bytes]) -> list[bytes]:
         """Return the lines of the first ``length`` bytes of ``content`` without carriage returns."""
+        self._begin = self._offset
         self._told = (0, self._offset)
         self._offset += length
         self._content = self._raw = None
@@ -84,7 +86,7 @@ class TextLineFile(BlockFile):
         if self._content is not None:
             self._raw, self._content = self._content.split(b"\n"), None
         raw = self._ready if self._raw is None else self._raw
-        told, offset = self._told
+        told, offset = self._told if index >= self._told[0] else (0, self._begin)
         offset += sum(map(len, raw[told:index])) + index - told  # including line ends
         self._told = (index, offset)
         return offset

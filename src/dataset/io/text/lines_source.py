@@ -15,6 +15,7 @@ class TextLine(BlockFileSource):
     """Source node: all lines of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TextLineDataset"
+    holds_blocks: ClassVar[bool] = True
 
     def _element_spec(self) -> Any:
         return TensorSpec((), bytes)

@@ -116,15 +116,24 @@ class TFRecordFile(StreamFile):
         self._next += len(taken)
         return [taken]
 
-    def tell(self) -> tuple[int, int]:
+    @property
+    def held(self) -> int:
+        """How many records of the current block have not been returned yet."""
+        return len(self._ready) - self._next
+
+    def tell(self, before: int = 0) -> tuple[int, int]:
         """Return the byte offset of the next record in the uncompressed stream, and its number from 0.
 
         After a ``DataLossError`` this is the position of the damage; seeking there and reading raises it again, and
         ``exhausted`` is true.
+
+        Args:
+            before: how many records of the current block before the next one.
         """
-        number = self._first + self._next
-        if self._next < len(self._ready):
-            return self._base + self._begins[self._next] - HEADER_BYTES, number
+        index = self._next - before
+        number = self._first + index
+        if index < len(self._ready):
+            return self._base + self._begins[index] - HEADER_BYTES, number
         return self._offset, number
 
     def seek(self, offset: int, record: int) -> None:

@@ -21,6 +21,7 @@ class TFRecord(FileSource):
     """Source node: all records of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TFRecordDataset"
+    holds_blocks: ClassVar[bool] = True
     has_index: ClassVar[bool] = True
     buffer_size: int | None = None
     on_error: str = "raise"

@@ -16,7 +16,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import ParallelNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import parallel_calls
 
@@ -92,7 +92,7 @@ class _Slot:
         return count
 
 
-class InterleaveOperator(BufferedOperator):
+class InterleaveOperator(BufferedOperator, HoldingOperator):
     """Operator that reads from one dataset at a time, in the consumer's thread.
 
     If elements of all places are waiting, one take over all of them reorders whole rounds, which are then returned in
@@ -203,10 +203,18 @@ class InterleaveOperator(BufferedOperator):
         self._read_ahead(slot, self.cycle.block_length)
         return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
+    @property
+    def held(self) -> int:
+        """The number of elements in the rounds."""
+        return self.cycle.held if self.datasets.repeats and not self.outbox else 0
+
     def save(self) -> State:
         if not self.datasets.repeats:
             self.outbox.extend(self.cycle.end_rounds())  # saved by value
-        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save)
+        return self.save_before(0)
+
+    def save_before(self, count: int) -> State:
+        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save, count)
         return {**super().save(), **inputs, **cycle}
 
     def _save(self, slot: _Slot, taken: int) -> Any:

@@ -10,7 +10,7 @@ from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 
@@ -20,7 +20,7 @@ JOINED_BYTES_OF_EACH = 4 * 1024
 JOINED_BYTES = 256 * 1024
 
 
-class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
+class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOperator):
     """Operator that goes around the cycle and takes the elements that were read.
 
     In order, it waits for the dataset that has the turn, and the results equal those of InterleaveOperator. Otherwise
@@ -212,13 +212,22 @@ class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
         if not self._context.input_is_replayable:
             with self.readers.still_source():
                 return {**self._state(by_place=False), **self._cycle_by_place()}
-        return {**self._state(by_place=True), **self._cycle_by_place()}
+        return self.save_before(0)
+
+    @property
+    def held(self) -> int:
+        """The number of elements in the rounds."""
+        repeats = self.datasets.repeats and self._context.input_is_replayable
+        return self.cycle.held if repeats and not self.outbox else 0
+
+    def save_before(self, count: int) -> State:
+        return {**self._state(by_place=True), **self._cycle_by_place(count)}
 
     def _state(self, *, by_place: bool) -> State:
         return {**super().save(), **self.readers.save_inputs(by_place=by_place)}
 
-    def _cycle_by_place(self) -> State:
-        return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n))
+    def _cycle_by_place(self, before: int = 0) -> State:
+        return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), before)
 
     def load(self, state: State) -> None:
         super().load(state)

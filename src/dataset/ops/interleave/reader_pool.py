@@ -37,7 +37,7 @@ AHEAD_BYTES = 1 << 20  # a single element may be larger
 
 _GROWTH = 8  # maximum growth factor of the run length
 _QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
-_SAMPLE = 8  # elements per run whose size is measured
+_SAMPLE = 64  # elements per run whose size is measured
 
 
 class ReaderSlot:
@@ -59,7 +59,7 @@ class ReaderSlot:
         self._run = 1  # elements per read
         self._limit = 1  # maximum buffered elements; outside the cycle, one is enough
         held = inner.ahead.next_chunk()
-        self.element_bytes = 1 if held is None else _element_bytes(held)  # approximate, after the first read
+        self.element_bytes = 1 if held is None else _bytes_of(held)[1]  # approximate, after the first read
 
     @property
     def was_read(self) -> int:
@@ -123,16 +123,15 @@ class ReaderSlot:
             self._read += 1  # raised in the consumer's thread, at its position
             self.inner.ahead.put(error)
             return False
+        nbytes, self.element_bytes = _bytes_of(chunk)
         self._measure(chunk, (time.perf_counter() - started) / seconds)
         self._read += chunk.length
-        nbytes = chunk.nbytes
         account.settle(count, chunk.length, nbytes)
         self.inner.ahead.put(chunk, nbytes)  # visible to the consumer from here on
         return True
 
     def _measure(self, chunk: Chunk, share: float) -> None:
         """Adapt to a run that took ``share`` of the target duration."""
-        self.element_bytes = _element_bytes(chunk)
         fitting = int(chunk.length / max(share, 1e-6))
         self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, AHEAD_ELEMENTS_MAX // 2))
         self._set_limit()
@@ -151,10 +150,11 @@ class ReaderSlot:
         return self.inner.ahead.give(n)
 
 
-def _element_bytes(chunk: Chunk) -> int:
-    """Estimate the size of an element from a few of them."""
-    sample = chunk.slice(0, min(_SAMPLE, chunk.length))
-    return max(1, sample.nbytes // sample.length)
+def _bytes_of(chunk: Chunk) -> tuple[int, int]:
+    """Estimate the size of a chunk and of an element from some elements; measuring all of a list takes long."""
+    sample = chunk.stride(0, -(-chunk.length // _SAMPLE))
+    nbytes = sample.nbytes * chunk.length // sample.length
+    return nbytes, max(1, nbytes // chunk.length)
 
 
 _Task: TypeAlias = tuple[Callable[[], None], Callable[[], None]]

@@ -99,8 +99,9 @@ class Chunk:
 
     def stride(self, start: int, step: int) -> Chunk:
         """Return every ``step``-th element from ``start`` on."""
-        picked = [column[start::step] for column in self.columns()]
-        part = Chunk(self.structure, len(range(start, self.length, step)), picked)
+        columns = None if self._columns is None else [column[start::step] for column in self._columns]
+        rows = None if self._rows is None else self._rows[start::step]
+        part = Chunk(self.structure, len(range(start, self.length, step)), columns, rows)
         if self.references is not None:
             part.references = self.references.slice(start, None, step)
         if self.lineage is not None:
@@ -131,6 +132,12 @@ class Chunk:
         chunk = copy.copy(self)
         chunk.lineage = lineage
         return chunk
+
+    @property
+    def holds_lists(self) -> bool:
+        """Whether all columns are lists, not arrays or values that take their place, and nothing else is known."""
+        is_plain = self._columns is not None and self.references is None and self.lineage is None
+        return is_plain and all(type(column) is list for column in self.columns())
 
     @property
     def is_packed(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.checks import require_unmasked
 from dataset.plan.nested import is_dataset
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -78,15 +79,6 @@ def canonical_component(value: Any) -> Any:
     return column[0]
 
 
-def require_unmasked(value: Any) -> None:
-    """Raise TypeError for a masked array: NumPy's functions for plain arrays, used here, drop masks."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            f"a masked array, here of shape {value.shape} and dtype {value.dtype}, cannot be a component, because its "
-            "mask would be lost; use .filled(value), or two components, .data and np.ma.getmaskarray(array)"
-        )
-
-
 def canonical_array(value: Any) -> Array:
     """Return ``value`` as a canonical array: text and bytes as an object array of bytes, all else as NumPy does.
 
@@ -96,11 +88,14 @@ def canonical_array(value: Any) -> Array:
     array = value if isinstance(value, np.ndarray) else _as_array(value)
     if type(array) is not np.ndarray:
         require_unmasked(array)
+        array = np.asarray(array)
     if array.dtype.kind in "SU":
         array = array.astype(object)
-    if array.dtype == object and any(issubclass(kind, str) for kind in set(map(type, array.flat))):
-        encoded = object_column([item.encode() if isinstance(item, str) else item for item in array.flat])
-        array = encoded.reshape(array.shape)
+    if array.dtype == object:
+        items = array.ravel()  # not array.flat, which supports half as many dimensions
+        if any(issubclass(kind, str) for kind in set(map(type, items))):
+            encoded = object_column([item.encode() if isinstance(item, str) else item for item in items])
+            array = encoded.reshape(array.shape)
     return array
 
 

@@ -147,4 +147,4 @@ def _is_same_column(a: Column, b: Column) -> bool:
         return False
     if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
         return False
-    return all(map(operator.is_, x.flat, y.flat)) if x.dtype == object else x.tobytes() == y.tobytes()
+    return all(map(operator.is_, x.ravel(), y.ravel())) if x.dtype == object else x.tobytes() == y.tobytes()

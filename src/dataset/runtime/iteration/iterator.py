@@ -31,7 +31,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of
 from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
-from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.contract import HoldingOperator, Operator, State, farthest
 from dataset.runtime.iteration.headspace import Headspace
 from dataset.runtime.iteration.live_source import LiveSource
 from dataset.runtime.iteration.optional import Optional
@@ -177,6 +177,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _own(self, opened: _Opened) -> None:
         """Take ownership of the opened plan, and make sure that it is closed when the iterator is dropped."""
         self._coordinator, self._root = opened.coordinator, opened.root
+        self._is_holder = isinstance(self._root, HoldingOperator)
         self._profile, self._observer = opened.profile, opened.observer
         self._epochs = opened.epochs
         self._finish = opened.close
@@ -218,34 +219,49 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             for element in self._ahead:  # another thread has pulled them
                 return element, self._ahead, None
-            steps = 0
+            steps, began = 0, 0.0
             if self._left <= 0:
                 self._look()
                 steps, began = self._left, time.perf_counter()  # this one is measured for all of them
             if self._step > 1:
                 ahead = self._read_ahead()
-                if steps:
-                    each = (time.perf_counter() - began) / max(1, length_hint(ahead))
-                    self._profile.waits.add(steps, began, began + each)
+                self._add_wait(steps, began, length_hint(ahead))
                 return next(ahead), ahead, None
+            count = self._held() if self._is_holder else 1
             self._left -= 1
             try:
-                chunk = self._root.pull(1)
+                chunk = self._root.pull(count)
             except BaseException as error:
                 self._require_no_fault(error)
                 self._left += not isinstance(error, Exception)
                 raise
             if steps:
-                self._profile.waits.add(steps, began, time.perf_counter())
+                self._add_wait(steps, began, count)
             if chunk is None:
                 self._end(1)
                 raise StopIteration
+            if count > 1:
+                self._left -= chunk.length - 1
+                ahead = self._ahead = iter(chunk.rows())
+                self._unread = None
+                return next(ahead), ahead, None
             self._lineage = chunk.lineage
             element = chunk.only()
             if chunk.structure is not self._structure:
                 self._structure = chunk.structure
                 self._has_arrays = any(map(_is_mutable, chunk.structure.flatten(element)))
             return element, self._ahead, chunk
+
+    def _held(self) -> int:
+        """Return how many elements to take from the root at once: those that it holds, at least one."""
+        root = self._root
+        return max(1, min(root.held, self._left, _STEP_MAX)) if isinstance(root, HoldingOperator) else 1
+
+    def _add_wait(self, steps: int, began: float, count: int) -> None:
+        """Count the time for ``count`` elements as that of ``steps``, each of which took as long as one of them."""
+        if steps:
+            each = (time.perf_counter() - began) / max(1, count)
+            self._profile.waits.add(steps, began, began + each)
 
     def _interrupted_before(self, element: Any, ahead: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
         """Handle the held signals as if they had arrived before the element that was about to be handed out."""
@@ -804,6 +820,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         place: State = {"source": None, "behind": 0}
         if ahead and self._step > 1:
             place = self._log.place(self._log.read - ahead)
+        elif ahead and self._unread is None and isinstance(self._root, HoldingOperator):
+            place["source"] = self._root.save_before(ahead)
         elif not self._exhausted:
             place = self._log.present()
         if held or place["behind"]:

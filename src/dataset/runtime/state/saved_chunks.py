@@ -215,7 +215,7 @@ def _plans_in(column: Column) -> Iterator[Node]:
     """Yield the plans of the datasets in a column, including those in its arrays."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         return
-    for value in column.flat if isinstance(column, np.ndarray) else column:
+    for value in column.ravel() if isinstance(column, np.ndarray) else column:
         if is_dataset(value):
             yield value.plan
         elif isinstance(value, np.ndarray):
