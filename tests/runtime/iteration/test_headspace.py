@@ -64,6 +64,7 @@ def test_steps_that_the_pipeline_slows_down_are_lost_time_without_waits():
     headspace, *_ = measured(wait=0.0, step=0.02, free_step=0.015)
     assert headspace.waiting == 0
     assert headspace.lost == pytest.approx(0.25)
+    assert str(headspace).endswith("0% in waits for elements, 25% in steps that are slower beside the pipeline")
 
 
 def test_a_loop_that_is_faster_with_the_pipeline_loses_nothing():
