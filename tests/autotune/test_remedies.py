@@ -22,7 +22,7 @@ def symptoms(dataset, *, memory=0.0, contention=0.0, has_stages=True, **own):
               "runs": "in the consumer's thread", "memory_refusals": 0}  # fmt: skip
     merged = {**values, **own}
     found = SimpleNamespace(**merged, seconds_per_element=merged["seconds"] / merged["elements"])
-    return Symptoms(SimpleNamespace(node=dataset.plan), found, contention, memory, has_stages)
+    return Symptoms(SimpleNamespace(node=dataset.plan, fused=()), found, contention, memory, has_stages)
 
 
 NUMBERS = Dataset.range(1000)
@@ -66,6 +66,14 @@ def test_the_row_that_fits(name):
     assert bool(remedy) == bool(expected)
     assert "\n" not in remedy
     assert "`" not in remedy
+
+
+def test_several_functions_in_one_op_are_left_to_the_profile():
+    found, expected = CASES["waits"]
+    found.record.fused = (NUMBERS.plan,)
+    assert remedy_for(found).startswith(expected)
+    assert remedy_for(found).endswith("; profile() says what each of its functions needs")
+    found.record.fused = ()
 
 
 def test_every_condition_is_tested():

@@ -201,7 +201,10 @@ def row_for(symptoms: Symptoms) -> Remedy | None:
 def remedy_for(symptoms: Symptoms) -> str:
     """Return what to write and why, in one line; empty if the table has nothing."""
     row = row_for(symptoms)
-    return "" if row is None else f"{row.remedy}: {row.cause}".replace("`", "")
+    if row is None:
+        return ""
+    each = "; profile() says what each of its functions needs" if symptoms.record.fused else ""
+    return f"{row.remedy}: {row.cause}{each}".replace("`", "")
 
 
 def untuned_advice(records: list[OpRecord]) -> str:

@@ -116,7 +116,8 @@ class Elementwise(ParallelNode):
                 is_steady=True,
             )
         nodes = [self]
-        while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
+        is_apart = context.is_profiled and self.num_parallel_calls is None  # to find out what each function costs
+        while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise) and not is_apart:
             nodes.append(nodes[-1].source)
         times = context.fused_with(*nodes[1:])
         stages = [nodes[-1].first_operator(context)]

@@ -240,7 +240,7 @@ class PipelineStatistics:
             records.append(f"garbage collections: {self.garbage_collections:,}, {each} each")
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
-            limit = f"; limited by: {bound}" if bound in _SHARED else ""
+            limit = f"; limited by: {bound}" if bound in SHARED_BOUNDS else ""
             records.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
             if self.bottleneck.slowest is not None:
                 records.append(f"slowest part: {self.bottleneck.slowest} of its time")
@@ -295,9 +295,11 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+SHARED_BOUNDS = ("cores", "interpreter lock")
+"""The bounds of a pipeline that are neither an operator nor a thread."""
+
 _SOURCES_MAX = 16  # datasets whose shares are printed
 _FEW = 0.05  # a consumer that waits for a smaller share of the time would gain nothing from a faster pipeline
-_SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = (
     "operator",
     "elements",
