@@ -130,16 +130,10 @@ class Headspace(Closing, Iterator[T_co], Generic[T_co]):
         if real is None or free is None or waiting is None or lost is None:
             return "headspace: too few steps were measured"
         waits = min(waiting, lost)
-        slower = (
-            f", {lost - waits:.0%} in steps that are slower beside the pipeline" if lost - waits >= _SHOWN_MIN else ""
-        )
         return (
             f"{real:.3g} steps/s with this pipeline, {free:.3g} steps/s with elements that cost nothing: "
-            f"{lost:.0%} of the time is lost, {waits:.0%} in waits for elements{slower}"
+            f"{lost:.0%} of the time is lost, {waits:.0%} in waits for elements, {lost - waits:.0%} in slower steps"
         )
-
-
-_SHOWN_MIN = 0.01
 
 
 def _rate(half: _Half) -> float | None:
