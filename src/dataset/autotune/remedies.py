@@ -177,7 +177,7 @@ REMEDIES = (
         "each epoch is as slow as the first",
         "the same work is repeated",
         "`cache()` in memory, `cache(filename)` or `snapshot(path)` in files, after expensive operations and before "
-        "random ones",
+        "random ones; then `list_files(shuffle=False)`, and a `shuffle` after the cache",
     ),
     Remedy(
         "the first batch takes long, the others do not",
