@@ -6,15 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
+from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
-from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, TuningLog
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "slow.md"
 
 
 def plus(x):
     return x + 1
+
+
+def parse_one(record):
+    return io.parse_single_example(record, {})
 
 
 def symptoms(dataset, *, memory=0.0, contention=0.0, has_stages=True, **own):
@@ -50,6 +54,9 @@ CASES = {
     ),
     "releases the lock": (symptoms(NUMBERS.map(plus, num_parallel_calls=2), contention=0.1, **THREADS), ""),
     "slow storage": (symptoms(TextLineDataset("f"), cpu_seconds=0.1), "several files and interleave"),
+    "decompresses": (symptoms(TFRecordDataset("f", compression_type="GZIP")), "the extra gzip"),
+    "parses one by one": (symptoms(NUMBERS.map(parse_one), elements=10**6), ".map(io.ExampleParser(features))"),
+    "parses and computes": (symptoms(NUMBERS.map(parse_one)), "num_parallel_calls=AUTOTUNE: a single core"),
     "reads fast": (symptoms(TextLineDataset("f")), ""),
     "copies": (symptoms(NUMBERS.batch(10)), "batch(..., num_parallel_calls=AUTOTUNE)"),
     "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),
@@ -100,6 +107,33 @@ def test_a_slow_function_gets_its_remedy_and_the_fast_pipeline_none():
     assert stats.bottleneck.remedy.startswith("num_parallel_calls=AUTOTUNE")
     assert f"\nremedy: {stats.bottleneck.remedy}\n" in repr(stats)
     assert "map(fetch) is the bottleneck" in stats.verdict
+
+
+def test_a_consumer_that_waits_although_it_is_the_bottleneck_is_told_to_prefetch():
+    def loop(dataset):
+        iterator = iter(dataset)
+        for _ in iterator:
+            time.sleep(0.01)
+        return iterator.stats()
+
+    def fetch(x):
+        time.sleep(0.003)
+        return x
+
+    stats = loop(Dataset.range(10).map(fetch))
+    assert stats.bottleneck.name == "the consumer"
+    assert stats.bottleneck.remedy.startswith("prefetch(AUTOTUNE) at the end of the chain: ")
+    assert loop(Dataset.range(10).map(fetch).prefetch(1)).bottleneck.remedy == ""
+
+
+def test_threads_that_compute_beside_the_steps_are_mentioned():
+    own = {"nbytes": 0, "seconds": 0.6, "input_wait_seconds": 0.0, "consumer_wait_seconds": 0.0, "parallelism": 2,
+           "mean_parallelism": 0.6, "buffer_size": None, "buffered_elements": 0, "buffered_bytes": 0, "is_tuned": False,
+           "memory_refusals": 0, "location": "train.py:7", "depth": 0, "elements": 10}  # fmt: skip
+    for runs, cpu, mentioned in [("in threads", 0.5, True), ("in threads", 0.1, False), ("in processes", 0.5, False)]:
+        operator = OperatorStatistics("map(f)", runs=runs, cpu_seconds=cpu, **own)
+        stats = PipelineStatistics(10, 1.0, 0.99, 0.01, (operator,), None, 0, None, 2)
+        assert ("computed for 50% of it, and headspace() tells" in stats.verdict) == mentioned
 
 
 @pytest.mark.parametrize(

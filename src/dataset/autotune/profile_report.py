@@ -327,6 +327,8 @@ def _distribute(measured: Measured) -> Suggestion | None:
 def _cache(measured: Measured, record: OpRecord, *, complete: bool) -> Suggestion | None:
     """Return the suggestion of a cache after an op, if the elements are the same in each epoch and gain enough."""
     own, node, limits = measured.operators[record], record.node, measured.profile.limits
+    if record.stage is not None and record.stage.relays:
+        return None  # its input can be cached
     count = node.cardinality()
     if complete and not is_known(count):
         count = own.elements

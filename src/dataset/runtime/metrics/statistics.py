@@ -191,13 +191,25 @@ class PipelineStatistics:
             return "The consumer has not received an element yet."
         waited = self.wait_seconds / self.seconds
         if waited < _FEW:
-            return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time."
+            beside = self._computed_beside() / self.seconds
+            slowed = (
+                f"; its threads computed for {beside:.0%} of it, and headspace() tells whether that slows the steps"
+            )
+            return (
+                f"The pipeline keeps up: the consumer waited {waited:.0%} of the time"
+                f"{slowed if beside >= _MUCH_BESIDE else ''}."
+            )
         words = f"The consumer waited {waited:.0%} of the time"
         if self.bottleneck is None or self.bottleneck.operator is None:
             return f"{words} so far; with the present settings, its own work limits the throughput."
         gain = f"would give {self.bottleneck.gain:.2f} times the throughput"
         where = "" if self.bottleneck.slowest is None else f", where {self.bottleneck.slowest}"
         return f"{words}: {self.bottleneck.name} is the bottleneck{where}; making it twice as fast {gain}."
+
+    def _computed_beside(self) -> float:
+        """Return the CPU time of the pipeline in threads of this process other than the consumer's."""
+        beside = ("in a thread", "in threads", "in the thread")
+        return sum(operator.cpu_seconds for operator in self.operators if operator.runs.startswith(beside))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
@@ -295,6 +307,7 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+_MUCH_BESIDE = 0.2  # of the time; threads that compute as long may slow down a consumer that computes, too
 SHARED_BOUNDS = ("cores", "interpreter lock")
 """The bounds of a pipeline that are neither an operator nor a thread."""
 
