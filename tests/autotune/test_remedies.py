@@ -8,7 +8,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
-from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics, TuningLog
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "slow.md"
 
@@ -124,16 +124,6 @@ def test_a_consumer_that_waits_although_it_is_the_bottleneck_is_told_to_prefetch
     assert stats.bottleneck.name == "the consumer"
     assert stats.bottleneck.remedy.startswith("prefetch(AUTOTUNE) at the end of the chain: ")
     assert loop(Dataset.range(10).map(fetch).prefetch(1)).bottleneck.remedy == ""
-
-
-def test_threads_that_compute_beside_the_steps_are_mentioned():
-    own = {"nbytes": 0, "seconds": 0.6, "input_wait_seconds": 0.0, "consumer_wait_seconds": 0.0, "parallelism": 2,
-           "mean_parallelism": 0.6, "buffer_size": None, "buffered_elements": 0, "buffered_bytes": 0, "is_tuned": False,
-           "memory_refusals": 0, "location": "train.py:7", "depth": 0, "elements": 10}  # fmt: skip
-    for runs, cpu, mentioned in [("in threads", 0.5, True), ("in threads", 0.1, False), ("in processes", 0.5, False)]:
-        operator = OperatorStatistics("map(f)", runs=runs, cpu_seconds=cpu, **own)
-        stats = PipelineStatistics(10, 1.0, 0.99, 0.01, (operator,), None, 0, None, 2)
-        assert ("computed for 50% of it, and headspace() tells" in stats.verdict) == mentioned
 
 
 @pytest.mark.parametrize(

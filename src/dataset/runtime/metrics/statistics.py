@@ -189,19 +189,15 @@ class PipelineStatistics:
         """One sentence that says whether the consumer waits for elements, and what would help most."""
         if not self.elements or not self.seconds:
             return "The consumer has not received an element yet."
-        waited = self.wait_seconds / self.seconds
-        if waited < _FEW:
-            beside = self._computed_beside() / self.seconds
-            slowed = (
-                f"; its threads computed for {beside:.0%} of it, and headspace() tells whether that slows the steps"
-            )
-            return (
-                f"The pipeline keeps up: the consumer waited {waited:.0%} of the time"
-                f"{slowed if beside >= _MUCH_BESIDE else ''}."
-            )
+        waited, beside = self.wait_seconds / self.seconds, self._computed_beside() / self.seconds
         words = f"The consumer waited {waited:.0%} of the time"
+        slowed = ""
+        if beside >= _MUCH_BESIDE:
+            slowed = f"; threads of the pipeline computed for {beside:.0%}, and headspace() tells whether that slows it"
+        if waited < _FEW:
+            return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time{slowed}."
         if self.bottleneck is None or self.bottleneck.operator is None:
-            return f"{words} so far; with the present settings, its own work limits the throughput."
+            return f"{words} so far; with the present settings, its own work limits the throughput{slowed}."
         gain = f"would give {self.bottleneck.gain:.2f} times the throughput"
         where = "" if self.bottleneck.slowest is None else f", where {self.bottleneck.slowest}"
         return f"{words}: {self.bottleneck.name} is the bottleneck{where}; making it twice as fast {gain}."
