@@ -165,11 +165,6 @@ class ExecutionContext:
         self._record.input_opened(record, operator)
         return operator
 
-    @property
-    def is_profiled(self) -> bool:
-        """Whether the iteration is that of ``Dataset.profile``, which records what each op did when."""
-        return self._record is not None and self._record.trace is not None
-
     def fused_with(self, *nodes: Node) -> StepTimes:
         """Declare that the operator also does the work of these nodes below its own; return what may measure each."""
         if self._record is None:

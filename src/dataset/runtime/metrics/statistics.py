@@ -193,7 +193,9 @@ class PipelineStatistics:
         words = f"The consumer waited {waited:.0%} of the time"
         slowed = ""
         if beside >= _MUCH_BESIDE:
-            slowed = f"; threads of the pipeline computed for {beside:.0%}, and headspace() tells whether that slows it"
+            slowed = (
+                f"; threads of the pipeline computed for {beside:.0%}, and headspace() tells whether that slows steps"
+            )
         if waited < _FEW:
             return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time{slowed}."
         if self.bottleneck is None or self.bottleneck.operator is None:
