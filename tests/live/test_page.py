@@ -239,8 +239,12 @@ def test_half_an_hour_of_updates_leaves_memory_flat(browser):
 
 
 def memory(browser):
-    browser.command("HeapProfiler.collectGarbage")
-    return {one["name"]: one["value"] for one in browser.command("Performance.getMetrics")["metrics"]}
+    """Return the least of several measurements: an update after the collection leaves the nodes that it replaces."""
+    found = []
+    for _ in range(5):
+        browser.command("HeapProfiler.collectGarbage")
+        found.append({one["name"]: one["value"] for one in browser.command("Performance.getMetrics")["metrics"]})
+    return {name: min(one[name] for one in found) for name in found[0]}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
