@@ -461,6 +461,18 @@ def test_a_pipeline_that_has_not_begun_prints_what_there_is():
     )
 
 
+@pytest.mark.parametrize(
+    ("runs", "cpu_seconds", "mentioned"),
+    [("in threads", 0.5, True), ("in the thread of prefetch", 0.5, True), ("in threads", 0.1, False),
+     ("in processes", 0.5, False), ("in the consumer's thread", 0.5, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("waited", [0.01, 0.1])
+def test_threads_that_compute_beside_the_steps_are_mentioned(runs, cpu_seconds, mentioned, waited):
+    operators = (operator("map(f)", runs=runs, seconds=0.6, cpu_seconds=cpu_seconds),)
+    stats = PipelineStatistics(10, 1.0, 1 - waited, waited, operators, None, 0, None, 2)
+    assert ("computed for 50%, and headspace() tells whether" in stats.verdict) == mentioned
+
+
 def test_they_can_be_pickled_and_copied_and_do_not_change_any_more():
     iterator = iter(PIPELINES["background"]())
     next(iterator)

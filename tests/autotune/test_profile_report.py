@@ -58,7 +58,32 @@ def test_the_report_prints_the_costs_and_the_suggestions():
     assert [line.split()[0] for line in lines[2:5]] == ["batch(10)", "map(wait)", "range(60)"]
     assert lines[5].startswith("1. ")
     assert "times the throughput (predicted): " in lines[5]
-    assert str(Dataset.range(300_000).profile(LONG)).splitlines()[-1] == "no suggestions"
+    assert str(Dataset.range(300_000).profile(LONG)).splitlines()[-1].startswith("no suggestions")
+
+
+def test_functions_that_run_as_one_are_measured_and_advised_one_by_one():
+    dataset = Dataset.range(60).map(plus)
+    dataset = dataset.map(wait)
+    dataset = dataset.map(str).batch(10)
+    assert "together with its input" in dataset.explain()
+    report = dataset.profile(LONG)
+    assert [operator.name for operator in report.statistics.operators][1:4] == ["map(str)", "map(wait)", "map(plus)"]
+    [found] = [one for one in report.suggestions if one.code == ".map(..., num_parallel_calls=AUTOTUNE)"]
+    assert found.operator == "map(wait)"
+    made = [node for node in inputs_first(report.apply().plan) if getattr(node, "num_parallel_calls", None) is not None]
+    assert [node.label() for node in made] == ["map(wait)"]
+    np.testing.assert_equal(list(report.apply()), list(dataset))
+
+
+def test_one_change_of_consecutive_ops_is_one_suggestion():
+    report = Dataset.range(60).map(wait).map(wait, name="again").batch(10).profile(LONG)
+    [found] = [one for one in report.suggestions if one.code == ".map(..., num_parallel_calls=AUTOTUNE)"]
+    assert found.operator == "map(wait), again"
+    assert found.location.startswith("test_profile_report.py:")
+    made = [node for node in inputs_first(report.apply().plan) if getattr(node, "num_parallel_calls", None) is not None]
+    assert [node.label() for node in made] == ["map(wait)", "map(wait)"]
+    numbers = [number for number, one in enumerate(report.suggestions, 1) if one.is_safe]
+    assert str(report).endswith(f"that keep all elements and their order: {', '.join(map(str, numbers))}")
 
 
 def test_nothing_is_suggested_for_what_is_parallel_already():
@@ -176,11 +201,7 @@ def release(x):
 
 
 def test_time_under_the_lock_is_that_of_functions_that_do_not_release_it():
-    options = Options()
-    options.optimization.map_fusion = False
-    report = (
-        Dataset.range(40).map(compute, name="holds").map(release, name="releases").with_options(options).profile(LONG)
-    )
+    report = Dataset.range(40).map(compute, name="holds").map(release, name="releases").profile(LONG)
     own = {operator.name: operator for operator in report.statistics.operators}
     shares = {name: own[name].lock_seconds / own[name].seconds for name in ("holds", "releases")}
     assert shares["holds"] > 0.6

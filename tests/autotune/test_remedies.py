@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
+from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
 from dataset.runtime.metrics import scheduling_times
 from dataset.runtime.metrics.background import Counters
@@ -23,12 +23,16 @@ def plus(x):
     return x + 1
 
 
+def parse_one(record):
+    return io.parse_single_example(record, {})
+
+
 def symptoms(dataset, *, memory=0.0, contention=0.0, has_stages=True, **own):
     values = {"seconds": 1.0, "cpu_seconds": 1.0, "elements": 1000, "parallelism": None, "is_tuned": False,
               "runs": "in the consumer's thread", "memory_refusals": 0}  # fmt: skip
     merged = {**values, **own}
     found = SimpleNamespace(**merged, seconds_per_element=merged["seconds"] / merged["elements"])
-    return Symptoms(SimpleNamespace(node=dataset.plan), found, contention, memory, has_stages)
+    return Symptoms(SimpleNamespace(node=dataset.plan, fused=()), found, contention, memory, has_stages)
 
 
 NUMBERS = Dataset.range(1000)
@@ -56,6 +60,9 @@ CASES = {
     ),
     "releases the lock": (symptoms(NUMBERS.map(plus, num_parallel_calls=2), contention=0.1, **THREADS), ""),
     "slow storage": (symptoms(TextLineDataset("f"), cpu_seconds=0.1), "several files and interleave"),
+    "decompresses": (symptoms(TFRecordDataset("f", compression_type="GZIP")), "the extra gzip"),
+    "parses one by one": (symptoms(NUMBERS.map(parse_one), elements=10**6), ".map(io.ExampleParser(features))"),
+    "parses and computes": (symptoms(NUMBERS.map(parse_one)), "num_parallel_calls=AUTOTUNE: a single core"),
     "reads fast": (symptoms(TextLineDataset("f")), ""),
     "copies": (symptoms(NUMBERS.batch(10)), "batch(..., num_parallel_calls=AUTOTUNE)"),
     "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),
@@ -82,6 +89,14 @@ def test_the_row_that_fits(name):
     assert "`" not in remedy
 
 
+def test_several_functions_in_one_op_are_left_to_the_profile():
+    found, expected = CASES["waits"]
+    found.record.fused = (NUMBERS.plan,)
+    assert remedy_for(found).startswith(expected)
+    assert remedy_for(found).endswith("; profile() says what each of its functions needs")
+    found.record.fused = ()
+
+
 def test_every_condition_is_tested():
     rows = [row for row in REMEDIES if row.applies is not None]
     found = {remedy_for(case) for case, _ in CASES.values()} - {""}
@@ -106,6 +121,23 @@ def test_a_slow_function_gets_its_remedy_and_the_fast_pipeline_none():
     assert stats.bottleneck.remedy.startswith("num_parallel_calls=AUTOTUNE")
     assert f"\nremedy: {stats.bottleneck.remedy}\n" in repr(stats)
     assert "map(fetch) is the bottleneck" in stats.verdict
+
+
+def test_a_consumer_that_waits_although_it_is_the_bottleneck_is_told_to_prefetch():
+    def loop(dataset):
+        iterator = iter(dataset)
+        for _ in iterator:
+            time.sleep(0.01)
+        return iterator.stats()
+
+    def fetch(x):
+        time.sleep(0.003)
+        return x
+
+    stats = loop(Dataset.range(10).map(fetch))
+    assert stats.bottleneck.name == "the consumer"
+    assert stats.bottleneck.remedy.startswith("prefetch(AUTOTUNE) at the end of the chain: ")
+    assert loop(Dataset.range(10).map(fetch).prefetch(1)).bottleneck.remedy == ""
 
 
 @pytest.mark.parametrize(

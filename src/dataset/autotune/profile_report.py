@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dataset.autotune.autotuner import Autotuner
-from dataset.autotune.remedies import row_for
+from dataset.autotune.remedies import Remedy, row_for
 from dataset.autotune.report import Measured
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.atomic import AtomicFile
@@ -33,6 +33,7 @@ from dataset.runtime.metrics.lock_sampler import LockSampler
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import Observer, PipelineProfile
 from dataset.runtime.metrics.statistics import (
+    SHARED_BOUNDS,
     OperatorStatistics,
     PipelineStatistics,
     brief_number,
@@ -60,8 +61,8 @@ class Suggestion:
     """One change of a pipeline.
 
     Attributes:
-        operator: the op concerned, as in the statistics.
-        location: the user's source line of the op.
+        operator: the op concerned, as in the statistics, or several consecutive ones, separated by commas.
+        location: the user's source line of the op, or lines of the ops.
         code: the line of code to write there.
         reason: why it should help.
         gain: the factor of the throughput without a consumer that a model predicts if all goes well; None if that is
@@ -130,7 +131,17 @@ class ProfileReport(Generic[T]):
         lines = [f"{total.elements:,} elements in {brief_seconds(total.seconds)} without a consumer: {rate}/s"]
         lines += table(_HEADER, [_row(operator, total.seconds) for operator in total.operators])
         lines += [f"{number}. {suggestion}" for number, suggestion in enumerate(self.suggestions, 1)]
-        return "\n".join(lines if self.suggestions else [*lines, "no suggestions"])
+        safe = [str(number) for number, suggestion in enumerate(self.suggestions, 1) if suggestion.is_safe]
+        if safe:
+            lines.append(f"apply() makes the changes that keep all elements and their order: {', '.join(safe)}")
+        return "\n".join(lines if self.suggestions else [*lines, self._nothing()])
+
+    def _nothing(self) -> str:
+        found = self.statistics.bottleneck
+        if found is None or found.operator is None:
+            return "no suggestions"
+        limit = f", limited by: {found.bound}" if found.bound in SHARED_BOUNDS else ""
+        return f"no suggestions; the bottleneck is {found.name}{limit}"
 
 
 def _row(operator: OperatorStatistics, seconds: float) -> tuple[str, ...]:
@@ -200,18 +211,17 @@ _Target = tuple[str, Origin] | None
 def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Suggestion, list[_Target]]]:
     records, limits = list(measured.operators), measured.profile.limits
     assert limits is not None  # it was opened
-    for record in records:
-        own, symptoms = measured.operators[record], measured.symptoms(record)
-        row = row_for(symptoms) if own.elements and own.seconds else None
-        if row is None or row.left is None:
-            continue
-        gain = measured.speedup({record: row.left(symptoms, limits.cores)})
+    for row, same in _remedies(measured):
+        assert row.left is not None  # see there
+        gain = measured.speedup({record: row.left(measured.symptoms(record), limits.cores) for record in same})
         if gain >= _GAIN_MIN:
-            nodes = (record.node, *record.fused)
+            nodes = [node for record in same for node in (record.node, *record.fused)]
             targets: list[_Target] = [(node.op, node.origin) for node in nodes if _may_be_parallel(node)]
-            code = row.code.format(op=record.node.op)
+            owns = [measured.operators[record] for record in reversed(same)]
+            names, places = [own.name for own in owns], dict.fromkeys(own.location for own in owns)
+            code, cause = row.code.format(op=same[0].node.op), row.cause.replace("`", "")
             is_safe = row.parallel and bool(targets)
-            yield Suggestion(own.name, own.location, code, row.cause.replace("`", ""), gain, is_safe), targets
+            yield Suggestion(", ".join(names), ", ".join(places), code, cause, gain, is_safe), targets
     if (top := _to_prefetch(measured)) is not None:
         reason = "then the next element is computed while your loop uses this one"
         yield Suggestion(top.name, top.location, ".prefetch(AUTOTUNE)", reason, None, is_safe=True), [None]
@@ -224,6 +234,26 @@ def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Sugges
     caches = [found for record in records if (found := _cache(measured, record, complete=complete)) is not None]
     if caches and not any(record.node.traits.keeps_pass for record in records):
         yield max(caches, key=lambda found: found.gain or 0.0), []
+
+
+def _remedies(measured: Measured) -> Iterator[tuple[Remedy, list[OpRecord]]]:
+    """Yield the rows of the table of remedies that apply, each with the consecutive ops that it applies to.
+
+    A remedy for one of several similar functions alone may gain too little to be suggested.
+    """
+    found: Remedy | None = None
+    same: list[OpRecord] = []
+    for record, own in measured.operators.items():
+        row = row_for(measured.symptoms(record)) if own.elements and own.seconds else None
+        continues = same and row is found and same[0].node.op == record.node.op and [*same[-1].below()] == [record]
+        if continues:
+            same.append(record)
+            continue
+        if found is not None and found.left is not None:
+            yield found, same
+        found, same = row, [record]
+    if found is not None and found.left is not None:
+        yield found, same
 
 
 def _to_prefetch(measured: Measured) -> OperatorStatistics | None:
@@ -289,13 +319,16 @@ def _distribute(measured: Measured) -> Suggestion | None:
     ):
         return None
     own = next(iter(measured.operators.values()))
-    reason = f"the pipeline holds the interpreter lock for {share:.0%} of the time, in which your loop cannot run"
+    reason = f"the pipeline holds the interpreter lock for {share:.0%} of the time, in which your loop cannot run; "
+    reason += "headspace() tells whether your loop loses time in slower steps"
     return Suggestion(own.name, own.location, ".distribute(1)", reason)
 
 
 def _cache(measured: Measured, record: OpRecord, *, complete: bool) -> Suggestion | None:
     """Return the suggestion of a cache after an op, if the elements are the same in each epoch and gain enough."""
     own, node, limits = measured.operators[record], record.node, measured.profile.limits
+    if record.stage is not None and record.stage.relays:
+        return None  # its input can be cached
     count = node.cardinality()
     if complete and not is_known(count):
         count = own.elements

@@ -16,6 +16,7 @@ _MOSTLY = 0.5  # a share that counts as low below, and as high above
 _NEARLY_FULL = 0.8
 _CHEAP_SECONDS = 2e-5  # of a call; most of it is the interpreter's
 _CALLS_MAX = 128  # that AUTOTUNE makes at once
+_PREFETCH = ".prefetch(AUTOTUNE)"
 _PARALLEL = ".{op}(..., num_parallel_calls=AUTOTUNE)"
 
 
@@ -58,6 +59,17 @@ class Symptoms:
         traits = self.record.node.traits
         is_parallel = hasattr(self.record.node, "num_parallel_calls")
         return is_parallel and not traits.pure and not traits.batches and not traits.expands_elements
+
+    @property
+    def decompresses(self) -> bool:
+        """Whether it reads compressed files."""
+        return self.record.node.traits.reads_files and bool(getattr(self.record.node, "compression_type", None))
+
+    @property
+    def parses(self) -> bool:
+        """Whether its function itself calls ``io.parse_single_example``."""
+        code = getattr(getattr(self.record.node, "called", None), "__code__", None)
+        return code is not None and "parse_single_example" in code.co_names
 
     @property
     def is_sequential(self) -> bool:
@@ -121,6 +133,9 @@ REMEDIES = (
         "a reader of GZIP files is the bottleneck, with a high `cpu`",
         "decompression",
         "the extra `gzip`; several files at once; files without compression",
+        lambda it: it.decompresses and it.is_sequential and it.computes,
+        ".interleave(..., num_parallel_calls=AUTOTUNE)",
+        _shared,
     ),
     Remedy(
         "a map with a low `cpu` is the bottleneck",
@@ -135,6 +150,9 @@ REMEDIES = (
         "a map that calls `io.parse_single_example` is the bottleneck",
         "records are parsed one by one",
         "`.map(io.ExampleParser(features))`, which parses many at once",
+        lambda it: it.calls_function and it.parses and it.own.seconds_per_element < _CHEAP_SECONDS,
+        ".map(io.ExampleParser(features))",
+        lambda it, cores: 0.0,  # noqa: ARG005
     ),
     Remedy(
         "a map that takes a few microseconds for each element, before `batch`",
@@ -179,13 +197,13 @@ REMEDIES = (
         "no step of training overlaps with making batches",
         "`prefetch(AUTOTUNE)` at the end of the chain",
         lambda it: not it.has_stages,
-        ".prefetch(AUTOTUNE)",
+        _PREFETCH,
     ),
     Remedy(
         "each epoch is as slow as the first",
         "the same work is repeated",
         "`cache()` in memory, `cache(filename)` or `snapshot(path)` in files, after expensive operations and before "
-        "random ones",
+        "random ones; then `list_files(shuffle=False)`, and a `shuffle` after the cache",
     ),
     Remedy(
         "the first batch takes long, the others do not",
@@ -209,7 +227,18 @@ def row_for(symptoms: Symptoms) -> Remedy | None:
 def remedy_for(symptoms: Symptoms) -> str:
     """Return what to write and why, in one line; empty if the table has nothing."""
     row = row_for(symptoms)
-    return "" if row is None else f"{row.remedy}: {row.cause}".replace("`", "")
+    if row is None:
+        return ""
+    return _in_words(row, "; profile() says what each of its functions needs" if symptoms.record.fused else "")
+
+
+def remedy_for_idle_steps() -> str:
+    """Return what to write if the consumer waits, and nothing works during its steps."""
+    return next(_in_words(row) for row in REMEDIES if row.code == _PREFETCH)
+
+
+def _in_words(row: Remedy, more: str = "") -> str:
+    return f"{row.remedy}: {row.cause}{more}".replace("`", "")
 
 
 def untuned_advice(records: list[OpRecord]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dataset.autotune.model import Prediction, Section, predict
-from dataset.autotune.remedies import Symptoms, remedy_for
+from dataset.autotune.remedies import Symptoms, remedy_for, remedy_for_idle_steps
 from dataset.autotune.windows import CONSUMER
 from dataset.native.library import kernels_status
 from dataset.runtime.metrics.meter import PullTotals
@@ -202,7 +202,8 @@ class Measured:
         if bound == CONSUMER and best is not None:
             bound = "the consumer's thread"
         if best is None:
-            return Bottleneck(CONSUMER, gains[best], bound)
+            has_stages = any(record.stage is not None for record in self.operators)
+            return Bottleneck(CONSUMER, gains[best], bound, remedy="" if has_stages else remedy_for_idle_steps())
         slowest = max(self.operators[best].steps, key=lambda step: step.share, default=None)
         position = list(self.operators).index(best)
         return Bottleneck(best.name, gains[best], bound, position, self._remedy(best), slowest)

@@ -115,8 +115,10 @@ class Elementwise(ParallelNode):
                 bytes_max=_AHEAD_BYTES,
                 is_steady=True,
             )
-        nodes = [self]
-        while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
+        nodes, profile = [self], context.iteration.profile
+        is_profiled = profile is not None and profile.top.trace is not None
+        is_apart = is_profiled and self.num_parallel_calls is None  # to find out what each function costs
+        while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise) and not is_apart:
             nodes.append(nodes[-1].source)
         times = context.fused_with(*nodes[1:])
         stages = [nodes[-1].first_operator(context)]

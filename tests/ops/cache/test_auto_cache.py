@@ -208,3 +208,11 @@ def test_wrong_arguments_are_refused(tmp_path):
         Dataset.range(3).cache(3)
     with pytest.raises(ValueError, match="without a scheme"):
         Dataset.range(3).cache(AUTOTUNE, directory="s3://bucket/cache")
+
+
+def test_it_says_why_there_is_nothing_to_keep(slow):
+    for _ in range(2):
+        dataset = Dataset.range(4).shuffle(4).map(slow).batch(2).cache(AUTOTUNE)
+        list(dataset)
+        assert "keeps nothing: shuffle(4) from test_auto_cache.py:" in note(dataset)
+    assert "keeps nothing: there are no elements that take work" in note(Dataset.range(4).batch(2).cache(AUTOTUNE))

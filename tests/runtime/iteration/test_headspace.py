@@ -19,10 +19,10 @@ class Clock:
 
 
 class Pipeline:
-    """An iterator that takes ``wait`` seconds for an element, and notes how many were taken."""
+    """An iterator that takes ``wait`` seconds for an element, ``first`` more for the first, and counts those taken."""
 
-    def __init__(self, clock, wait, count=10**9):
-        self.clock, self.wait, self.count, self.taken = clock, wait, count, 0
+    def __init__(self, clock, wait, count=10**9, first=0.0):
+        self.clock, self.wait, self.count, self.first, self.taken = clock, wait, count, first, 0
 
     def __iter__(self):
         return self
@@ -30,14 +30,14 @@ class Pipeline:
     def __next__(self):
         if self.taken == self.count:
             raise StopIteration
-        self.clock.advance(self.wait)
+        self.clock.advance(self.wait + (0.0 if self.taken else self.first))
         self.taken += 1
         return np.full(3, self.taken)
 
 
-def measured(*, wait, step, free_step=None, seconds=10.0, count=10**9):
+def measured(*, wait, step, free_step=None, seconds=10.0, count=10**9, first=0.0):
     clock = Clock()
-    pipeline = Pipeline(clock, wait, count)
+    pipeline = Pipeline(clock, wait, count, first)
     headspace = Headspace(pipeline, seconds, clock)
     seen = []
     for element in headspace:
@@ -56,7 +56,7 @@ def test_waits_are_the_lost_time():
     assert clock.now == pytest.approx(110, abs=0.1)
     assert str(headspace) == (
         "25 steps/s with this pipeline, 100 steps/s with elements that cost nothing: 75% of the time is lost, "
-        "75% in waits for elements"
+        "75% in waits for elements, 0% in slower steps"
     )
 
 
@@ -64,6 +64,12 @@ def test_steps_that_the_pipeline_slows_down_are_lost_time_without_waits():
     headspace, *_ = measured(wait=0.0, step=0.02, free_step=0.015)
     assert headspace.waiting == 0
     assert headspace.lost == pytest.approx(0.25)
+    assert str(headspace).endswith("0% in waits for elements, 25% in slower steps")
+
+
+def test_a_long_first_wait_is_mentioned():
+    headspace, *_ = measured(wait=0.0, step=0.01, first=90.0)
+    assert str(headspace).endswith("; the wait for the first element, 90 s, is not counted")
 
 
 def test_a_loop_that_is_faster_with_the_pipeline_loses_nothing():

@@ -147,7 +147,15 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
         return "cache(AUTOTUNE)"
 
     def annotation(self) -> str:
-        return self.placement.reason
+        return self.placement.reason if self.places().points else f"keeps nothing: {self._why_nowhere()}"
+
+    def _why_nowhere(self) -> str:
+        """Return why there is no place."""
+        parts = inputs_first(self.source)
+        source = next((part for part in parts if random_states(part)), None)
+        if source is not None:
+            return f"{source.label()} from {source.origin} is random, and nothing before it is worth keeping"
+        return "there are no elements that take work and are the same in each pass"
 
     def parameters(self) -> dict[str, Any]:
         return {"at": "AUTOTUNE"}

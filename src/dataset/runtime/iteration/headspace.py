@@ -12,11 +12,13 @@ from dataset.closing import Closing
 from dataset.plan.checks import require_seconds
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.ownership import copied_component
+from dataset.runtime.metrics.statistics import brief_seconds
 
 T_co = TypeVar("T_co", covariant=True)
 
 _KEPT = 8  # elements that are replayed
 _WARM_UP = 0.1  # the share of each half that is not counted: buffers fill or drain, and functions are compiled
+_FIRST_SHARE = 0.5  # of the counted time: a longer first wait is mentioned
 _STEPS_MIN = 3  # counted steps of each half, even if they take longer than the given time
 
 
@@ -27,11 +29,13 @@ class _Half:
         self._counts_from, self._until = began + _WARM_UP * seconds, began + seconds
         self._begun = 0
         self.steps = 0
-        self.waited = self.worked = 0.0
+        self.waited = self.worked = self.first_waited = 0.0
 
     def add(self, requested: float, received: float, done: float) -> None:
         """Add a step: when its element was requested and received, and when the next one was requested."""
-        if self._begun and requested >= self._counts_from:
+        if not self._begun:
+            self.first_waited = received - requested
+        elif requested >= self._counts_from:
             self.steps += 1
             self.waited += received - requested
             self.worked += done - received
@@ -129,10 +133,18 @@ class Headspace(Closing, Iterator[T_co], Generic[T_co]):
         real, free, waiting, lost = self.steps_per_second, self.free_steps_per_second, self.waiting, self.lost
         if real is None or free is None or waiting is None or lost is None:
             return "headspace: too few steps were measured"
+        waits = min(waiting, lost)
         return (
             f"{real:.3g} steps/s with this pipeline, {free:.3g} steps/s with elements that cost nothing: "
-            f"{lost:.0%} of the time is lost, {min(waiting, lost):.0%} in waits for elements"
+            f"{lost:.0%} of the time is lost, {waits:.0%} in waits for elements, {lost - waits:.0%} in slower steps"
+            f"{self._first_wait()}"
         )
+
+    def _first_wait(self) -> str:
+        """Return a remark if the first wait, which is not counted, was long, such as with a large shuffle buffer."""
+        first, counted = self._real.first_waited, self._real.waited + self._real.worked
+        long = first > _FIRST_SHARE * counted
+        return f"; the wait for the first element, {brief_seconds(first)}, is not counted" if long else ""
 
 
 def _rate(half: _Half) -> float | None:

@@ -192,15 +192,25 @@ class PipelineStatistics:
         """One sentence that says whether the consumer waits for elements, and what would help most."""
         if not self.elements or not self.seconds:
             return "The consumer has not received an element yet."
-        waited = self.wait_seconds / self.seconds
-        if waited < _FEW:
-            return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time."
+        waited, beside = self.wait_seconds / self.seconds, self._computed_beside() / self.seconds
         words = f"The consumer waited {waited:.0%} of the time"
+        slowed = ""
+        if beside >= _MUCH_BESIDE:
+            slowed = (
+                f"; threads of the pipeline computed for {beside:.0%}, and headspace() tells whether that slows steps"
+            )
+        if waited < _FEW:
+            return f"The pipeline keeps up: the consumer waited {waited:.0%} of the time{slowed}."
         if self.bottleneck is None or self.bottleneck.operator is None:
-            return f"{words} so far; with the present settings, its own work limits the throughput."
+            return f"{words} so far; with the present settings, its own work limits the throughput{slowed}."
         gain = f"would give {self.bottleneck.gain:.2f} times the throughput"
         where = "" if self.bottleneck.slowest is None else f", where {self.bottleneck.slowest}"
         return f"{words}: {self.bottleneck.name} is the bottleneck{where}; making it twice as fast {gain}."
+
+    def _computed_beside(self) -> float:
+        """Return the CPU time of the pipeline in threads of this process other than the consumer's."""
+        beside = ("in a thread", "in threads", "in the thread")
+        return sum(operator.cpu_seconds for operator in self.operators if operator.runs.startswith(beside))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as numbers, strings, lists and dicts, for JSON."""
@@ -243,7 +253,7 @@ class PipelineStatistics:
             records.append(f"garbage collections: {self.garbage_collections:,}, {each} each")
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
-            limit = f"; limited by: {bound}" if bound in _SHARED else ""
+            limit = f"; limited by: {bound}" if bound in SHARED_BOUNDS else ""
             records.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
             if self.bottleneck.slowest is not None:
                 records.append(f"slowest part: {self.bottleneck.slowest} of its time")
@@ -319,9 +329,12 @@ class TuningLog(list[Decision]):
         return [dict(vars(decision)) for decision in self]
 
 
+_MUCH_BESIDE = 0.2  # of the time; threads that compute as long may slow down a consumer that computes, too
+SHARED_BOUNDS = ("cores", "interpreter lock")
+"""The bounds of a pipeline that are neither an operator nor a thread."""
+
 _SOURCES_MAX = 16  # datasets whose shares are printed
 _FEW = 0.05  # a consumer that waits for a smaller share of the time would gain nothing from a faster pipeline
-_SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = (
     "operator",
     "elements",
