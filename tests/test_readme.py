@@ -15,6 +15,8 @@ def test_the_examples_run_as_they_stand(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), names)
     assert names["images"].shape[1:] == (8, 8)
     assert sum(len(labels) for _, labels in names["train"]) == 1000
+    for iterator in (names["iterator"], names["resumed"]):
+        iterator.close()  # its threads run a function that refers to the names, and so to the iterator
 
 
 def test_it_is_short():
