@@ -150,7 +150,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
         return self.placement.reason if self.places().points else f"keeps nothing: {self._why_nowhere()}"
 
     def _why_nowhere(self) -> str:
-        """Return why there is no place."""
+        """Return why it keeps nothing."""
         parts = inputs_first(self.source)
         source = next((part for part in parts if random_states(part)), None)
         if source is not None:

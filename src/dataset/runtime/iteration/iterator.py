@@ -258,7 +258,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return max(1, min(root.held, self._left, _STEP_MAX)) if isinstance(root, HoldingOperator) else 1
 
     def _add_wait(self, steps: int, began: float, count: int) -> None:
-        """Count the time for ``count`` elements as that of ``steps``, each of which took as long as one of them."""
+        """Count ``steps`` waits that are as long as the mean of ``count`` elements, whose time was measured."""
         if steps:
             each = (time.perf_counter() - began) / max(1, count)
             self._profile.waits.add(steps, began, began + each)

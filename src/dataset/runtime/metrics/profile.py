@@ -177,6 +177,6 @@ class PipelineProfile:
             self.at_end.pop()()
 
 
-_LOOK_SECONDS = 1e-2  # a look takes some 20 us, since its code is no longer in the caches of the processor
+_LOOK_SECONDS = 1e-2  # a look takes some 20 us, because its code has left the caches of the processor
 _STEP_MAX = 1 << 16
 _MEASURED_STEP_MAX = 16  # while pulls are measured, which must stop soon
