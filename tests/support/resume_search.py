@@ -269,7 +269,9 @@ class Run:
             if isinstance(answer, Exception):
                 raise answer
             return answer
-        keeps = stop.shares and self._first is not None
+        # A function that builds a dataset is edited by another parallelism in it, so files of the first run do not fit.
+        is_edited = expression != str(self.case.chain) and "lambda" in expression
+        keeps = stop.shares and self._first is not None and not is_edited
         again = self._build(self._first if keeps else self._new_folder(), expression)
         if not (keeps or stop.is_saved_again or self.case.chain.stores_elements):  # each iterator counts as an epoch
             self._resumed_dataset = again
