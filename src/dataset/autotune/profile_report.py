@@ -212,7 +212,7 @@ def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Sugges
     records, limits = list(measured.operators), measured.profile.limits
     assert limits is not None  # it was opened
     for row, same in _remedies(measured):
-        assert row.left is not None  # see there
+        assert row.left is not None  # see _remedies
         gain = measured.speedup({record: row.left(measured.symptoms(record), limits.cores) for record in same})
         if gain >= _GAIN_MIN:
             nodes = [node for record in same for node in (record.node, *record.fused)]
@@ -236,24 +236,22 @@ def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Sugges
         yield max(caches, key=lambda found: found.gain or 0.0), []
 
 
-def _remedies(measured: Measured) -> Iterator[tuple[Remedy, list[OpRecord]]]:
-    """Yield the rows of the table of remedies that apply, each with the consecutive ops that it applies to.
+def _remedies(measured: Measured) -> list[tuple[Remedy, list[OpRecord]]]:
+    """Return the rows of the table of remedies that apply, each with the consecutive ops that it applies to.
 
     A remedy for one of several similar functions alone may gain too little to be suggested.
     """
-    found: Remedy | None = None
-    same: list[OpRecord] = []
+    found: list[tuple[Remedy, list[OpRecord]]] = []
     for record, own in measured.operators.items():
         row = row_for(measured.symptoms(record)) if own.elements and own.seconds else None
-        continues = same and row is found and same[0].node.op == record.node.op and [*same[-1].below()] == [record]
-        if continues:
-            same.append(record)
+        if row is None or row.left is None:
             continue
-        if found is not None and found.left is not None:
-            yield found, same
-        found, same = row, [record]
-    if found is not None and found.left is not None:
-        yield found, same
+        same = found[-1][1] if found and found[-1][0] is row else []
+        if same and same[0].node.op == record.node.op and [*same[-1].below()] == [record]:
+            same.append(record)
+        else:
+            found.append((row, [record]))
+    return found
 
 
 def _to_prefetch(measured: Measured) -> OperatorStatistics | None:

@@ -110,12 +110,13 @@ class Measured:
             note=record.node.annotation() if record.node.traits.keeps_pass else "",
             steps=_steps(record),
         )
+        are_counted = counters.taken <= counters.elements
         for source in below:
             if stage is None:
                 self._measure(source, depth + 1, 0, scale, runs, is_exact=is_exact and scale == 1.0)
             else:
-                asked, is_exact = self._inputs(record, source), counters.taken <= counters.elements
-                self._measure(source, depth + 1, asked, None, _threads_of(record, runs), is_exact=is_exact)
+                asked, where = self._inputs(record, source), _threads_of(record, runs)
+                self._measure(source, depth + 1, asked, None, where, is_exact=are_counted)
 
     def _took(self, record: OpRecord, scale: float) -> PullTotals:
         """Return the cost of all pulls of an op: the first, the others extrapolated, and the one in progress."""
@@ -202,8 +203,8 @@ class Measured:
         if bound == CONSUMER and best is not None:
             bound = "the consumer's thread"
         if best is None:
-            has_stages = any(record.stage is not None for record in self.operators)
-            return Bottleneck(CONSUMER, gains[best], bound, remedy="" if has_stages else remedy_for_idle_steps())
+            remedy = "" if self._has_stages else remedy_for_idle_steps()
+            return Bottleneck(CONSUMER, gains[best], bound, remedy=remedy)
         slowest = max(self.operators[best].steps, key=lambda step: step.share, default=None)
         position = list(self.operators).index(best)
         return Bottleneck(best.name, gains[best], bound, position, self._remedy(best), slowest)
@@ -216,14 +217,18 @@ class Measured:
         limits = self.profile.limits
         assert limits is not None  # it is open
         memory = limits.ledger.held / max(1, limits.ledger.budget)
-        has_stages = any(other.stage is not None for other in self.operators)
         own, core_wait = self.operators[record], record.core_wait.ratio
         lock = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
         contention = max(lock, self.contention.get(record, 0.0))
         # A profile suggests what to write, whatever else runs on the machine.
         waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > _CROWDED * own.seconds
         crowded = waits_for_cores and self._uses_few_cores()
-        return Symptoms(record, own, contention, memory, has_stages, core_wait, is_crowded_out=crowded)
+        return Symptoms(record, own, contention, memory, self._has_stages, core_wait, is_crowded_out=crowded)
+
+    @property
+    def _has_stages(self) -> bool:
+        """Whether anything in the pipeline works in the background."""
+        return any(record.stage is not None for record in self.operators)
 
     def _uses_few_cores(self) -> bool:
         """Return whether this process leaves cores to others, and has no worker processes, which may use them."""

@@ -206,9 +206,8 @@ def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDAr
         )
     if not len(values):
         values = np.full(1, b"" if values.dtype == object else 0, values.dtype)
-    return np.concatenate(
-        [values, values[-1:].repeat(count - len(values))]
-    )  # np.full drops zero bytes at the end of text
+    # np.full would drop zero bytes at the end of text.
+    return np.concatenate([values, values[-1:].repeat(count - len(values))])
 
 
 def _corrupt(why: str) -> ParseError:

@@ -147,9 +147,9 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
         return "cache(AUTOTUNE)"
 
     def annotation(self) -> str:
-        return self.placement.reason if self.places().points else f"keeps nothing: {self._why_nowhere()}"
+        return self.placement.reason if self.places().points else f"keeps nothing: {self._reason_for_nothing()}"
 
-    def _why_nowhere(self) -> str:
+    def _reason_for_nothing(self) -> str:
         """Return why it keeps nothing."""
         parts = inputs_first(self.source)
         source = next((part for part in parts if random_states(part)), None)

@@ -135,7 +135,7 @@ class Chunk:
 
     @property
     def holds_lists(self) -> bool:
-        """Whether all columns are lists, not arrays or values that take their place, and nothing else is known."""
+        """Whether all columns are lists, not arrays or packed columns, without references and lineage."""
         is_plain = self._columns is not None and self.references is None and self.lineage is None
         return is_plain and all(type(column) is list for column in self.columns())
 

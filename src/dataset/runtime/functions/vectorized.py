@@ -91,8 +91,9 @@ def _as_column(component: Any) -> Column:
     if isinstance(component, RaggedTensor | SparseTensor):
         return rows_of(component)
     column = canonical_array(component)
-    is_text = column.dtype != object or column.ndim != 1 or set(map(type, column)) <= {bytes}
-    return column if is_text else list(column)  # which may hold arrays of different shapes
+    if column.dtype == object and column.ndim == 1 and not set(map(type, column)) <= {bytes}:
+        return list(column)  # a list may hold arrays of different shapes
+    return column
 
 
 def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, to_be_stacked: bool = False) -> Chunk:

@@ -73,7 +73,7 @@ class PipelineProfile:
         self.elements = 0
         self.began: float | None = None
         self.ended: float | None = None
-        self._cpu_seconds = 0.0  # of this process: at the first request, later in between that and the end
+        self._cpu_began = self._cpu_ended = 0.0  # CPU time of this process at the first request, and at the end
         self.waits = StepWaits()
         self.at_end: list[Callable[[], None]] = []
         self.garbage: ScheduledCollection | None = None
@@ -82,7 +82,7 @@ class PipelineProfile:
         self._observer_due = 0.0
         self._looked = 0.0
         self._step = self._last_step = 0
-        self._free_step = 1  # the last step without measuring, which the steps after measuring need not reach gradually
+        self._free_step = 1  # the last step while nothing was measured; it applies again after a measurement
 
     def observe(self, observer: Observer) -> None:
         """Register the observer; it begins to look at the first element."""
@@ -118,7 +118,7 @@ class PipelineProfile:
     @property
     def cpu_seconds(self) -> float:
         """The CPU time of this process during the iteration."""
-        return time.process_time() - self._cpu_seconds if self.ended is None else self._cpu_seconds
+        return (time.process_time() if self.ended is None else self._cpu_ended) - self._cpu_began
 
     def record_of(self, node: Node) -> OpRecord | None:
         """Return the record of an op; None if it is not observed, such as in a dataset that a function returned."""
@@ -134,7 +134,7 @@ class PipelineProfile:
 
     def _begin(self, now: float) -> None:
         self.began = now
-        self._cpu_seconds = time.process_time()
+        self._cpu_began = time.process_time()
         self._metering = Metering(self.top, now)
         if self._observer is not None:
             self._observer.begin(now)
@@ -165,7 +165,7 @@ class PipelineProfile:
         """Note that the operators are closed."""
         if self.ended is not None:
             return
-        self._cpu_seconds = self.cpu_seconds
+        self._cpu_ended = time.process_time()
         self.ended = time.perf_counter()
         self.pulse.stop()
         if self._observer is not None:
