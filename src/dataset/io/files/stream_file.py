@@ -84,6 +84,6 @@ class StreamFile(Closing):
         return False
 
     def _release(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
+        if self._stream is not None:
+            self._stream.close()  # if it is interrupted, __del__ closes the stream
+            self._stream = None

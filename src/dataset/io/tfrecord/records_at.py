@@ -92,9 +92,9 @@ class RecordsAt:
 
     def close(self) -> None:
         """Close the file. May be called more than once."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        if self._file is not None:
+            self._file.close()  # if it is interrupted, __del__ closes the file
+            self._file = None
 
     def __del__(self) -> None:
         self.close()  # no ResourceWarning: abandoning a dataset half way is not a mistake

@@ -12,6 +12,7 @@ from typing import Any
 
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
+from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.saved_chunks import SpecGetter, load_pending, save_pending
 
 
@@ -174,10 +175,10 @@ class OutcomeQueue:
             try:
                 part = pull(n - have)
             except BaseException as error:
-                if parts and isinstance(error, Exception):
+                if parts and isinstance(error, Exception) and not concerns_iteration(error):
                     self.put(error.with_traceback(None) if drops_traceback else error)
                     break
-                self.extend(parts)  # an interrupt is raised at once, and no element is lost
+                self.extend(parts)  # an interrupt and a fault are raised at once, and no element is lost
                 raise
             if part is None:
                 break
