@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dataset import DataLossError, Dataset, FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from dataset import AUTOTUNE, DataLossError, Dataset, FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from dataset.io import TFRecordWriter
 from dataset.io.dataset_files import FilesOperator
 from dataset.testing import check_operator, outcomes
@@ -128,7 +128,10 @@ def test_arguments_that_are_wrong_are_said_at_the_call(make, error, words):
 
 
 @pytest.mark.parametrize("make", [TextLineDataset, TFRecordDataset, partial(FixedLengthRecordDataset, record_bytes=5)])
-def test_elements_of_a_block_are_taken_in_runs_and_the_state_is_that_after_each(tmp_path, monkeypatch, make):
+@pytest.mark.parametrize("prefetches", [False, True])
+def test_elements_of_a_block_are_taken_in_runs_and_the_state_is_that_after_each(
+    tmp_path, monkeypatch, make, prefetches
+):
     counted = []
     pull = FilesOperator.pull
     monkeypatch.setattr(FilesOperator, "pull", lambda self, n: counted.append(n) or pull(self, n))
@@ -138,6 +141,8 @@ def test_elements_of_a_block_are_taken_in_runs_and_the_state_is_that_after_each(
             for number in range(1000):
                 file.write(b"%04d\n" % number)
     dataset = make(list(map(str, paths)))
+    if prefetches:
+        dataset = dataset.prefetch(AUTOTUNE)
     iterator, elements, places = iter(dataset), [], []
     for number, element in enumerate(iterator, 1):
         elements.append(element)
@@ -146,7 +151,7 @@ def test_elements_of_a_block_are_taken_in_runs_and_the_state_is_that_after_each(
     assert len(elements) == 2000
     assert len(counted) < 1000
     for number, state in places:
-        file = state["operator"]["file"]
+        file = (state["operator"]["source"] if prefetches else state["operator"])["file"]
         assert (file["path"], file["number"]) == (str(paths[number > 1000]), number - 1000 * (number > 1000))
         resumed = iter(dataset)
         resumed.load_state_dict(state)

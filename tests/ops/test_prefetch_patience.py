@@ -6,7 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, ClosedError, Dataset
+from dataset import AUTOTUNE, ClosedError, Dataset, TextLineDataset
+from dataset.io.dataset_files import FilesOperator
 from dataset.ops import prefetch
 from dataset.testing import assert_elements_equal, no_leaks
 from support.op_cases import ints
@@ -105,6 +106,33 @@ def test_a_state_is_exact_whether_there_is_a_thread_or_not(clock, source):
     assert_elements_equal(pipeline.found, EXPECTED)
     assert where == {False, True}
     pipeline.iterator.close()
+
+
+def test_a_state_is_exact_where_the_input_holds_elements(clock, monkeypatch, tmp_path):
+    path, is_slow, counts, where = tmp_path / "numbers.txt", False, [], set()
+    path.write_text("".join(f"{number}\n" for number in range(600)))
+    pull = FilesOperator.pull
+
+    def pull_slowly(self, n):
+        clock.now += LONG * is_slow
+        counts.append(n)
+        return pull(self, n)
+
+    monkeypatch.setattr(FilesOperator, "pull", pull_slowly)
+    dataset = TextLineDataset(str(path), buffer_size=200).prefetch(AUTOTUNE)
+    with iter(dataset) as iterator:
+        for number, line in enumerate(iterator, 1):
+            assert int(line) == number - 1
+            is_slow = 100 <= number < 140 or 400 <= number < 500
+            clock.now += LONG * is_slow
+            where.add(iterator._root.inline)
+            if number % 7 == 0 or is_slow:
+                state = iterator.state_dict()
+                with iter(dataset) as resumed:
+                    resumed.load_state_dict(state)
+                    assert [int(line) for line in advanced(resumed, 2)] == [*range(number, min(number + 2, 600))]
+    assert where == {False, True}
+    assert max(counts) > 10
 
 
 def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):

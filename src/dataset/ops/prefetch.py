@@ -12,7 +12,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import HoldingOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -350,7 +350,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         super().close()
 
 
-class PatientPrefetchOperator(PrefetchOperator):
+class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     """Prefetch operator whose thread only runs while overlapping producer and consumer pays off.
 
     Without the thread, elements are computed in the consumer's thread. The operator measures the times of both sides
@@ -374,6 +374,15 @@ class PatientPrefetchOperator(PrefetchOperator):
         self._window = 0  # elements returned in the current window of the thread
         self._window_began = 0.0
         self._waited_before = 0.0
+
+    @property
+    def held(self) -> int:
+        """The number of elements that the input holds, unless the next pull is measured or may start the thread."""
+        return self.source.held if self._unlooked and isinstance(self.source, HoldingOperator) else 0
+
+    def save_before(self, count: int) -> State:
+        assert isinstance(self.source, HoldingOperator)
+        return self._state({"source": self.source.save_before(count), "behind": 0}, [])
 
     def pull(self, n: int) -> Chunk | None:
         if not self._unlooked:
