@@ -4,6 +4,7 @@ tests/test_parallel_order.py checks order, bounds and overlap of the calls for a
 tests/test_parallel_states.py the states, and tests/test_endings.py interrupts.
 """
 
+import functools
 import threading
 
 import numpy as np
@@ -15,6 +16,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.task_sizer import TaskSizer
+from dataset.runtime.state.replay_log import ReplayLog
 from dataset.testing import check_operator, outcomes
 from support.op_cases import fail_at
 from support.overlap import Calls
@@ -169,6 +171,24 @@ def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
         resumed.load_state_dict(state)
         assert list(resumed) == list(range(700, 1000))
     assert called == list(range(700, 1000))
+
+
+@pytest.mark.parametrize("size", [50, 70, 128, 200])
+@pytest.mark.usefixtures("inline")
+def test_the_state_of_the_input_is_not_saved_for_every_batch_that_arrives_in_parts(monkeypatch, size):
+    begun = []
+
+    class Log(ReplayLog):
+        def __init__(self, source):
+            begun.append(source)
+            super().__init__(source)
+
+    monkeypatch.setattr(pool, "ReplayLog", Log)
+    lengths = [1, 127] * 30
+    parts = [Dataset.from_tensor_slices([b"%d" % length] * length) for length in lengths]
+    dataset = functools.reduce(Dataset.concatenate, parts).map(len, num_parallel_calls=2).batch(size)
+    assert len(list(dataset)) == -(-sum(lengths) // size)
+    assert len(begun) <= 1
 
 
 def test_little_is_computed_inline_at_once():

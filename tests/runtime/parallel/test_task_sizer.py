@@ -7,19 +7,56 @@ from dataset.runtime.parallel.task_sizer import SIZE_MAX, TASK_SECONDS, TaskSize
 FEW = 20
 
 
-def run(task_sizer, per_element, tasks=FEW, *, inputs=0.0, size_max=SIZE_MAX):
-    for _ in range(tasks):
-        if not task_sizer.inline:
-            task_sizer.add(task_sizer.size, per_element * task_sizer.size, inputs * task_sizer.size, size_max)
-    return task_sizer
+class Simulation:
+    """A task sizer and a clock."""
+
+    def __init__(self, **keywords):
+        self.sizer = TaskSizer(**keywords)
+        self.now = 0.0
+
+    def run(self, per_element, tasks=FEW, *, inputs=0.0, size_max=SIZE_MAX, elapsed=0.0):
+        """Simulate tasks of workers; ``elapsed`` seconds pass for each of their elements."""
+        sizer = self.sizer
+        for _ in range(tasks):
+            if not sizer.inline:
+                self.now += elapsed * sizer.size
+                sizer.add(sizer.size, per_element * sizer.size, inputs * sizer.size, size_max, self.now)
+        return sizer
+
+    def run_inline(self, per_element, times=10, *, count=100, used=0.0):
+        """Simulate that the consumer computes some elements at a time, and uses each for ``used`` seconds."""
+        for _ in range(times):
+            if self.sizer.inline:
+                self.now += per_element * count
+                self.sizer.add_inline(count, count * per_element, self.now)
+                self.now += used * count
+        return self.sizer
+
+    def windows(self, alone, waited, together=None, count=3, *, inputs=0.0, used=0.0):
+        """Simulate some windows in which the consumer waited this long for each element, and used it for some time.
+
+        A call takes ``together`` seconds while other workers run, and ``alone`` seconds when they are idle. Computing
+        its input takes ``inputs`` seconds.
+        """
+        for number in range(int(count * 200)):
+            if not self.sizer.inline:
+                self.sizer.waited(waited * self.sizer.size)
+                call = alone if number % 20 == 0 or together is None else together
+                self.run(call, tasks=1, inputs=inputs, elapsed=waited + used)
+        return self.sizer
+
+    def contended(self, count=3, used=0.0):
+        """Simulate four workers that give not one element sooner than one does."""
+        return self.windows(1e-4, 1e-4, 4e-4, count, used=used)
+
+    def follow(self, learned):
+        """Begin the next epoch."""
+        self.sizer = TaskSizer()
+        self.sizer.warm_start(learned)
 
 
-def run_inline(task_sizer, per_element, times=10):
-    """Simulate that the consumer computes 100 elements at a time, while it does so."""
-    for _ in range(times):
-        if task_sizer.inline:
-            task_sizer.add_inline(100, 100 * per_element)
-    return task_sizer
+def run(per_element, tasks=FEW, **keywords):
+    return Simulation().run(per_element, tasks, **keywords)
 
 
 @pytest.mark.parametrize(
@@ -35,63 +72,97 @@ def run_inline(task_sizer, per_element, times=10):
 def test_tasks_grow_to_what_is_worth_a_handover_and_shrink_when_elements_become_expensive(
     per_element, tasks, size_max, sizes
 ):
-    task_sizer = TaskSizer(may_inline=False)
-    assert run(task_sizer, per_element, tasks, size_max=size_max).size in sizes
-    assert not task_sizer.inline
-    assert run(task_sizer, TASK_SECONDS).size == 1
+    simulation = Simulation(may_inline=False)
+    assert simulation.run(per_element, tasks, size_max=size_max).size in sizes
+    assert not simulation.sizer.inline
+    assert simulation.run(TASK_SECONDS).size == 1
 
 
 def test_some_slow_elements_change_nothing():
-    task_sizer = run(TaskSizer(), TASK_SECONDS / 10)
+    task_sizer = run(TASK_SECONDS / 10)
     size = task_sizer.size
     for number in range(100):
-        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, SIZE_MAX)
+        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, SIZE_MAX, number)
     assert task_sizer.size == size
 
 
 def test_cheap_work_is_done_by_the_consumer_until_it_is_expensive():
-    task_sizer = run(TaskSizer(), 1e-7)
-    assert task_sizer.inline
+    simulation = Simulation()
+    assert simulation.run(1e-7).inline
+    assert simulation.run_inline(1e-7, count=1).is_settled
+    assert simulation.run_inline(1e-7, count=1).inline
+    assert not simulation.run_inline(1e-3, count=1).inline
+    assert not run(1e-7, inputs=1e-3).inline  # its inputs take long to read
+
+
+def test_single_elements_between_large_pulls_do_not_make_the_work_expensive():
+    """A batch that is joined from two chunks: the smaller one has the fixed cost of a call, too."""
+    simulation = Simulation()
+    assert simulation.contended().inline
+    assert simulation.run_inline(0.9e-4, times=20).is_settled
     for _ in range(10):
-        task_sizer.add_inline(1, 1e-7)
-    assert task_sizer.inline
-    assert task_sizer.is_settled
-    for _ in range(10):
-        task_sizer.add_inline(1, 1e-3)
-    assert not task_sizer.inline
-    assert not run(TaskSizer(), 1e-7, inputs=1e-3).inline  # its inputs take long to read
-
-
-def windows(task_sizer, alone, waited, together=None, count=3, *, inputs=0.0):
-    """Simulate some windows in which the consumer waited this long for each element.
-
-    A call takes ``together`` seconds while other workers run, and ``alone`` seconds when they are idle. Computing its
-    input takes ``inputs`` seconds.
-    """
-    for number in range(int(count * 200)):
-        if not task_sizer.inline:
-            task_sizer.waited(waited * task_sizer.size)
-            run(task_sizer, alone if number % 20 == 0 or together is None else together, tasks=1, inputs=inputs)
-    return task_sizer
-
-
-def contended(task_sizer=None, count=3):
-    """Simulate four workers that give not one element sooner than one does."""
-    return windows(task_sizer or TaskSizer(), 1e-4, 1e-4, 4e-4, count)
+        simulation.run_inline(0.9e-4, times=1, count=127)
+        simulation.run_inline(9e-4, times=1, count=1)
+    assert simulation.sizer.inline
 
 
 def test_threads_that_gain_nothing_are_tried_against_the_consumer_alone():
-    task_sizer = contended()
-    assert task_sizer.inline
-    assert not task_sizer.is_settled
-    assert run_inline(task_sizer, 0.9e-4).is_settled
+    simulation = Simulation()
+    assert simulation.contended().inline
+    assert not simulation.sizer.is_settled
+    assert simulation.run_inline(0.9e-4, times=20).is_settled
+
+
+def test_the_first_inline_pull_is_not_compared():
+    """It may fill the buffer of a shuffle."""
+    simulation = Simulation()
+    simulation.contended()
+    simulation.run_inline(1.0, times=1)
+    assert simulation.run_inline(0.9e-4, times=20).is_settled
+
+
+def test_tasks_that_end_after_the_decision_do_not_count():
+    simulation = Simulation()
+    simulation.contended()
+    for _ in range(4):
+        simulation.sizer.add(100, 1.0, 0.0, SIZE_MAX, simulation.now)
+    simulation.run_inline(1.0, times=1)
+    assert not simulation.run_inline(0.9e-4, times=1, count=10).is_settled
+    assert simulation.run_inline(0.9e-4, times=20).is_settled
+
+
+def test_a_consumer_that_the_workers_slow_down_counts():
+    """With workers, each element takes 1e-4 seconds of waiting and as much of a consumer that waits for the lock."""
+    for used, inline in ((0.2e-4, True), (1e-4, False)):
+        simulation = Simulation()
+        assert simulation.contended(used=1e-4).inline
+        simulation.run_inline(1.5e-4, times=5, used=used)
+        assert simulation.run_inline(1.5e-4, times=15, used=used).inline == inline
+
+
+def test_a_trial_has_as_many_elements_as_a_window_and_ends_early_if_it_is_hopeless():
+    """A consumer that uses one batch after another: a short trial might end before it does."""
+    simulation = Simulation()
+    count = 0
+    simulation.contended(used=1e-4)
+    while not simulation.sizer.is_settled:
+        assert simulation.run_inline(1e-4, times=1, count=10).inline
+        count += 10
+    assert count > 100
+    assert not Simulation().sizer.is_settled
+    hopeless = Simulation()
+    hopeless.contended()
+    assert not hopeless.run_inline(1e-2, times=3, count=1).inline
 
 
 def test_the_workers_come_back_when_the_consumer_is_slower_and_after_a_while():
-    task_sizer = run_inline(contended(), 3e-4)
-    assert not task_sizer.inline
-    assert not contended(task_sizer, count=0.1).inline  # not again so soon
-    assert not run_inline(contended(), 1e-4, times=100).inline
+    simulation = Simulation()
+    simulation.contended()
+    assert not simulation.run_inline(3e-4).inline
+    assert not simulation.contended(count=0.1).inline  # not again so soon
+    simulation = Simulation()
+    simulation.contended()
+    assert not simulation.run_inline(0.9e-4, times=100).inline
 
 
 @pytest.mark.parametrize(
@@ -106,40 +177,40 @@ def test_the_workers_come_back_when_the_consumer_is_slower_and_after_a_while():
 def test_threads_that_share_the_work_go_on_and_others_are_tried_against_the_consumer(
     alone, waited, inputs, count, inline
 ):
-    task_sizer = windows(TaskSizer(), alone, waited, count=count, inputs=inputs)
+    task_sizer = Simulation().windows(alone, waited, count=count, inputs=inputs)
     assert task_sizer.inline == inline
     assert not (inline and task_sizer.is_settled)
 
 
 def test_the_chances_of_the_workers_become_rarer():
-    task_sizer, seconds = TaskSizer(), []
+    simulation, seconds = Simulation(), []
     for _ in range(3):
-        assert contended(task_sizer).inline
+        assert simulation.contended().inline
         seconds.append(0.0)
-        while task_sizer.inline:
-            task_sizer.add_inline(100, 0.9e-2)
-            seconds[-1] += 1e-2
+        while simulation.sizer.inline:
+            simulation.run_inline(0.9e-4, times=1)
+            seconds[-1] += 0.9e-2
     assert seconds[1] > 1.9 * seconds[0]
     assert seconds[2] > 1.9 * seconds[1]
 
 
 def test_what_was_learned_is_tried_again_before_it_is_believed():
-    task_sizer = contended()
-    assert task_sizer.learned.waited is None  # not yet
-    assert run_inline(task_sizer, 0.9e-4).learned.waited == pytest.approx(1e-4)
+    simulation = Simulation()
+    assert simulation.contended().learned.elapsed is None  # not yet
+    learned = simulation.run_inline(0.9e-4, times=20).learned
+    assert learned.elapsed == pytest.approx(1e-4)
     for per_element, inline in ((0.9e-4, True), (1.2e-4, False)):
-        following = TaskSizer()
-        following.warm_start(task_sizer.learned)
-        assert run_inline(following, per_element).inline == inline
+        simulation.follow(learned)
+        assert simulation.run_inline(per_element, times=20).inline == inline
 
 
 def test_work_that_was_cheap_begins_inline_and_leaves_when_it_is_expensive():
-    learned = run(TaskSizer(), 1e-7).learned
+    learned = run(1e-7).learned
+    simulation = Simulation()
     for per_element, inline in ((1e-7, True), (1e-3, False)):
-        following = TaskSizer()
-        following.warm_start(learned)
-        assert following.inline
-        assert run_inline(following, per_element).inline == inline
+        simulation.follow(learned)
+        assert simulation.sizer.inline
+        assert simulation.run_inline(per_element).inline == inline
     never = TaskSizer(may_inline=False)
     never.warm_start(learned)
     assert not never.inline
@@ -147,15 +218,15 @@ def test_work_that_was_cheap_begins_inline_and_leaves_when_it_is_expensive():
 
 def test_the_chances_of_the_workers_become_rarer_in_many_short_epochs_too():
     """Each epoch opens a new operator, with a new task sizer."""
-    learned, trials, epochs = TaskSizer().learned, 0, 1000
+    simulation, trials, epochs = Simulation(), 0, 1000
+    learned = simulation.sizer.learned
     for _ in range(epochs):
-        task_sizer = TaskSizer()
-        task_sizer.warm_start(learned)
+        simulation.follow(learned)
         for _ in range(20):
-            if not task_sizer.inline:
+            if not simulation.sizer.inline:
                 trials += 1
-                contended(task_sizer)
-            run_inline(task_sizer, 0.9e-4, times=2)
-        learned = task_sizer.learned
+                simulation.contended()
+            simulation.run_inline(0.9e-4, times=2)
+        learned = simulation.sizer.learned
     assert 3 <= trials <= 20
     assert learned.again_seconds > 8

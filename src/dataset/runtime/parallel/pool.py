@@ -240,8 +240,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
     def _pull_inline(self, n: int) -> Chunk | None:
         count = max(n, self._step)
-        if self._step == 1 or n >= INLINE_MAX:
-            self._log = None
+        if self._log is None and 2 * self._demand > self._step:
+            count = n  # computing a little ahead is not worth a log, whose beginning saves the state of the input
         elif self._log is None:
             self._begin()
         started = time.perf_counter()
@@ -250,7 +250,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._ended = True
             return None
         ended = time.perf_counter()
-        self._task_sizer.add_inline(chunk.length, ended - started)
+        self._task_sizer.add_inline(chunk.length, ended - started, ended)
         if self.inner.one_to_one and n < INLINE_MAX:
             self._step = _inline_step(chunk, count, ended - started)
         is_short = self._log is None and self._step <= n and ended - started < LEASE_SECONDS
@@ -372,7 +372,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if not self.in_processes:
                     self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
-                self._task_sizer.add(task.count, seconds, task.input_seconds, self._size_max())
+                self._task_sizer.add(task.count, seconds, task.input_seconds, self._size_max(), ended)
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)
                 self._finish(task, outcomes)

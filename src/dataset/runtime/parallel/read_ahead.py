@@ -76,22 +76,22 @@ class ReadAheadOperator(UnaryOperator):
         self._held.put_first(elements)
 
     def _read(self, n: int) -> Chunk | None:
-        log, count = self._log, max(n, self._step)
+        log = self._log
+        count = max(n, self._step - self._step % n)  # whole batches, so that none is joined from two chunks
         if count > 1 and self._context.input_is_replayable:
             log.forget(log.position)
             log.step()
         log.go_on()
         chunk = log.pull(count)
         if chunk is not None:
-            self._step = self._next_step(n, count, chunk)
+            self._step = self._next_step(count, chunk)
         return chunk
 
-    def _next_step(self, n: int, count: int, chunk: Chunk) -> int:
+    def _next_step(self, count: int, chunk: Chunk) -> int:
         if chunk.length < count and not self._is_steady:
             return 1
         in_bytes = self._bytes_max * chunk.length // max(1, chunk.nbytes)
-        step = min(2 * count, self._elements_max, in_bytes)
-        return step - step % n  # whole batches, so that none is joined from two chunks
+        return min(2 * count, self._elements_max, in_bytes)
 
     def save(self) -> State:
         log = self._log

@@ -3,7 +3,9 @@
 A task should be long enough to be worth handing over, and short enough to balance the load and to finish soon. If the
 work is cheap, or if threads gain nothing because the function holds the interpreter lock, the consumer is faster doing
 the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together. It is then
-tried, and kept only if the consumer gets its elements sooner.
+tried for as many elements as the workers were measured with, and kept only if the same elements take less time. That is
+the whole time, with what the consumer does between its requests: it may also be slowed down by workers that hold the
+interpreter lock.
 """
 
 from __future__ import annotations
@@ -42,7 +44,6 @@ _CHEAP_SIZE_MIN = 8  # the duration of smaller tasks is mostly overhead
 _DEARER = 4  # the consumer stops working inline if elements become this many times as expensive
 _WINDOW_SECONDS = 0.01  # minimum waiting time before it is compared with the work
 _WINDOW_TASKS = 8  # minimum number of tasks in that time, so that one slow task does not decide
-_TRIAL_SECONDS = 0.01
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
@@ -55,7 +56,8 @@ class Learned(NamedTuple):
     """What a task sizer has learned, for the next operator of the same op.
 
     Attributes:
-        waited: the workers' time per element if the last trial showed that inline is faster; otherwise None.
+        elapsed: the time per element with workers if the last trial showed that inline is faster; otherwise None.
+        trial: how many elements that trial had.
         bound: the time per element above which the consumer stops working inline, if it works inline without a trial
             because elements are cheap; otherwise None.
         patience: windows until the next trial.
@@ -63,11 +65,21 @@ class Learned(NamedTuple):
         left_seconds: the rest of them.
     """
 
-    waited: float | None = None
+    elapsed: float | None = None
+    trial: int = 0
     bound: float | None = None
     patience: int = 2
     again_seconds: float = _AGAIN_SECONDS
     left_seconds: float = _AGAIN_SECONDS
+
+
+class _Pull(NamedTuple):
+    elements: int
+    seconds: float
+
+    @property
+    def each(self) -> float:
+        return self.seconds / self.elements
 
 
 class TaskSizer:
@@ -91,39 +103,46 @@ class TaskSizer:
         self.calls = 1
         self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element
         self._all: deque[float] = deque(maxlen=_SAMPLES)  # the same, including reading the inputs
+        self._pulls: deque[_Pull] = deque(maxlen=_SAMPLES)  # of the consumer, inline
+        self._began: float | None = None  # when the window or the trial began
         self._tasks = 0  # in the window
         self._quickest = float("inf")  # seconds per element of a task, inputs included
         self._wait_seconds = 0.0  # waiting time of the consumer in the window
-        self._done = 0  # elements of the tasks in the window
+        self._done = 0  # elements in the window or the trial
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
         self._again_seconds = self._left_seconds = _AGAIN_SECONDS  # see Learned
         self._bound = 0.0  # seconds per element above which the consumer stops working inline
-        self._waited = float("inf")  # seconds per element with workers: the minimum of the windows since the last trial
+        self._waited = float("inf")  # seconds of waiting per element with workers
+        self._elapsed = float("inf")  # seconds per element with workers; both are minima of the windows since a trial
         self._inline_seconds = 0.0
-        self._inline_count = 0
+        self._trial = 0  # how many elements the next trial has
         self._windows = 0  # since the last trial
         self._patience = 2  # windows until the next trial, doubled by each failure; the first window is warm-up
 
     # While workers run the tasks.
 
-    def add(self, count: int, seconds: float, input_seconds: float, size_max: int) -> None:
+    def add(self, count: int, seconds: float, input_seconds: float, size_max: int, now: float) -> None:
         """Note that a worker's task of ``count`` elements took ``seconds`` after its inputs were read.
 
         The next task may have up to ``size_max`` elements.
         """
+        if self.inline:
+            return  # the task had begun before
+        if self._began is None:
+            self._began = now - seconds - input_seconds
         self._work.append(seconds / count)
         self._all.append((seconds + input_seconds) / count)
         self._quickest = min(self._quickest, self._all[-1])
         self._tasks += 1
         self._done += count
-        if self.may_inline and len(self._all) >= _SAMPLES_MIN and not self.inline:
+        if self.may_inline and len(self._all) >= _SAMPLES_MIN:
             cheap = CHEAP_SECONDS / size_max
             if self.size >= min(_CHEAP_SIZE_MIN, size_max) and _median(self._all) < cheap:
                 self._go_inline(_DEARER * cheap)
                 return
             if self._wait_seconds > _WINDOW_SECONDS and self._tasks >= _WINDOW_TASKS:
-                self._look_at_window()
+                self._look_at_window(now - self._began, now)
                 return
         self._resize(size_max)
 
@@ -141,21 +160,24 @@ class TaskSizer:
             self.size = wanted
             self._forget()  # small tasks overestimate the duration per element of large ones
 
-    def _look_at_window(self) -> None:
+    def _look_at_window(self, elapsed: float, now: float) -> None:
         """Try working inline if one thread seems to be about as fast as several."""
         self._windows += 1
         self._waited = min(self._waited, self._wait_seconds / self._done)
+        self._elapsed = min(self._elapsed, elapsed / self._done)
+        self._trial = self._done
         if self._windows >= self._patience and self._quickest < _GAIN * self._waited:
             self._try_inline()
         else:
             self._quickest *= _FORGETTING
             self._waited *= _FORGETTING
-            self._begin_window()
+            self._elapsed *= _FORGETTING
+            self._begin_window(now)
 
     def _try_inline(self) -> None:
-        """Work inline, and stay with it if it takes less time than the workers did."""
+        """Work inline, and stay with it if it takes less time than with the workers."""
         self._trying = True
-        self._go_inline(_CLEARLY * self._waited)
+        self._go_inline(_CLEARLY * self._elapsed)
 
     @property
     def gained_nothing(self) -> bool:
@@ -165,15 +187,15 @@ class TaskSizer:
     @property
     def learned(self) -> Learned:
         """What the next epoch or iteration of the same dataset may begin with."""
-        waited = self._waited if self.inline and self._tried else None
+        elapsed = self._elapsed if self.inline and self._tried else None
         bound = self._bound if self.inline and not (self._tried or self._trying) else None
-        return Learned(waited, bound, self._patience, self._again_seconds, self._left_seconds)
+        return Learned(elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds)
 
     def warm_start(self, learned: Learned) -> None:
         """Begin with what the previous operator has learned. The result of a trial is tried again before it is kept."""
-        waited, bound, self._patience, self._again_seconds, self._left_seconds = learned
-        if waited is not None and self.may_inline:
-            self._waited = waited
+        elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds = learned
+        if elapsed is not None and self.may_inline:
+            self._elapsed = elapsed
             self._try_inline()
         elif bound is not None and self.may_inline:
             self._go_inline(bound)
@@ -181,17 +203,19 @@ class TaskSizer:
     def _forget(self) -> None:
         self._work.clear()
         self._all.clear()
+        self._pulls.clear()
 
-    def _begin_window(self) -> None:
+    def _begin_window(self, now: float | None = None) -> None:
+        self._began = now
         self._wait_seconds = self._inline_seconds = 0.0
-        self._done = self._tasks = self._inline_count = 0
+        self._done = self._tasks = 0
 
     # While the consumer works inline.
 
     @property
     def is_settled(self) -> bool:
         """Whether the last measurement left no doubt that the consumer should do the work."""
-        return self.inline and not self._trying and bool(self._all) and self._all[-1] <= self._bound
+        return self.inline and not self._trying and bool(self._pulls) and self._pulls[-1].each <= self._bound
 
     def _go_inline(self, bound: float) -> None:
         self.inline = True
@@ -199,30 +223,38 @@ class TaskSizer:
         self._forget()
         self._begin_window()
 
-    def add_inline(self, count: int, seconds: float) -> None:
+    def add_inline(self, count: int, seconds: float, now: float) -> None:
         """Note that the consumer took ``seconds`` for ``count`` elements, inputs included."""
-        self._all.append(seconds / count)
+        if self._began is None:
+            self._began = now  # the first pull does not count: it may open files or fill the buffer of a shuffle
+            return
+        self._pulls.append(_Pull(count, seconds))
         self._inline_seconds += seconds
         self._left_seconds -= seconds
-        self._inline_count += count
-        if len(self._all) < _SAMPLES_MIN or (self._trying and self._inline_seconds < _TRIAL_SECONDS):
+        if self._trying:
+            self._go_on_trying(count, now - self._began)
+        elif len(self._pulls) < _SAMPLES_MIN:
             return
-        mean = self._inline_seconds / self._inline_count
-        if (mean if self._trying else _median(self._all)) > self._bound:
+        elif _mean(self._pulls) > self._bound:
             self._leave_inline()
-        elif self._trying:
-            self._trying = False
-            self._tried = True
-            self._bound = _DEARER * _median(self._all)
         elif self._tried and self._left_seconds < 0:
             self._patience = 1
             self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
 
+    def _go_on_trying(self, count: int, elapsed: float) -> None:
+        self._done += count
+        if elapsed > self._bound * max(self._done, self._trial):
+            self._leave_inline()
+        elif self._done >= self._trial:
+            self._trying = False
+            self._tried = True
+            self._bound = _DEARER * _mean(self._pulls)
+
     def _leave_inline(self) -> None:
         self.inline = self._tried = False
         self._windows = 0
-        self._waited = float("inf")
+        self._waited = self._elapsed = float("inf")
         self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False
@@ -233,3 +265,9 @@ class TaskSizer:
 
 def _median(values: deque[float]) -> float:
     return sorted(values)[len(values) // 2]
+
+
+def _mean(pulls: deque[_Pull]) -> float:
+    """Return the seconds per element, without the most expensive pull: a single slow element is not representative."""
+    kept = sorted(pulls, key=lambda pull: pull.each)[: max(1, len(pulls) - 1)]
+    return sum(pull.seconds for pull in kept) / sum(pull.elements for pull in kept)
