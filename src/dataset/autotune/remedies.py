@@ -107,6 +107,14 @@ class Remedy:
     parallel: bool = False
 
 
+_IDLE_STEPS = Remedy(
+    "everything runs `in the consumer's thread`",
+    "no step of training overlaps with making batches",
+    "`prefetch(AUTOTUNE)` at the end of the chain",
+    lambda it: not it.has_stages,
+    _PREFETCH,
+)
+
 REMEDIES = (
     Remedy(
         "buffers are nearly empty although `memory:` is near its budget",
@@ -192,13 +200,7 @@ REMEDIES = (
         _shared,
         parallel=True,
     ),
-    Remedy(
-        "everything runs `in the consumer's thread`",
-        "no step of training overlaps with making batches",
-        "`prefetch(AUTOTUNE)` at the end of the chain",
-        lambda it: not it.has_stages,
-        _PREFETCH,
-    ),
+    _IDLE_STEPS,
     Remedy(
         "each epoch is as slow as the first",
         "the same work is repeated",
@@ -234,7 +236,7 @@ def remedy_for(symptoms: Symptoms) -> str:
 
 def remedy_for_idle_steps() -> str:
     """Return what to write if the consumer waits, and nothing works during its steps."""
-    return next(_in_words(row) for row in REMEDIES if row.code == _PREFETCH)
+    return _in_words(_IDLE_STEPS)
 
 
 def _in_words(row: Remedy, more: str = "") -> str:

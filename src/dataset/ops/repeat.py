@@ -77,6 +77,8 @@ class Repeat(
 
     def input_positions(self, positions: Array) -> Array | None:
         length = self.source.cardinality()
+        if self.times == 1:
+            return positions
         return positions % length if length > 0 else None
 
     def simplified(self) -> Node | None:

@@ -92,4 +92,4 @@ def test_other_operators_have_no_steps():
 
 def test_only_a_sample_of_the_pulls_is_measured():
     times = step_times.StepTimes(2)
-    assert [number for number in range(1000) if times.are_due] == [1, 2, 4, 8, 16, 32, 64, 256, 512, 768]
+    assert [number for number in range(1000) if times.begin_pull()] == [1, 2, 4, 8, 16, 32, 64, 256, 512, 768]

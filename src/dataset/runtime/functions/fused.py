@@ -64,7 +64,7 @@ class FusedOperator(Divisible):
         return self._first.position
 
     def produce(self, n: int) -> Chunk | None:
-        if not self._times.are_due:
+        if not self._times.begin_pull():
             return self._produce(n)
         with self._times.measured(self._stages):
             return self._produce(n)

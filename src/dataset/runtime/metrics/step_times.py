@@ -25,9 +25,8 @@ class StepTimes:
         self.seconds = [0.0] * steps
         self._pulls = itertools.count()
 
-    @property
-    def are_due(self) -> bool:
-        """Whether to measure the pull that begins. Call it once for each pull."""
+    def begin_pull(self) -> bool:
+        """Count a pull, and return whether to measure it."""
         number = next(self._pulls)
         return not number % _EVERY if number > _FIRST else number & (number - 1) == 0 and number > 0
 

@@ -62,21 +62,26 @@ def with_location(error: BaseException, node: Node, position: int, what: str = "
     """Return an exception of user code with a note of its location: the same object, unless it would end a loop."""
     error = as_error_of_element(error)
     error.add_note(f"in {node}, {what} {position}")
+    for note in _explanations(error):
+        error.add_note(note)
+    return error  # type: ignore[return-value]  # callers have caught what an element may raise
+
+
+def _explanations(error: BaseException) -> Iterator[str]:
+    """Yield what helps to understand an exception of user code: short text arguments of the function, and advice."""
     function = next((entry.tb_frame for entry in _entries(error) if not is_ours(entry.tb_frame)), None)
-    if function is None:
-        if isinstance(error, TypeError) and _ARITY.search(str(error)):  # the call of the user's function has failed
-            error.add_note(_ARITY_ADVICE)
-    else:
+    if function is not None:
         names = function.f_code.co_varnames[: function.f_code.co_argcount]
         for name, value in ((name, function.f_locals.get(name)) for name in names):
             text = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
             if isinstance(text, str) and len(text) <= _SHOWN_MAX and text.isprintable():
-                error.add_note(f"when it failed, {name} was {value!r}")
+                yield f"when it failed, {name} was {value!r}"
+    elif isinstance(error, TypeError) and _ARITY.search(str(error)):  # the call of the user's function has failed
+        yield _ARITY_ADVICE
     if isinstance(error, TypeError | ValueError | AttributeError):
         advice = next((advice for message, advice in _ADVICE if message.search(str(error))), None)
         if advice is not None:
-            error.add_note(advice)
-    return error  # type: ignore[return-value]  # callers have caught what an element may raise
+            yield advice
 
 
 _SHOWN_MAX = 200  # characters of a text that is shown, such as the name of a file; longer ones are not shown
