@@ -90,7 +90,17 @@ def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
         assert_from(place, outcomes(loaded(of_two_readers(shuffled), state)), found)
 
 
-@pytest.mark.parametrize("ahead", [lambda d: d.shuffle(3, seed=1), lambda d: d.batch(3), lambda d: d.prefetch(2)])
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        lambda d: d.shuffle(3, seed=1),
+        lambda d: d.batch(3),
+        lambda d: d.prefetch(2),
+        lambda d: d.map(lambda x: x * 2, num_parallel_calls=2),
+        lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=2, num_parallel_calls=2),
+        lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=9, num_parallel_calls=2),
+    ],
+)
 def test_a_pass_that_ended_before_the_state_was_taken_is_the_one_that_later_passes_give(ahead):
     """The prefetching op had reached the end and requests no more elements. Another pass has another order."""
     make = lambda: ahead(Dataset.range(7).shuffle(7).cache()).repeat(3)

@@ -1,16 +1,22 @@
 """Tests of from_queue, to_queue and async iteration."""
 
 import asyncio
+import itertools
 import multiprocessing
+import os
 import queue as stdlib
 import re
 import threading
+import time
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
 
 from dataset import ClosedError, Dataset, SpecError, TensorSpec
+from dataset.ops.sources import queue_readers
 from dataset.queues import CancelledError, FIFOQueue, OutOfRangeError
+from dataset.testing import outcomes
 from support.overlap import nothing_left
 
 WAIT = 60
@@ -189,6 +195,64 @@ def test_several_processes_fill_one_queue():
     assert found == [*range(5), *range(10, 15)]
     for producer in producers:
         producer.join(WAIT)
+
+
+def _write_much(queue):
+    queue.put(bytes(50_000_000))
+
+
+def _in_background(iterator):
+    """Request an element in a thread; return the thread, and the list that gets the outcome."""
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(outcomes(itertools.islice(iterator, 1))))
+    thread.start()
+    return thread, found
+
+
+def _wait_until_begun(queue):
+    while not queue_readers._begun.get(queue):
+        time.sleep(0.01)
+
+
+def test_an_iterator_can_be_closed_if_a_producer_was_killed_while_it_wrote():
+    queue = SPAWN.Queue()
+    producer = SPAWN.Process(target=_write_much, args=(queue,))
+    producer.start()
+    assert queue._reader.poll(WAIT)  # much of the element is not in the pipe yet
+    producer.kill()
+    producer.join(WAIT)
+    with nothing_left():
+        iterator = iter(Dataset.from_queue(queue, TensorSpec((), bytes)))
+        thread, found = _in_background(iterator)
+        _wait_until_begun(queue)
+        iterator.close()
+        thread.join(WAIT)
+    assert [type(outcome) for outcome in found] == [ClosedError]
+    assert queue._rlock.acquire(block=False)  # other readers do not wait for this one
+
+
+@pytest.mark.parametrize("size", [10, 20_000, 3_000_000])
+def test_the_bytes_of_an_element_that_have_arrived_are_kept_for_the_next_iterator(size):
+    queue, element = SPAWN.SimpleQueue(), bytes(range(251)) * (size // 251) + b"end"
+    pickled = bytes(ForkingPickler.dumps(element))
+    message = len(pickled).to_bytes(4, "big") + pickled
+    dataset = Dataset.from_queue(queue, TensorSpec((), bytes))
+    for first, last in ((0, 3), (3, len(message) - 2)):
+        iterator = iter(dataset)
+        thread, found = _in_background(iterator)
+        os.write(queue._writer.fileno(), message[first:last])
+        _wait_until_begun(queue)
+        iterator.close()
+        thread.join(WAIT)
+        assert [type(outcome) for outcome in found] == [ClosedError]
+    os.write(queue._writer.fileno(), message[-2:])
+    assert next(iter(dataset)) == element
+
+
+def test_an_element_of_several_gigabytes_has_a_longer_length():
+    length = 5 << 30
+    head = bytearray(b"\xff\xff\xff\xff" + length.to_bytes(8, "big"))
+    assert [queue_readers._missing(head[:size]) for size in (0, 3, 4, 11, 12)] == [4, 1, 8, 1, length]
 
 
 @pytest.mark.skipif(not hasattr(stdlib, "ShutDown"), reason="queue.Queue.shutdown is new in Python 3.13")

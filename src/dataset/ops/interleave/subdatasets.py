@@ -505,8 +505,9 @@ class Inputs:
             by_place: whether to use the source's replay log. If not, no thread may be reading from the source.
         """
         log, first, opened, unopened = self._log, self._first, self._opened, None
+        has_ended = self._source_ended
         if by_place or first < self._noted:
-            place = log.place(first)
+            place, has_ended = log.place(first), False  # it ends again: a cache in it keeps its elements only then
         else:
             opened, unopened = self.datasets.save_argument()
             place = log.present()
@@ -515,7 +516,7 @@ class Inputs:
             "first": self._base + first + (unopened is not None),
             "ahead": self._noted - first,
             "opened": opened,
-            "source_ended": self._source_ended,
+            "source_ended": has_ended,
             "next_inputs": [
                 *arrived,
                 *([] if unopened is None else [unopened]),

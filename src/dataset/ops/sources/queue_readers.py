@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing.connection
+import os
 import queue as thread_queues
+import selectors
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError as FutureCancelledError
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from dataset.errors import CancelledError, ClosedError
@@ -20,6 +24,7 @@ _SHUT_DOWN: tuple[type[Exception], ...] = tuple(
 )
 
 _CONTENDED_SECONDS = 0.05  # how long to wait for another process that reads the same queue
+_PIECE_BYTES = 1 << 20  # how much of a message to read at once
 
 
 class QueueReader(ABC):
@@ -136,52 +141,109 @@ class SimpleQueueReader(QueueReader):
 
 
 class ProcessQueueReader(QueueReader):
-    """Reader of a queue of multiprocessing, which waits for the queue's pipe."""
+    """Reader of a queue of multiprocessing. It reads the messages in the queue's pipe itself, as their bytes arrive.
+
+    ``Queue.get`` waits without end for the rest of a message whose producer was killed while it wrote. This reader can
+    then be interrupted and closed, as at any other time. It takes no part of an element: the bytes that have arrived
+    are kept for the next reader of the queue in this process.
+    """
 
     def __init__(self, queue: Any) -> None:
         super().__init__(queue)
+        # There is no public way to wait for two things, or to read a part.
+        self._pipe, self._pipe_lock = queue._reader, queue._rlock  # noqa: SLF001
+        self._capacity = getattr(queue, "_sem", None)  # a SimpleQueue has none
+        self._message = _begun.setdefault(queue, bytearray())
+        self._is_reading = False  # whether this reader holds the lock of the pipe
         self._closing, self._closed = multiprocessing.connection.Pipe(duplex=False)
+        self._selector = selectors.PollSelector()
+        for end in (self._pipe, self._closing):
+            self._selector.register(end, selectors.EVENT_READ)
         self._lock = threading.Lock()
         self._waits = False
 
-    def _waited(self, n: int) -> list[Any] | None:
+    def _waited(self, n: int) -> list[Any] | None:  # noqa: ARG002  # a second message may be incomplete
         with self._lock:
             self._waits = not self.is_closed
         try:
             while not self.is_closed:
-                if self.queue._reader in self._readable():  # noqa: SLF001  # there is no public way to wait for two things
-                    try:
-                        return self._received(n)
-                    except thread_queues.Empty:  # another process was faster
-                        continue
+                if self._wait() and self._read_on():
+                    return [self._taken()]
             return None
         finally:
             with self._lock:
                 self._waits = False
                 if self.is_closed:
-                    self._closing.close()
-
-    def _received(self, n: int) -> list[Any]:
-        if not hasattr(self.queue, "get_nowait"):  # a SimpleQueue
-            return [self.queue.get()]
-        rows = [self.queue.get(timeout=_CONTENDED_SECONDS)]
-        try:
-            while len(rows) < n:
-                rows.append(self.queue.get_nowait())
-        except thread_queues.Empty:
-            pass
-        return rows
+                    self._let_go()
 
     @interruptible
-    def _readable(self) -> list[Any]:
-        return multiprocessing.connection.wait([self.queue._reader, self._closing])  # noqa: SLF001
+    def _wait(self) -> bool:
+        """Wait until the queue's pipe can be read, or the reader is closed; return whether it is not closed."""
+        return all(key.fileobj is not self._closing for key, _ in self._selector.select())
+
+    def _read_on(self) -> bool:
+        """Read what has arrived of a message; return whether it is complete."""
+        if not self._is_reading:
+            self._is_reading = self._pipe_lock.acquire(True, _CONTENDED_SECONDS)
+            if not self._is_reading:
+                return False
+            if not self._pipe.poll():  # another process was faster
+                self._stop_reading()
+                return False
+        piece = os.read(self._pipe.fileno(), min(_missing(self._message), _PIECE_BYTES))
+        if not piece:
+            raise EOFError
+        self._message += piece
+        return not _missing(self._message)
+
+    def _taken(self) -> Any:
+        """Return the element of the message, which is complete."""
+        pickled = memoryview(self._message)[_head_bytes(self._message) :]
+        try:
+            return ForkingPickler.loads(pickled)
+        finally:
+            pickled.release()
+            self._message.clear()
+            self._stop_reading()
+            if self._capacity is not None:
+                self._capacity.release()
+
+    def _stop_reading(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._pipe_lock.release()
+
+    def _let_go(self) -> None:
+        self._stop_reading()
+        self._selector.close()
+        self._closing.close()
 
     def close(self) -> None:
         with self._lock:
             super().close()
             self._closed.close()  # makes the other end readable
             if not self._waits:
-                self._closing.close()
+                self._let_go()
+
+
+_begun: weakref.WeakKeyDictionary[Any, bytearray] = weakref.WeakKeyDictionary()
+"""For each queue, what has been read of a message that is not complete."""
+
+
+def _head_bytes(message: bytearray) -> int:
+    """Return where the pickled element begins, after 4 bytes for its length, or 8 more if they hold -1.
+
+    Source: multiprocessing/connection.py.
+    """
+    return 12 if message.startswith(b"\xff\xff\xff\xff") else 4
+
+
+def _missing(message: bytearray) -> int:
+    """Return how many bytes of the length are missing, or else how many of the message."""
+    head = _head_bytes(message)
+    if len(message) < head:
+        return head - len(message)
+    return head + int.from_bytes(message[-8 % head : head], "big") - len(message)
 
 
 class AsyncQueueReader(QueueReader):
