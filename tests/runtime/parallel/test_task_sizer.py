@@ -95,6 +95,15 @@ def test_cheap_work_is_done_by_the_consumer_until_it_is_expensive():
     assert not run(1e-7, inputs=1e-3).inline  # its inputs take long to read
 
 
+def test_small_pulls_at_the_beginning_do_not_make_the_work_expensive():
+    """The consumer computes 2, 4, 8 elements ahead, and so on; each pull takes 40 microseconds more."""
+    simulation = Simulation()
+    assert simulation.run(1e-6).inline
+    for count in (1, 2, 4, 8, 16, 32, *[64] * 10):
+        assert simulation.run_inline(4e-5 / count + 1e-6, times=1, count=count).inline
+    assert simulation.sizer.is_settled
+
+
 def test_single_elements_between_large_pulls_do_not_make_the_work_expensive():
     """A batch that is joined from two chunks: the smaller one has the fixed cost of a call, too."""
     simulation = Simulation()

@@ -44,6 +44,7 @@ _CHEAP_SIZE_MIN = 8  # the duration of smaller tasks is mostly overhead
 _DEARER = 4  # the consumer stops working inline if elements become this many times as expensive
 _WINDOW_SECONDS = 0.01  # minimum waiting time before it is compared with the work
 _WINDOW_TASKS = 8  # minimum number of tasks in that time, so that one slow task does not decide
+_EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
@@ -233,7 +234,7 @@ class TaskSizer:
         self._left_seconds -= seconds
         if self._trying:
             self._go_on_trying(count, now - self._began)
-        elif len(self._pulls) < _SAMPLES_MIN:
+        elif len(self._pulls) < _SAMPLES_MIN or self._inline_seconds < _EVIDENCE_SECONDS:
             return
         elif _mean(self._pulls) > self._bound:
             self._leave_inline()
