@@ -99,6 +99,8 @@ def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
         lambda d: d.map(lambda x: x * 2, num_parallel_calls=2),
         lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=2, num_parallel_calls=2),
         lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=9, num_parallel_calls=2),
+        lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), num_parallel_calls=1).shuffle(None, seed=3),
+        lambda d: d.batch(9, num_parallel_calls=2).rebatch(5),
     ],
 )
 def test_a_pass_that_ended_before_the_state_was_taken_is_the_one_that_later_passes_give(ahead):

@@ -505,9 +505,11 @@ class Inputs:
             by_place: whether to use the source's replay log. If not, no thread may be reading from the source.
         """
         log, first, opened, unopened = self._log, self._first, self._opened, None
-        has_ended = self._source_ended
-        if by_place or first < self._noted:
-            place, has_ended = log.place(first), False  # it ends again: a cache in it keeps its elements only then
+        has_ended = self._source_ended and first == self._noted  # else it ends again after the elements from ``first``
+        if has_ended and not log.is_behind:
+            place = log.present()  # a cache in the source keeps its elements at the end
+        elif by_place or first < self._noted:
+            place = log.place(first)
         else:
             opened, unopened = self.datasets.save_argument()
             place = log.present()

@@ -575,8 +575,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     def _place(self, log: ReplayLog) -> State | None:
         """Return the last input position and what was given since, or None if this is not sufficient to resume."""
         waiting = self._not_given()
-        if not waiting and not self._active:
-            return self.inner.save()
+        if not waiting and (self._ended or not self._active):
+            return self.inner.save()  # after the end, as a cache in the input keeps its elements only there
         mark = log.mark_before(waiting[0][0].start if waiting else self._read)
         if mark is None or not self._is_told or not all(numbers for numbers, _ in waiting):
             return None
