@@ -155,8 +155,8 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
 def test_work_that_turned_out_to_be_quicker_inline_begins_so():
     dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
     first = iter(dataset)
-    first._root.warm_start(Learned(waited=10.0))  # the seconds that the workers would have needed per element
-    while first._root.learned.waited is None:  # until the trial has ended; StopIteration if it never does
+    first._root.warm_start(Learned(elapsed=10.0, trial=10))  # seconds per element with workers, in a trial of ten
+    while first._root.learned.elapsed is None:  # until the trial has ended; StopIteration if it never does
         next(first)
     first.close()
     with iter(dataset) as second:

@@ -196,15 +196,16 @@ class Chain:
         """Whether two runs return the same elements, in any order.
 
         They may not if a cache is read in two places at the same time: the first pass to end is the one that is kept.
-        Threads decide at random which one that is. Two caches in a row are filled in another order by a resumed run,
-        which first repeats one pass and then the other. They may not either if threads decide at random whether the
-        elements that were read ahead include the end of a pass that is left early, and passes differ.
+        Threads decide at random which one that is, and so does how many elements are requested at once. Two caches in a
+        row are filled in another order by a resumed run, which first repeats one pass and then the other. They may not
+        either if threads decide at random whether the elements that were read ahead include the end of a pass that is
+        left early, and passes differ.
         """
         if _PASS_LEFT_EARLY.search(str(self)):
             return False
         kept = [index for index, op in enumerate(self.ops) if op.keeps_order]
         is_filled_twice = kept and any(op.reads_twice for op in self.ops[kept[0] :])
-        if is_filled_twice and (len(kept) > 1 or re.search("prefetch|parallel", str(self))):
+        if is_filled_twice and (len(kept) > 1 or _DECIDES_WHICH_PASS.search(str(self))):
             return False
         found = False
         for op in self.ops:
@@ -230,6 +231,8 @@ class Chain:
             found.append(Chain(self.ops))
         return [chain for chain in found if chain.is_comparable]
 
+
+_DECIDES_WHICH_PASS = re.compile("prefetch|parallel|shuffle|random|resample|failing")
 
 _PASS_LEFT_EARLY = re.compile(
     r"(shuffle|random|resample|failing).*\.(cache|snapshot)\(.*"
@@ -301,6 +304,8 @@ def _draw_ops(
         choices[0] = [_shuffle, _shuffle, _random_map, _failing]
     if count > 1 and rng.random() < 0.4:
         choices[-1] = [_repeat, _repeat, _repeat_and_take]
+    if count > 2 and rng.random() < 0.05:  # only the pass that fills a cache differs from the others
+        choices[:2] = [_shuffle, _random_map], [_cache]
     for choice in choices:
         for _ in range(20):
             op = rng.choice(choice)(rng, ops[-1].kind, depth)
