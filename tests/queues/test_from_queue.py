@@ -210,7 +210,7 @@ def _in_background(iterator):
 
 
 def _wait_until_begun(queue):
-    while not queue_readers._begun.get(queue):
+    while not queue_readers._partial_messages.get(queue):
         time.sleep(0.01)
 
 

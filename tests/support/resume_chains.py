@@ -196,16 +196,18 @@ class Chain:
         """Whether two runs return the same elements, in any order.
 
         They may not if a cache is read in two places at the same time: the first pass to end is the one that is kept.
-        Threads decide at random which one that is, and so does how many elements are requested at once. Two caches in a
-        row are filled in another order by a resumed run, which first repeats one pass and then the other. They may not
-        either if threads decide at random whether the elements that were read ahead include the end of a pass that is
-        left early, and passes differ.
+        Which one that is depends on threads and, if passes differ, on how many elements are requested at once. Two
+        caches in a row are filled in another order by a resumed run, which first repeats one pass and then the other.
+        They may not either if threads decide at random whether the elements that were read ahead include the end of a
+        pass that is left early, and passes differ.
         """
         if _PASS_LEFT_EARLY.search(str(self)):
             return False
         kept = [index for index, op in enumerate(self.ops) if op.keeps_order]
         is_filled_twice = kept and any(op.reads_twice for op in self.ops[kept[0] :])
-        if is_filled_twice and (len(kept) > 1 or _DECIDES_WHICH_PASS.search(str(self))):
+        if is_filled_twice and (len(kept) > 1 or re.search("prefetch|parallel", str(self))):
+            return False
+        if is_filled_twice and re.search(_PASSES_DIFFER, "".join(op.text for op in self.ops[: kept[0]])):
             return False
         found = False
         for op in self.ops:
@@ -232,10 +234,10 @@ class Chain:
         return [chain for chain in found if chain.is_comparable]
 
 
-_DECIDES_WHICH_PASS = re.compile("prefetch|parallel|shuffle|random|resample|failing")
+_PASSES_DIFFER = "(shuffle|random|resample|failing)"
 
 _PASS_LEFT_EARLY = re.compile(
-    r"(shuffle|random|resample|failing).*\.(cache|snapshot)\(.*"
+    _PASSES_DIFFER + r".*\.(cache|snapshot)\(.*"
     r"(parallel.*|prefetch.*)\.(take\(|take_while|zip|choose|sample).*(repeat|concatenate|resample)"
 )
 

@@ -152,8 +152,8 @@ class ProcessQueueReader(QueueReader):
         super().__init__(queue)
         # There is no public way to wait for two things, or to read a part.
         self._pipe, self._pipe_lock = queue._reader, queue._rlock  # noqa: SLF001
-        self._capacity = getattr(queue, "_sem", None)  # a SimpleQueue has none
-        self._message = _begun.setdefault(queue, bytearray())
+        self._semaphore = getattr(queue, "_sem", None)  # counts the free places; a SimpleQueue has none
+        self._message = _partial_messages.setdefault(queue, bytearray())
         self._is_reading = False  # whether this reader holds the lock of the pipe
         self._closing, self._closed = multiprocessing.connection.Pipe(duplex=False)
         self._selector = selectors.PollSelector()
@@ -205,8 +205,8 @@ class ProcessQueueReader(QueueReader):
             pickled.release()
             self._message.clear()
             self._stop_reading()
-            if self._capacity is not None:
-                self._capacity.release()
+            if self._semaphore is not None:
+                self._semaphore.release()
 
     def _stop_reading(self) -> None:
         if self._is_reading:
@@ -226,7 +226,7 @@ class ProcessQueueReader(QueueReader):
                 self._let_go()
 
 
-_begun: weakref.WeakKeyDictionary[Any, bytearray] = weakref.WeakKeyDictionary()
+_partial_messages: weakref.WeakKeyDictionary[Any, bytearray] = weakref.WeakKeyDictionary()
 """For each queue, what has been read of a message that is not complete."""
 
 

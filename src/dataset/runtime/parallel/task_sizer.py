@@ -86,8 +86,8 @@ class _Pull(NamedTuple):
 class TaskSizer:
     """Determines the size of the next task, and who runs it, from the tasks that are done.
 
-    It uses the median of the last few durations, because a thread that waits for the interpreter lock, or a single slow
-    element, is not representative.
+    It uses the median of the last few tasks, and the mean of the consumer's last few pulls without the most expensive
+    one, because a thread that waits for the interpreter lock, or a single slow element, is not representative.
 
     Attributes:
         size: elements in the next task.
@@ -126,7 +126,7 @@ class TaskSizer:
     def add(self, count: int, seconds: float, input_seconds: float, size_max: int, now: float) -> None:
         """Note that a worker's task of ``count`` elements took ``seconds`` after its inputs were read.
 
-        The next task may have up to ``size_max`` elements.
+        It ended at ``now``. The next task may have up to ``size_max`` elements.
         """
         if self.inline:
             return  # the task had begun before
@@ -225,7 +225,7 @@ class TaskSizer:
         self._begin_window()
 
     def add_inline(self, count: int, seconds: float, now: float) -> None:
-        """Note that the consumer took ``seconds`` for ``count`` elements, inputs included."""
+        """Note that the consumer took ``seconds`` for ``count`` elements, inputs included, up to ``now``."""
         if self._began is None:
             self._began = now  # the first pull does not count: it may open files or fill the buffer of a shuffle
             return
