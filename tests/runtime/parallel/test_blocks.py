@@ -6,10 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 
+from dataset import Dataset
 from dataset.plan.structure import LEAF, structure_of
 from dataset.runtime.chunks.chunk import Chunk, concatenate_columns
 from dataset.runtime.chunks.normalization import chunk_of_rows
-from dataset.runtime.parallel.blocks import Block
+from dataset.runtime.parallel.blocks import Block, BlockMemory
 from support.process_helpers import in_thread
 
 BIG = 2048  # bytes of a row; large enough that a few rows are checked for adjacent addresses
@@ -93,3 +94,61 @@ def test_other_views_of_one_array_are_copied(cut):
     joined = concatenate_columns(parts)
     np.testing.assert_array_equal(joined, np.concatenate(parts))
     assert not np.shares_memory(joined, parts[0])
+
+
+LARGE = (1 << 18,), np.dtype(np.float64)
+
+
+def test_memory_is_used_again_only_once_nothing_refers_to_it():
+    memory = BlockMemory()
+    first = memory.array(*LARGE)
+    address = first.ctypes.data
+    first[:] = 1
+    second = memory.array(*LARGE)
+    assert second.ctypes.data != address
+    row = first[5:9].reshape(2, 2)
+    buffer = memoryview(first[1:2])
+    del first
+    for last in ("row", "buffer"):
+        assert memory.array(*LARGE).ctypes.data != address, last
+        if last == "row":
+            del row
+    assert buffer[0] == 1
+    del buffer
+    addresses = {array.ctypes.data for array in [memory.array(*LARGE) for _ in range(4)]}
+    assert address in addresses
+    assert len(addresses) == 4
+
+
+def test_memory_of_another_form_is_not_used():
+    memory = BlockMemory()
+    address = memory.array(*LARGE).ctypes.data
+    kept = [memory.array((1 << 17, 2), np.dtype(np.float64)), memory.array(LARGE[0], np.dtype(np.int64))]
+    assert address not in {array.ctypes.data for array in kept}
+    assert memory.array(*LARGE).ctypes.data == address
+
+
+def test_batches_of_a_parallel_map_are_rows_of_one_block():
+    def work(number):
+        np.sort(np.arange(20_000)[::-1])
+        return np.full((64, 64), number, np.float32)
+
+    batches = list(Dataset.range(640).map(work, num_parallel_calls=2).batch(32))
+    assert [int(batch[row, 0, 0]) for batch in batches for row in range(32)] == list(range(640))
+    assert sum(batch.base is not None for batch in batches) >= 10  # few when work moves between threads
+
+
+def test_batches_that_are_kept_keep_their_values():
+    def work(number):
+        np.sort(np.arange(20_000)[::-1])
+        return np.full((128, 128), number, np.float32)
+
+    kept, rows = [], []
+    for number, batch in enumerate(Dataset.range(640).map(work, num_parallel_calls=2).batch(32)):
+        if number % 3 == 0:
+            kept.append(batch)
+        if number % 3 == 1:
+            rows.append(batch[7])
+    assert [int(batch[0, 0, 0]) for batch in kept] == [96 * k for k in range(len(kept))]
+    assert all((batch == batch[:, :1, :1]).all() for batch in kept)
+    assert [int(row[0, 0]) for row in rows] == [96 * k + 39 for k in range(len(rows))]

@@ -42,7 +42,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
-from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
+from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, BlockMemory
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.task_sizer import (
     LEASE,
@@ -126,6 +126,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._leased = 0  # approximate number of elements of these pulls
         self._step = 1  # how many elements an inline pull computes, if fewer are requested
         self._demand = 1  # how many elements the consumer requests at a time
+        self._due = 0  # how many of them it has not been given yet
         self._wanted = 0  # how many elements it waits for; 0 if it does not wait
         self._tasks: deque[Task] = deque()  # not accepted yet, in order; only if ordered
         self._begun: set[Task] = set()  # not accepted yet; only if not ordered
@@ -139,6 +140,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._accepted: deque[tuple[int, int, range]] = deque()  # per task: _made after it, its count, its inputs
         self._stacks = False  # whether elements are written into blocks: only once they are known to be large
         self._knows_size = not (ordered and inner.write_into_batch)
+        self._memory = BlockMemory()
         self._block: Block | None = None  # the block of the next task, if elements will be stacked
         self._row = 0  # the first row of the next task in it
         self._in_flight = 0  # elements in progress, or waiting for earlier ones
@@ -156,7 +158,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
     def pull(self, n: int) -> Chunk | None:
         if self._hand:
-            return self._hand.give(n)
+            return self._counted(n, self._hand.give(n))
         if self._lease:
             self._lease -= 1
             return self.inner.pull(n)
@@ -167,15 +169,21 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if self._hand_bytes:
                     self._account.release(self._hand_bytes)
                     self._hand_bytes = 0
-                self._demand = max(n, self._demand * 7 // 8)  # a batch requested in parts is still a batch
+                if n != self._due:  # otherwise it is the rest of a batch
+                    self._demand, self._due = max(n, self._demand * 7 // 8), n
                 inline = self.inline
                 if self._is_enough(n) or (inline and self._ready):
-                    return self._take(n)
+                    return self._counted(n, self._take(n))
             if inline:
-                return self._pull_inline(n)
+                return self._counted(n, self._pull_inline(n))
             if self._log is None:
                 self._begin()
             self._wait(n)
+
+    def _counted(self, n: int, chunk: Chunk | None) -> Chunk | None:
+        """Return the chunk, and note how many of the ``n`` requested elements it leaves to be given."""
+        self._due = n - (n if chunk is None else chunk.length)
+        return chunk
 
     def _begin(self) -> None:
         """Prepare for calling workers: from here on, elements are identified by the numbers of their inputs."""
@@ -339,7 +347,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         window = max(self.inner.window_per_call * self.knob.value, 4 * self._demand)
         size = 1 if self.inner.single_element_tasks else min(self._task_sizer.size, self._size_max())
         if self._fills_blocks():
-            size = min(size, self._demand if self._block is None else self._block.length - self._row)
+            size = min(size, self._rows_of_batch(0) if self._block is None else self._block.length - self._row)
         return max(0, min(size, window - self._in_flight - len(self._ready)))
 
     # The workers' side.
@@ -427,10 +435,19 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     def _fills_blocks(self) -> bool:
         return self._stacks and (self._block is not None or self._demand > 1)
 
+    def _rows_of_batch(self, count: int) -> int:
+        """Return how many elements of one request are left for the last ``count`` in progress and the next ones.
+
+        A block of this size begins or ends where a request does. A batch from two blocks would have to be copied.
+        """
+        waiting = self._hand.rest()
+        before = (0 if waiting is None else waiting.length) + len(self._ready) + self._in_flight - count
+        return self._due - before if before < self._due else self._demand - (before - self._due) % self._demand
+
     def _assign_rows(self, task: Task) -> None:
         """Assign rows of a block to the task; there is one block for each chunk that the consumer will request."""
         if self._block is None:
-            self._block, self._row = Block(max(self._demand, task.count)), 0
+            self._block, self._row = Block(max(self._rows_of_batch(task.count), task.count), self._memory), 0
         task.block, task.row = self._block, self._row
         self._row += task.count
         if self._row == self._block.length:
@@ -626,7 +643,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         with self.lock:
             self._ready.clear()
             self._tasks.clear()
-            self._hand = Remainder()
+            self._hand, self._memory = Remainder(), BlockMemory()
         self.inner.close()
 
 
