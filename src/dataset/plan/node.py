@@ -343,8 +343,13 @@ def is_exact(node: Node) -> bool:
 
 def is_infallible(node: Node) -> bool:
     """Return whether no element can fail or needs user code, whatever the order of the elements."""
-    traits = node.traits
-    return is_exact(node) or ((traits.infallible or traits.only_reorders) and all(map(is_infallible, node.inputs)))
+    found: dict[Node, tuple[bool, bool]] = {}  # whether it is exact, and infallible
+    for part in inputs_first(node):
+        traits, inputs = part.traits, [found[source] for source in part.inputs]
+        exact = traits.exact and all(exact for exact, _ in inputs)
+        safe = (traits.infallible or traits.only_reorders) and all(safe for _, safe in inputs)
+        found[part] = exact, exact or safe
+    return found[node][1]
 
 
 def holds_user_code(node: Node) -> bool:
