@@ -105,8 +105,8 @@ def test_a_log_tells_what_was_done(script):
 
 
 def test_the_log_is_a_copy_and_keeps_the_first_and_the_last_decisions(script, monkeypatch):
-    monkeypatch.setattr("dataset.runtime.metrics.statistics.DECISIONS_FIRST", 3)
-    monkeypatch.setattr("dataset.runtime.metrics.statistics.DECISIONS_LAST", 7)
+    monkeypatch.setattr("dataset.runtime.metrics.tuning_log.DECISIONS_FIRST", 3)
+    monkeypatch.setattr("dataset.runtime.metrics.tuning_log.DECISIONS_LAST", 7)
     iterator = iter(Dataset.range(2000).map(plus).prefetch(AUTOTUNE, name="prefetch"))
     empty = iterator.tuning_log()
     script += [setting("prefetch", 2 + number) for number in range(100)]

@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dataset import AUTOTUNE, ClosedError, Dataset, Options, TextLineDataset
-from dataset.runtime.metrics.statistics import Bottleneck, Decision, OperatorStatistics, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
+from dataset.runtime.metrics.tuning_log import Decision, TuningLog
 from dataset.testing import outcomes
 
 WAIT = 60  # seconds to wait for an event that must happen

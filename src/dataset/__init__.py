@@ -14,6 +14,7 @@ The public API is in dataset.py. A plan (plan/) consists of ops (ops/, io/); it 
 (runtime/).
 """
 
+from dataset import deferred
 from dataset.dataset import Dataset
 from dataset.errors import (
     BrokenConnectionError,
@@ -59,6 +60,9 @@ with lazy_imports():
     from dataset.runtime.functions.vectorized import vectorized
     from dataset.runtime.iteration.iterator import DatasetIterator
     from dataset.runtime.iteration.optional import Optional
+
+for _name in deferred.COMMON:
+    getattr(deferred, _name)
 
 __all__ = [
     "AUTOTUNE",

@@ -1,6 +1,6 @@
 """Deferred imports: names used by the methods of ``Dataset`` and the readers, imported at their first use.
 
-Every operator, reader and adapter has a line here. ``import dataset`` loads none of them, and no framework.
+Every operator, reader and adapter has a line here. ``import dataset`` loads only those in ``COMMON``, and no framework.
 """
 
 from dataset.lazy_imports import lazy_imports
@@ -118,3 +118,16 @@ with lazy_imports():
     from dataset.runtime.iteration.iterator import DatasetIterator
     from dataset.runtime.iteration.random_access import element_at, first_elements
     from dataset.runtime.state.replay_log import ReplayMarks
+
+COMMON: tuple[str, ...] = (
+    "Autotuner",
+    "Batch",
+    "DatasetIterator",
+    "Map",
+    "Prefetch",
+    "Range",
+    "Shuffle",
+    "TensorSlices",
+    "optimize",
+)
+"""Names that nearly every pipeline uses; ``import dataset`` loads them, so that the first batch does not wait."""

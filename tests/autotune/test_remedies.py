@@ -14,7 +14,8 @@ from dataset.runtime.metrics import scheduling_times
 from dataset.runtime.metrics.background import Counters
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.scheduling_times import CoreWait, SchedulingTimes
-from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics
+from dataset.runtime.metrics.tuning_log import TuningLog
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "slow.md"
 

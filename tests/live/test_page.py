@@ -14,7 +14,7 @@ import pytest
 from dataset import AUTOTUNE, Dataset
 from dataset.commands.main import main
 from dataset.live import feed as feeds
-from dataset.runtime.metrics.statistics import brief_number, brief_seconds
+from dataset.plan.drawing.brief import brief_number, brief_seconds
 from support.browser import Browser, find_browser
 
 pytestmark = pytest.mark.skipif(

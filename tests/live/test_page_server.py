@@ -19,7 +19,7 @@ from dataset.live import feed as feeds
 from dataset.live import page_server
 from dataset.live.feed import SnapshotFeed
 from dataset.live.page_server import LivePage
-from dataset.runtime.metrics.statistics import Decision
+from dataset.runtime.metrics.tuning_log import Decision
 
 NAMES = {"dataset-live", "dataset-live-client"}
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from dataset.autotune.remedies import untuned_advice
-from dataset.autotune.report import Measured
+from dataset import autotune
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.options import Options
@@ -15,7 +14,10 @@ from dataset.plan.node import Node
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
-from dataset.runtime.metrics.statistics import Decision, OperatorStatistics, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.tuning_log import Decision, TuningLog
+
+if TYPE_CHECKING:
+    from dataset.runtime.metrics.statistics import OperatorStatistics, PipelineStatistics
 
 
 class Autotuner:
@@ -95,9 +97,9 @@ class Autotuner:
         """Return the statistics so far."""
         return self.measured(elements).statistics()
 
-    def measured(self, elements: int) -> Measured:
+    def measured(self, elements: int) -> autotune.Measured:
         """Return the measurements so far, with the model that predicts what changes gain."""
-        return Measured(self._profile, elements, dict(self._contention))
+        return autotune.Measured(self._profile, elements, dict(self._contention))
 
     def costs(self, elements: int) -> Mapping[OpRecord, OperatorStatistics]:
         """Return the statistics of each op so far."""
@@ -108,7 +110,7 @@ class Autotuner:
         log = TuningLog(self._log)
         log.omitted = self._log.omitted
         if not log:
-            log.advice = untuned_advice(list(self._profile.top.walk()))
+            log.advice = autotune.untuned_advice(list(self._profile.top.walk()))
         return log
 
     def _record(

@@ -23,7 +23,7 @@ from dataset.ops.prefetch import Prefetch
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_seconds
-from dataset.plan.drawing.brief import brief_bytes
+from dataset.plan.drawing.brief import brief_bytes, brief_number, brief_seconds
 from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, holds_user_code, inputs_first
 from dataset.plan.origin import Origin
@@ -36,8 +36,6 @@ from dataset.runtime.metrics.statistics import (
     SHARED_BOUNDS,
     OperatorStatistics,
     PipelineStatistics,
-    brief_number,
-    brief_seconds,
     table,
 )
 from dataset.runtime.metrics.trace import Trace

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import threading
 import time
 from typing import Any, Protocol
@@ -109,4 +111,5 @@ class SnapshotFeed:
         """Return the current snapshot as plain data."""
         with self._news:
             source, final, shown = self._running[-1] if self._running else None, self._final, self._shown
-        return {"pipeline": shown, **(final if source is None else source.snapshot())}
+        process = {"pid": os.getpid(), "host": socket.gethostname(), "rank": os.environ.get("RANK")}
+        return {"process": process, "pipeline": shown, **(final if source is None else source.snapshot())}

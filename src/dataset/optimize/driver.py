@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from dataset.ops.with_options import options_of
 from dataset.optimize.fusion.elementwise_fusion import fusion
 from dataset.optimize.fusion.map_and_batch_fusion import fuse_map_and_batch
-from dataset.optimize.fusion.parser_and_batch_fusion import fuse_parser_and_batch
 from dataset.optimize.noop_elimination import eliminate_noop
 from dataset.optimize.parallelism.inject_prefetch import inject_prefetch
+from dataset.optimize.parser_rules import rule_for_parsers
 from dataset.optimize.pushdown.shuffle_before_gather import shuffle_before_gather
 from dataset.optimize.pushdown.slice_pushdown import push_down_slice
 from dataset.optimize.rewritable_ops import rule_of_op
 from dataset.optimize.rule import Rule, WholePlanRule
 from dataset.optimize.vectorization.map_vectorization import vectorize_map
-from dataset.optimize.vectorization.parser_projection import project_parser
-from dataset.optimize.vectorization.parser_vectorization import vectorize_parser
 from dataset.options import OptimizationOptions, Options
 from dataset.plan.node import Miss, Node, inputs_first
 from dataset.plan.rewriting import Fired, Missed, Rewritten
@@ -28,9 +26,9 @@ RULES: dict[str, Rule] = {
     "repeat_pushdown": rule_of_op("repeat_pushdown"),
     "shuffle_before_gather": shuffle_before_gather,
     "map_vectorization": vectorize_map,
-    "parser_vectorization": vectorize_parser,  # before the rules that check which maps parse
-    "parser_and_batch_fusion": fuse_parser_and_batch,
-    "parser_projection": project_parser,
+    "parser_vectorization": rule_for_parsers("vectorize_parser"),  # before the rules that check which maps parse
+    "parser_and_batch_fusion": rule_for_parsers("fuse_parser_and_batch"),
+    "parser_projection": rule_for_parsers("project_parser"),
     "map_parallelization": rule_of_op("map_parallelization"),  # only maps that do not run on columns
     "filter_parallelization": rule_of_op("filter_parallelization"),
     "parallel_batch": rule_of_op("parallel_batch"),

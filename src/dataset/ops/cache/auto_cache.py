@@ -24,7 +24,7 @@ from dataset.ops.cache.cache import Cache, MemoryCache
 from dataset.ops.cache.caching import CacheOperator, CacheStore, CacheWriter, RefusedElementError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY
-from dataset.plan.drawing.brief import brief_bytes
+from dataset.plan.drawing.brief import brief_bytes, brief_seconds
 from dataset.plan.epochs import random_states
 from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.lazy import lazy_property, once
@@ -34,7 +34,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.metrics.statistics import OperatorStatistics, brief_seconds
+from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.resources.memory import default_budget
 
 _SHARE = 0.5  # of the budget, or of the free space on the disk; the rest is for buffers

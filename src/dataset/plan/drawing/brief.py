@@ -1,4 +1,4 @@
-"""Brief forms of specs and sizes for display: ``(uint8[28, 28], int64)``, ``1.5 kB``. ``repr`` is the exact form."""
+"""Brief forms of specs, sizes and times for display: ``(uint8[28, 28], int64)``, ``1.5 kB``. ``repr`` is exact."""
 
 from __future__ import annotations
 
@@ -59,3 +59,24 @@ def brief_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def brief_number(value: float) -> str:
+    """Return a number with two significant digits, or as a whole number.
+
+    >>> brief_number(0.1234), brief_number(1234.5)
+    ('0.12', '1,234')
+    """
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def brief_seconds(value: float) -> str:
+    """Return a time with a unit.
+
+    >>> brief_seconds(1.5e-5)
+    '15 us'
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.0f} ns"

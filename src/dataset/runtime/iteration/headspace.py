@@ -10,9 +10,9 @@ import numpy as np
 
 from dataset.closing import Closing
 from dataset.plan.checks import require_seconds
+from dataset.plan.drawing.brief import brief_seconds
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.ownership import copied_component
-from dataset.runtime.metrics.statistics import brief_seconds
 
 T_co = TypeVar("T_co", covariant=True)
 

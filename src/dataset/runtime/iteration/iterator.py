@@ -27,18 +27,14 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, has_random_access, inputs_first
 from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
+from dataset.runtime import iteration
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of
 from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import HoldingOperator, Operator, State, farthest
-from dataset.runtime.iteration.headspace import Headspace
-from dataset.runtime.iteration.live_source import LiveSource
-from dataset.runtime.iteration.optional import Optional
-from dataset.runtime.iteration.statistics_callback import StatisticsCallback
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
-from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.resources.exceptions import concerns_iteration, shorten_traceback
@@ -55,15 +51,14 @@ from dataset.runtime.resources.interrupts import (
     uninstall,
     was_stray,
 )
-from dataset.runtime.state import resharding
-from dataset.runtime.state.envelope import Envelope
-from dataset.runtime.state.own_elements import mapping_of
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
 
 if TYPE_CHECKING:
     from dataset.live.feed import SnapshotFeed
     from dataset.live.page_server import LivePage
+    from dataset.runtime.metrics.statistics import PipelineStatistics
+    from dataset.runtime.metrics.tuning_log import TuningLog
 
 T_co = TypeVar("T_co", covariant=True)
 _Iterator = TypeVar("_Iterator", bound="DatasetIterator[Any]")
@@ -109,8 +104,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     """
 
     _page: LivePage | None = None
-    _shown_by: tuple[LiveSource, ...] = ()
-    _callbacks: tuple[StatisticsCallback, ...] = ()
+    _shown_by: tuple[iteration.LiveSource, ...] = ()
+    _callbacks: tuple[iteration.StatisticsCallback, ...] = ()
 
     @guarded
     def __init__(
@@ -443,7 +438,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             raise OutOfRangeError("get_next(): the iterator has no more elements; iter(dataset) starts another pass")
         return optional.get_value()
 
-    def get_next_as_optional(self) -> Optional[T_co]:
+    def get_next_as_optional(self) -> iteration.Optional[T_co]:
         """Return the next element in an Optional, which is empty at the end.
 
         Raises:
@@ -455,8 +450,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         (Optional(np.int64(0)), False)
         """
         for element in self:
-            return Optional(element)
-        return Optional()
+            return iteration.Optional(element)
+        return iteration.Optional()
 
     def skip(self, count: int) -> int:
         """Skip elements, without computing them where the plan allows it.
@@ -641,7 +636,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _show_on(self, feed: SnapshotFeed | None) -> None:
         if feed is not None:
-            source = LiveSource(feed, self._statistics)
+            source = iteration.LiveSource(feed, self._statistics)
             self._shown_by = (*self._shown_by, source)
             source.follow(self._profile, self._observer)
 
@@ -667,7 +662,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         ...     pass
         100 elements
         """
-        self._callbacks = (*self._callbacks, StatisticsCallback(callback, every))
+        self._callbacks = (*self._callbacks, iteration.StatisticsCallback(callback, every))
 
     def export_telemetry(self, every: float = 10.0) -> None:
         """Send the statistics to OpenTelemetry at intervals, as ``on_statistics`` does.
@@ -688,7 +683,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         telemetry = live.Telemetry()
         self.on_statistics(lambda stats: telemetry.send(stats.to_dict()), every)
 
-    def headspace(self, seconds: float = 10.0) -> Headspace[T_co]:
+    def headspace(self, seconds: float = 10.0) -> iteration.Headspace[T_co]:
         """Measure how fast your loop would be if its elements cost nothing. Loop over the result instead of over this.
 
         In the first half of the time, the loop gets the next elements of this iterator, whose position moves on as with
@@ -718,7 +713,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         >>> batches.steps_per_second > 0, 0 <= batches.lost < 1
         (True, True)
         """
-        return Headspace(self, seconds)
+        return iteration.Headspace(self, seconds)
 
     @_entry
     def tuning_log(self) -> TuningLog:
@@ -825,7 +820,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         elif not self._exhausted:
             place = self._log.present()
         if held or place["behind"]:
-            return {"op": resharding.AHEAD, **place, "held": save_pending(held)}
+            return {"op": iteration.resharding.AHEAD, **place, "held": save_pending(held)}
         return place["source"]  # type: ignore[no-any-return]
 
     @_entry
@@ -857,7 +852,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _load(self, state: State, moved: Moved | Mapping[str, str] | None, *, from_start: bool = False) -> None:
         """Go to the position that ``state`` describes, or to the beginning of the iteration in which it was saved."""
         state = self._envelope.open(state)
-        mapping = mapping_of(moved)
+        mapping = iteration.mapping_of(moved)
         place, unread = state["operator"], list[Outcome]()
         with self._lock:
             begun = self._skipped + self._profile.elements_until(self._left) > self._not_handed_out()
@@ -866,13 +861,13 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             fresh = self._open(epochs, mapping)
             log = ReplayLog(fresh.root)
             try:
-                if place is None or place.get("op") != resharding.AHEAD:
+                if place is None or place.get("op") != iteration.resharding.AHEAD:
                     place = {"source": place, "behind": 0, "held": []}
                 unread = [] if from_start else load_pending(place["held"], lambda: self._plan.element_spec)
                 if place["source"] is not None and not from_start:
-                    if state["shares"] != resharding.shares(self._plan):
+                    if state["shares"] != iteration.resharding.shares(self._plan):
                         _require_no_element(unread)
-                        place = resharding.reshard_state(place, state["shares"], self._plan)
+                        place = iteration.resharding.reshard_state(place, state["shares"], self._plan)
                     log.load(place)
             except BaseException as error:
                 fresh.coordinator.shut_down(fresh.close, wait=True)
@@ -894,8 +889,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 self._let_go(wait=True)
 
     @lazy_property
-    def _envelope(self) -> Envelope:
-        return Envelope(self._plan)
+    def _envelope(self) -> iteration.Envelope:
+        return iteration.Envelope(self._plan)
 
     @_entry
     def close(self) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
-import socket
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataset.runtime.metrics.profile import Observer, PipelineProfile
-from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
+from dataset.runtime.metrics.tuning_log import TuningLog
 
 if TYPE_CHECKING:  # most iterators have no page
     from dataset.live.feed import SnapshotFeed
+    from dataset.runtime.metrics.statistics import PipelineStatistics
 
 _logger = logging.getLogger("dataset")
 
@@ -67,7 +66,6 @@ class LiveSource:
     def _snapshot(self, stats: PipelineStatistics) -> dict[str, Any]:
         log = self._observer.tuning_log()
         return {
-            "process": {"pid": os.getpid(), "host": socket.gethostname(), "rank": os.environ.get("RANK")},
             "stats": stats.to_dict(),
             "decisions": TuningLog(log[-_DECISIONS_MAX:]).to_dicts(),
             "decision_count": len(log) + log.omitted,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dataset.plan.checks import require_callable, require_seconds
-from dataset.runtime.metrics.statistics import PipelineStatistics
+
+if TYPE_CHECKING:
+    from dataset.runtime.metrics.statistics import PipelineStatistics
 
 _logger = logging.getLogger("dataset")
 

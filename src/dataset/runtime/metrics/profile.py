@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.metrics.metering import Metering
 from dataset.runtime.metrics.op_record import OpRecord
-from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.metrics.step_waits import StepWaits
 from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.resources.garbage import ScheduledCollection
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
+
+if TYPE_CHECKING:
+    from dataset.runtime.metrics.statistics import OperatorStatistics
 
 
 class Observer(Protocol):

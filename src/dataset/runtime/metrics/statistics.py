@@ -1,4 +1,4 @@
-"""Statistics of a running pipeline as plain values: the results of ``iterator.stats()`` and ``tuning_log()``."""
+"""Statistics of a running pipeline as plain values: the result of ``iterator.stats()``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataset.plan.drawing.brief import brief_bytes
+from dataset.plan.drawing.brief import brief_bytes, brief_number, brief_seconds
 from dataset.runtime.metrics.background import WorkerFigures
+from dataset.runtime.metrics.step_waits import WaitPercentiles
 
 
 @dataclass(frozen=True)
@@ -134,24 +135,6 @@ class Bottleneck:
 
 
 @dataclass(frozen=True)
-class WaitPercentiles:
-    """Percentiles of the time that a step of the consumer waits for its element, in seconds.
-
-    If elements are produced quickly, only some of the steps are measured.
-
-    Attributes:
-        p50, p95, p99: the wait that 50%, 95% and 99% of the steps do not exceed, exact to about 6%.
-        by_period: for consecutive periods the time of their end, and the three percentiles in them. The time is in
-            seconds since the first element was requested. At most 64 periods; they become longer as time passes.
-    """
-
-    p50: float
-    p95: float
-    p99: float
-    by_period: tuple[tuple[float, float, float, float], ...] = ()
-
-
-@dataclass(frozen=True)
 class PipelineStatistics:
     """Statistics of a pipeline, from the request of the first element until now.
 
@@ -264,71 +247,6 @@ class PipelineStatistics:
         return records
 
 
-@dataclass(frozen=True)
-class Decision:
-    """A tuning decision made while a pipeline ran.
-
-    Attributes:
-        seconds: the time since the first element was requested.
-        operator: the operator concerned.
-        action: what was done: "try", "keep", "take back", "settle", "run inline", "run in background", "hold back".
-        knob: the argument that was set, or "".
-        before, after: its values.
-        reason: why, with the numbers.
-    """
-
-    seconds: float
-    operator: str
-    action: str
-    knob: str
-    before: int | None
-    after: int | None
-    reason: str
-
-    def __str__(self) -> str:
-        change = "" if self.before is None else f" {self.knob} {self.before} -> {self.after}"
-        return f"{self.seconds:8.2f} s  {self.operator}: {self.action}{change}: {self.reason}"
-
-
-DECISIONS_FIRST = 100
-"""How many decisions from the beginning of an iteration its log keeps."""
-
-DECISIONS_LAST = 400
-"""How many of the most recent decisions it keeps, so that an iteration of weeks does not fill the memory."""
-
-
-class TuningLog(list[Decision]):
-    """Tuning decisions in the order in which they were made. Prints as lines of text.
-
-    Only the first 100 and the last 400 decisions of an iteration are kept.
-
-    Attributes:
-        advice: if nothing could be decided: what to write so that it can; otherwise empty.
-        omitted: how many decisions were made between the first ones and the last ones, and are not kept.
-    """
-
-    advice = ""
-    omitted = 0
-
-    def add(self, decision: Decision) -> None:
-        """Add a decision. If there are too many, the oldest one after the first ones is dropped."""
-        self.append(decision)
-        if len(self) > DECISIONS_FIRST + DECISIONS_LAST:
-            del self[DECISIONS_FIRST]
-            self.omitted += 1
-
-    def __repr__(self) -> str:
-        advice = self.advice and f"; {self.advice}"
-        lines = list(map(str, self))
-        if self.omitted:
-            lines.insert(DECISIONS_FIRST, f"... {self.omitted:,} decisions are not kept ...")
-        return "\n".join(lines) or f"TuningLog: nothing was decided{advice}"
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the same as plain data, for JSON."""
-        return [dict(vars(decision)) for decision in self]
-
-
 _MUCH_BESIDE = 0.2  # of the time; threads that compute as long may slow down a consumer that computes, too
 SHARED_BOUNDS = ("cores", "interpreter lock")
 """The bounds of a pipeline that are neither an operator nor a thread."""
@@ -399,24 +317,3 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterable[
         for cell, width, index in zip(numbers, widths[1:], kept[1:], strict=True):
             cells.append(cell.ljust(width) if index == len(header) - 1 else cell.rjust(width))
         yield "  ".join(cells).rstrip()
-
-
-def brief_number(value: float) -> str:
-    """Return a number with two significant digits, or as a whole number.
-
-    >>> brief_number(0.1234), brief_number(1234.5)
-    ('0.12', '1,234')
-    """
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def brief_seconds(value: float) -> str:
-    """Return a time with a unit.
-
-    >>> brief_seconds(1.5e-5)
-    '15 us'
-    """
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-9:.0f} ns"

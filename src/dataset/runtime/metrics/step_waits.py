@@ -8,11 +8,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-
-from dataset.runtime.metrics.statistics import WaitPercentiles
+from dataclasses import dataclass
 
 _PERIODS_MAX = 64
 _BUCKETS_PER_OCTAVE = 8  # so a percentile is exact to 6%
+
+
+@dataclass(frozen=True)
+class WaitPercentiles:
+    """Percentiles of the time that a step of the consumer waits for its element, in seconds.
+
+    If elements are produced quickly, only some of the steps are measured.
+
+    Attributes:
+        p50, p95, p99: the wait that 50%, 95% and 99% of the steps do not exceed, exact to about 6%.
+        by_period: for consecutive periods the time of their end, and the three percentiles in them. The time is in
+            seconds since the first element was requested. At most 64 periods; they become longer as time passes.
+    """
+
+    p50: float
+    p95: float
+    p99: float
+    by_period: tuple[tuple[float, float, float, float], ...] = ()
 
 
 class _Period:
