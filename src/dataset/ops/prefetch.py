@@ -362,6 +362,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
         super().__init__(source, node, size, context)
+        self._holder = source if isinstance(source, HoldingOperator) else None
         self._unlooked = 0  # pulls until the next measurement
         self._next_rest = 1
         self._made_seconds = 0.0  # of the previous pull
@@ -378,11 +379,11 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     @property
     def held(self) -> int:
         """The number of elements that the input holds, unless the next pull is measured or may start the thread."""
-        return self.source.held if self._unlooked and isinstance(self.source, HoldingOperator) else 0
+        return self._holder.held if self._unlooked and self._holder is not None else 0
 
     def save_before(self, count: int) -> State:
-        assert isinstance(self.source, HoldingOperator)
-        return self._state({"source": self.source.save_before(count), "behind": 0}, [])
+        assert self._holder is not None  # it held elements
+        return self._state({"source": self._holder.save_before(count), "behind": 0}, [])
 
     def pull(self, n: int) -> Chunk | None:
         if not self._unlooked:

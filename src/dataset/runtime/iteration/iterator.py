@@ -248,9 +248,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             return element, self._ahead, chunk
 
     def _held(self) -> int:
-        """Return how many elements to take from the root at once: those that it holds, at least one."""
-        root = self._root
-        return max(1, min(root.held, self._left, _STEP_MAX)) if isinstance(root, HoldingOperator) else 1
+        """Return how many elements to take from the root, a HoldingOperator, at once: those that it holds, or one."""
+        held: int = self._root.held  # type: ignore[attr-defined]  # isinstance() of an abstract class takes long
+        return max(1, min(held, self._left, _STEP_MAX)) if held else 1
 
     def _add_wait(self, steps: int, began: float, count: int) -> None:
         """Count ``steps`` waits that are as long as the mean of ``count`` elements, whose time was measured."""
