@@ -206,7 +206,8 @@ class Remainder:
         return self._chunk is not None
 
     def __len__(self) -> int:
-        return 0 if self._chunk is None else self._chunk.length - self._given
+        chunk = self._chunk  # read once: other threads may count what the consumer takes
+        return 0 if chunk is None else chunk.length - self._given
 
     def give(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements, or None if nothing is left."""

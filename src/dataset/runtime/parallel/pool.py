@@ -345,10 +345,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         if len(self._ready) >= self._ahead() or self._waiting_bytes > WAITING_BYTES_MAX:
             return 0
         window = max(self.inner.window_per_call * self.knob.value, 4 * self._demand)
+        ahead = self._in_flight + len(self._ready)
         size = 1 if self.inner.single_element_tasks else min(self._task_sizer.size, self._size_max())
         if self._fills_blocks():
-            size = min(size, self._rows_of_batch(0) if self._block is None else self._block.length - self._row)
-        return max(0, min(size, window - self._in_flight - len(self._ready)))
+            size = min(size, self._left_of_request(ahead) if self._block is None else self._block.length - self._row)
+        return max(0, min(size, window - ahead))
 
     # The workers' side.
 
@@ -435,19 +436,18 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     def _fills_blocks(self) -> bool:
         return self._stacks and (self._block is not None or self._demand > 1)
 
-    def _rows_of_batch(self, count: int) -> int:
-        """Return how many elements of one request are left for the last ``count`` in progress and the next ones.
+    def _left_of_request(self, before: int) -> int:
+        """Return how many elements a request still takes after the next ``before`` elements, which have been begun.
 
-        A block of this size begins or ends where a request does. A batch from two blocks would have to be copied.
+        A block of this length ends where that request does. A batch from two blocks would have to be copied.
         """
-        waiting = self._hand.rest()
-        before = (0 if waiting is None else waiting.length) + len(self._ready) + self._in_flight - count
-        return self._due - before if before < self._due else self._demand - (before - self._due) % self._demand
+        return (self._due - len(self._hand) - before) % self._demand or self._demand
 
     def _assign_rows(self, task: Task) -> None:
         """Assign rows of a block to the task; there is one block for each chunk that the consumer will request."""
         if self._block is None:
-            self._block, self._row = Block(max(self._rows_of_batch(task.count), task.count), self._memory), 0
+            left = self._left_of_request(self._in_flight - task.count + len(self._ready))
+            self._block, self._row = Block(max(left, task.count), self._memory), 0
         task.block, task.row = self._block, self._row
         self._row += task.count
         if self._row == self._block.length:
@@ -570,8 +570,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     @property
     def _given(self) -> int:
         """How many of the accepted elements have been given."""
-        waiting = self._hand.rest()
-        return self._taken - (0 if waiting is None else waiting.length)
+        return self._taken - len(self._hand)
 
     def _first_not_given(self) -> int:
         """Return the number of the first input that may be needed again. Safe while the consumer takes elements."""
