@@ -14,7 +14,6 @@ The public API is in dataset.py. A plan (plan/) consists of ops (ops/, io/); it 
 (runtime/).
 """
 
-from dataset import deferred
 from dataset.dataset import Dataset
 from dataset.errors import (
     BrokenConnectionError,
@@ -50,6 +49,7 @@ from dataset.readers import (
     TextLineDataset,
     TFRecordDataset,
 )
+from dataset.runtime.iteration.iterator import DatasetIterator
 from dataset.runtime.random.streams import set_random_seed
 from dataset.version import __version__ as __version__
 
@@ -58,11 +58,7 @@ with lazy_imports():
     from dataset.ops.group.group_by_reducer import Reducer
     from dataset.runtime.chunks.source_records import Provenance, SourceRecord
     from dataset.runtime.functions.vectorized import vectorized
-    from dataset.runtime.iteration.iterator import DatasetIterator
     from dataset.runtime.iteration.optional import Optional
-
-for _name in deferred.COMMON:
-    getattr(deferred, _name)
 
 __all__ = [
     "AUTOTUNE",

@@ -1,9 +1,19 @@
 """Deferred imports: names used by the methods of ``Dataset`` and the readers, imported at their first use.
 
-Every operator, reader and adapter has a line here. ``import dataset`` loads only those in ``COMMON``, and no framework.
+Every operator, reader and adapter has a line here. ``import dataset`` loads no framework, and only what nearly every
+pipeline uses, so that the first batch does not wait for imports: the names outside the block.
 """
 
+from dataset.autotune.autotuner import Autotuner
 from dataset.lazy_imports import lazy_imports
+from dataset.ops.batch.batch import Batch
+from dataset.ops.map import Map
+from dataset.ops.prefetch import Prefetch
+from dataset.ops.shuffle.shuffle import Shuffle
+from dataset.ops.sources.range import Range
+from dataset.ops.sources.tensor_slices import TensorSlices
+from dataset.optimize.driver import Optimized, optimize
+from dataset.runtime.iteration.iterator import DatasetIterator
 
 with lazy_imports():
     from dataset.adapters.huggingface import Makers as HuggingfaceMakers
@@ -20,7 +30,6 @@ with lazy_imports():
     from dataset.adapters.tensorflow import TfDataset, tf_dataset
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset
-    from dataset.autotune.autotuner import Autotuner
     from dataset.autotune.profile_report import profile
     from dataset.io.arrow.one_row import RowReader
     from dataset.io.arrow.requested_columns import require_columns, require_fill_null
@@ -49,7 +58,6 @@ with lazy_imports():
     from dataset.io.tfrecord.source import TFRecord
     from dataset.io.tfrecord.write_dataset import write_tfrecord
     from dataset.ops.assert_cardinality import AssertCardinality
-    from dataset.ops.batch.batch import Batch
     from dataset.ops.batch.padded_batch import PaddedBatch
     from dataset.ops.batch.ragged_batch import RaggedBatch
     from dataset.ops.batch.rebatch import Rebatch
@@ -70,13 +78,11 @@ with lazy_imports():
     from dataset.ops.ignore_errors import IgnoreErrors
     from dataset.ops.interleave.flat_map import FlatMap
     from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
-    from dataset.ops.map import Map
     from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
     from dataset.ops.mix.sample_from_datasets import sample_plan
     from dataset.ops.pack.batch_by_tokens import BatchByTokens
     from dataset.ops.pack.concat_split import ConcatSplit
     from dataset.ops.pack.pack import Pack
-    from dataset.ops.prefetch import Prefetch
     from dataset.ops.random_map import RandomMap
     from dataset.ops.reduce import reduce
     from dataset.ops.rejection_resample import rejection_resample_plan
@@ -85,7 +91,6 @@ with lazy_imports():
     from dataset.ops.select import Select
     from dataset.ops.shard.pad_to_cardinality import PadToCardinality
     from dataset.ops.shard.shard import Shard
-    from dataset.ops.shuffle.shuffle import Shuffle
     from dataset.ops.skip import Skip
     from dataset.ops.skip_records import SkipRecords, skip_list
     from dataset.ops.sources.counter import Counter
@@ -95,17 +100,14 @@ with lazy_imports():
     from dataset.ops.sources.indexed_source import IndexedSource
     from dataset.ops.sources.list_elements import ListElements
     from dataset.ops.sources.random import Random
-    from dataset.ops.sources.range import Range
     from dataset.ops.sources.select_positions import elements_at
     from dataset.ops.sources.signature import signature_of
-    from dataset.ops.sources.tensor_slices import TensorSlices
     from dataset.ops.sources.tensors import Tensors
     from dataset.ops.take import Take
     from dataset.ops.take_while import TakeWhile
     from dataset.ops.unique import Unique
     from dataset.ops.with_options import WithOptions, options_of
     from dataset.ops.zip import Zip
-    from dataset.optimize.driver import Optimized, optimize
     from dataset.optimize.sharding.among_workers import divide
     from dataset.optimize.sharding.plan import shard_plan
     from dataset.optimize.sharding.splitting import split_plans
@@ -115,19 +117,5 @@ with lazy_imports():
     from dataset.runtime.iteration.async_elements import async_elements
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
-    from dataset.runtime.iteration.iterator import DatasetIterator
     from dataset.runtime.iteration.random_access import element_at, first_elements
     from dataset.runtime.state.replay_log import ReplayMarks
-
-COMMON: tuple[str, ...] = (
-    "Autotuner",
-    "Batch",
-    "DatasetIterator",
-    "Map",
-    "Prefetch",
-    "Range",
-    "Shuffle",
-    "TensorSlices",
-    "optimize",
-)
-"""Names that nearly every pipeline uses; ``import dataset`` loads them, so that the first batch does not wait."""
