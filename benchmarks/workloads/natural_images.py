@@ -86,24 +86,32 @@ def dataset_by_batch(folder: Path) -> Pipeline:
     return records.map(load, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
 
 
+def images_by_tf(folder: Path, *, by_batch: bool) -> Pipeline:
+    import tensorflow as tf
+
+    features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}
+    parse = tf.io.parse_example if by_batch else tf.io.parse_single_example
+
+    def load(record: Any) -> Any:
+        example = parse(record, features)
+        image = tf.io.decode_raw(example["image"], tf.uint8)
+        return tf.cast(image, tf.float32) / 255 - 0.5, example["label"]
+
+    records = tf.data.TFRecordDataset(str(folder / "data.tfrecord")).shuffle(BUFFER)
+    if by_batch:
+        batches = records.batch(BATCH).map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    else:
+        batches = records.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(BATCH)
+    return Again(batches.prefetch(tf.data.AUTOTUNE).as_numpy_iterator)
+
+
 @WORKLOAD.runner(
     "tf.data",
     settings="map and prefetch with AUTOTUNE",
     source="https://www.tensorflow.org/guide/data_performance",
 )
 def tf_data(folder: Path) -> Pipeline:
-    import tensorflow as tf
-
-    features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}
-
-    def load(record: Any) -> Any:
-        example = tf.io.parse_single_example(record, features)
-        image = tf.io.decode_raw(example["image"], tf.uint8)
-        return tf.cast(image, tf.float32) / 255 - 0.5, example["label"]
-
-    records = tf.data.TFRecordDataset(str(folder / "data.tfrecord")).shuffle(BUFFER)
-    batches = records.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(BATCH)
-    return Again(batches.prefetch(tf.data.AUTOTUNE).as_numpy_iterator)
+    return images_by_tf(folder, by_batch=False)
 
 
 @WORKLOAD.runner(
@@ -112,18 +120,7 @@ def tf_data(folder: Path) -> Pipeline:
     source="https://www.tensorflow.org/guide/data_performance#vectorizing_mapping",
 )
 def tf_data_by_batch(folder: Path) -> Pipeline:
-    import tensorflow as tf
-
-    features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}
-
-    def load(records: Any) -> Any:
-        examples = tf.io.parse_example(records, features)
-        images = tf.io.decode_raw(examples["image"], tf.uint8)
-        return tf.cast(images, tf.float32) / 255 - 0.5, examples["label"]
-
-    records = tf.data.TFRecordDataset(str(folder / "data.tfrecord")).shuffle(BUFFER)
-    batches = records.batch(BATCH).map(load, num_parallel_calls=tf.data.AUTOTUNE)
-    return Again(batches.prefetch(tf.data.AUTOTUNE).as_numpy_iterator)
+    return images_by_tf(folder, by_batch=True)
 
 
 @WORKLOAD.runner("numpy", settings="struct, the package crc32c, and protobuf")
