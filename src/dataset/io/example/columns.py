@@ -62,6 +62,10 @@ class ListColumns(Protocol):
         """
         ...
 
+    def octets(self, place: int) -> npt.NDArray[np.void] | None:
+        """Return the values of the key at ``place``, if each record has one, none is empty, and all have one length."""
+        ...
+
 
 class Steps(NamedTuple):
     """The steps of one key in n SequenceExamples.
@@ -127,6 +131,16 @@ class MessageColumns:
         counts = np.array([len(values or ()) for _, values in lists], np.int64)
         values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
         return Column(present, counts, values)
+
+    def octets(self, place: int) -> npt.NDArray[np.void] | None:
+        """Return the values of the key at ``place``, as ``ListColumns`` says."""
+        lists = [row[place] for row in self._lists]
+        if any(kind != 1 or len(values) != 1 or not values[0] for kind, values in lists):
+            return None
+        strings = [values[0] for _, values in lists]
+        if len(set(map(len, strings))) > 1:
+            return None
+        return np.frombuffer(bytearray().join(strings), f"V{len(strings[0])}")
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:

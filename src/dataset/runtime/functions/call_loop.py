@@ -139,18 +139,21 @@ class CallLoop(Divisible):
             self.unread(inputs, 0)
             raise
         columns = self._columns  # if the function is proved to return the same for columns as for single elements
-        fits = columns is not None and columns.fit(inputs, self.position)
-        return self._try_columns(inputs) if fits else self._call(inputs)
+        may_fit = columns is not None and columns.may_fit(inputs.length, self.position)
+        return self._try_columns(inputs) if may_fit else self._call(inputs)
 
     def _try_columns(self, inputs: Chunk) -> Chunk | None:
-        """Call a function that is proved to be elementwise on columns; at the first doubt, on single elements."""
+        """Compute a function that is proved to be elementwise on columns; at the first doubt, on single elements."""
         columns = self._columns
         assert columns is not None  # checked by the caller
         if not columns.trusted and inputs.length > TRIAL:
             self.unread(inputs, TRIAL)
             inputs = inputs.slice(0, TRIAL)
         try:
-            output = self.finish_columns(inputs, columns.call(self.function, inputs))
+            result = columns.call(self.function, inputs)
+            if result is None:
+                return self._call(inputs)
+            output = self.finish_columns(inputs, result)
         except Exception:  # noqa: BLE001  # the calls for single elements show which one failed
             columns.rest()
             return self._call(inputs)
