@@ -21,11 +21,12 @@ Each listed operation gives for an array, bit for bit, what it gives for each sc
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import dis
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias, TypeVar
@@ -184,7 +185,8 @@ def _outcome(function: FunctionType, arity: int) -> _Outcome:
             reason = f"{reason} (line {error.line})"
         return _Outcome(arity, tuple(domain.reads), reason=reason, lasts=domain.is_reusable)
     facts: dict[str, Any] = {name: frozenset(found) for name, found in domain.facts.items()}
-    facts |= {"derived": domain.final_derived(), "operations": tuple(domain.operations), "result": _operand(result)}
+    operations = tuple(_with_reuse([*domain.operations, (_tuple_of, (_operand(result),))]))[:-1]
+    facts |= {"derived": domain.final_derived(), "operations": operations, "result": _operand(result)}
     return _Outcome(arity, tuple(domain.reads), facts)
 
 
@@ -446,6 +448,35 @@ def _reshaped(column: Any, *shape: int) -> Any:
 
 def _reshaped_copy(column: Any, *shape: int) -> Any:
     return _reshaped(column.copy(), *shape)  # the column belongs to the input
+
+
+def _reusing(function: np.ufunc, array: Any, other: Any) -> Any:
+    """Call the function, and write the result into the array if it is of the same dtype and shape."""
+    if type(array) is not np.ndarray or array.dtype.kind != "f":
+        return function(array, other)
+    is_alike = type(other) is np.ndarray and other.dtype == array.dtype and other.shape == array.shape
+    return function(array, other, out=array) if is_alike or type(other) in {int, float} else function(array, other)
+
+
+_IN_PLACE = {
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.divide,
+}
+
+
+def _with_reuse(operations: list[Operation]) -> Iterator[Operation]:
+    """Yield the operations; those that are the only use of an intermediate result may write into its memory."""
+    uses = collections.Counter(operand for _, operands in operations for operand in operands if type(operand) is Slot)
+    for operate, operands in operations:
+        found, target = _IN_PLACE.get(operate), operands[0] if operands else None
+        if found is not None and type(target) is Slot and uses[target] == 1:
+            producer = operations[target.index][0]
+            if producer is _astype or producer in _IN_PLACE:
+                yield _reusing, (found, *operands)
+                continue
+        yield operate, operands
 
 
 def _tuple_of(*values: Any) -> tuple[Any, ...]:

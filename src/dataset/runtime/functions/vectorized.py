@@ -85,6 +85,8 @@ def column_arguments(inputs: Chunk) -> list[Any]:
 
 
 def _as_column(component: Any) -> Column:
+    if type(component) is np.ndarray and component.dtype.kind in "biufc":
+        return component
     if isinstance(component, list) or is_packed(component):
         return component  # type: ignore[return-value]  # it takes the place of a list
     if isinstance(component, RaggedTensor | SparseTensor):
