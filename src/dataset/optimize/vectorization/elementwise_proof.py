@@ -184,9 +184,10 @@ def _outcome(function: FunctionType, arity: int) -> _Outcome:
         if reason is not None and error.line not in {None, function.__code__.co_firstlineno}:
             reason = f"{reason} (line {error.line})"
         return _Outcome(arity, tuple(domain.reads), reason=reason, lasts=domain.is_reusable)
+    returned = _operand(result)
     facts: dict[str, Any] = {name: frozenset(found) for name, found in domain.facts.items()}
-    operations = tuple(_with_reuse([*domain.operations, (_tuple_of, (_operand(result),))]))[:-1]
-    facts |= {"derived": domain.final_derived(), "operations": operations, "result": _operand(result)}
+    facts |= {"derived": domain.final_derived(), "result": returned}
+    facts["operations"] = tuple(_with_reuse(domain.operations, returned))
     return _Outcome(arity, tuple(domain.reads), facts)
 
 
@@ -333,7 +334,7 @@ class _Arithmetic:
             return self._derive(*found, arguments, keywords)
         if keywords:
             raise NotProvedError("it uses keyword arguments in a call")
-        if function in _RESHAPE:
+        if function is _reshaped or (function is np.reshape and len(arguments) == 2):
             return self._reshape(arguments)
         return self._record(self._result(function, called, arguments), function, *arguments)
 
@@ -356,7 +357,7 @@ class _Arithmetic:
             )
         raise NotProvedError
 
-    def _derive(self, twin: Any, names: tuple[str, str], arguments: list[_Value], keywords: dict[str, _Value]) -> _Part:
+    def _derive(self, twin: Any, names: tuple[str, ...], arguments: list[_Value], keywords: dict[str, _Value]) -> _Part:
         """Return the result of a function with a twin, as a further argument."""
         given = dict(zip(names, arguments, strict=False)) | keywords
         if len(arguments) + len(keywords) != 2 or given.keys() != set(names):
@@ -386,7 +387,8 @@ class _Arithmetic:
             sizes = list(map(Constant, shape.value))
         elif isinstance(shape, _Built):
             sizes = list(shape.values)
-        if not array.components or not all(isinstance(size, Constant) and type(size.value) is int for size in sizes):
+        are_known = all(isinstance(size, Constant) and type(size.value) is int for size in sizes)
+        if not array.components or not sizes or not are_known:
             raise NotProvedError("it reshapes an array to a shape that is not constant")
         place = _operand(owner)
         is_given = isinstance(place, Part) and place.path[0] < arity_of(self.function)
@@ -466,9 +468,10 @@ _IN_PLACE = {
 }
 
 
-def _with_reuse(operations: list[Operation]) -> Iterator[Operation]:
+def _with_reuse(operations: list[Operation], returned: Any) -> Iterator[Operation]:
     """Yield the operations; those that are the only use of an intermediate result may write into its memory."""
-    uses = collections.Counter(operand for _, operands in operations for operand in operands if type(operand) is Slot)
+    used = [returned, *(operand for _, operands in operations for operand in operands)]
+    uses = collections.Counter(operand for operand in used if type(operand) is Slot)
     for operate, operands in operations:
         found, target = _IN_PLACE.get(operate), operands[0] if operands else None
         if found is not None and type(target) is Slot and uses[target] == 1:
@@ -488,7 +491,6 @@ def _dict_of(keys: Iterable[str], *values: Any) -> dict[str, Any]:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {"astype": _astype, "clip": _clip, "reshape": _reshaped}
-_RESHAPE = (np.reshape, _reshaped)
 
 
 def _keys(number: int, paths: Iterable[Path]) -> frozenset[str]:
@@ -508,14 +510,12 @@ def _operand(value: Any) -> Any:
     return value.value if isinstance(value, Constant | _Known) else value
 
 
-def _twin_of(function: Any) -> tuple[Callable[..., Any], tuple[str, str]] | None:
+def _twin_of(function: Any) -> tuple[Callable[..., Any], tuple[str, ...]] | None:
     """Return the twin of a function for columns and the names of its two parameters, or None."""
     if function is np.frombuffer:
         return decode_column, ("buffer", "dtype")
-    if type(function) is FunctionType and function.__module__.partition(".")[0] == "dataset":
-        twin = vars(function).get("__dataset_column_twin__")
-        return None if twin is None else (twin, function.__code__.co_varnames[:2])  # type: ignore[return-value]  # two names
-    return None
+    twin = vars(function).get("__dataset_column_twin__") if type(function) is FunctionType else None
+    return None if twin is None else (twin, function.__code__.co_varnames[:2])
 
 
 _NO_ZERO = 2.0**-14  # the smallest normal float16; much smaller numbers are rounded to zero
