@@ -367,7 +367,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._computes_many = self._takes_many and not context.is_traced and self._holder is None
         self._count = 1  # how many elements to compute at once in the consumer's thread
         self._is_logged = False  # whether the log counts the elements that are computed there
-        self._unlooked = 0  # pulls until the next measurement
+        self._unlooked = 0  # pulls, or elements computed at once, until the next look at the times
         self._next_rest = 1
         self._made_seconds = 0.0  # of the previous pull
         self._made_count = 1  # elements of it
@@ -432,7 +432,6 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self._given, self._is_logged = 0, True
         self._log.forget(self._given)
         self._log.step()
-        self._unlooked = max(0, self._unlooked - 1)
         made = nbytes = 0
         started = time.perf_counter()
         count = self._account.reserve(self._count)
@@ -441,6 +440,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             if chunk is not None:
                 made, nbytes = chunk.length, chunk.nbytes
                 self._measure(chunk, nbytes, started)
+                self._unlooked = max(0, self._unlooked - made)
         except Exception:
             self._given += 1
             raise
