@@ -37,9 +37,9 @@ from dataset.runtime.functions.bytecode import UNBOUND, Constant, NotProvedError
 from dataset.runtime.functions.columnwise import (
     NUMBERS,
     Derived,
+    ElementPart,
     ElementwiseProof,
     Operation,
-    Part,
     Path,
     Read,
     Slot,
@@ -90,13 +90,6 @@ _UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "~": operator.inve
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Abstract value of an argument or a part of it: a component or a nested element."""
-
-    path: Path
-
-
-@dataclass(frozen=True)
 class _Array:
     """Abstract value of a number or an array of numbers.
 
@@ -140,7 +133,7 @@ class _Built:
 
 
 _Result = TypeVar("_Result", "_Array", "_Built")
-_Value: TypeAlias = Constant | _Part | _Array | _Known | _Method | _Built
+_Value: TypeAlias = Constant | ElementPart | _Array | _Known | _Method | _Built
 
 
 def prove_elementwise(function: Callable[..., Any]) -> ElementwiseProof | str | None:
@@ -206,17 +199,17 @@ class _Arithmetic:
     def evaluate(self, operation: str, *operands: Any) -> Any:  # noqa: C901, PLR0912  # a table of operations
         match operation, *operands:
             case "argument", position:
-                return _Part((position,))
+                return ElementPart((position,))
             case "variable", Variable() as variable:
                 return self._read(variable)
             case "attribute", _Known(ModuleType(), variable), name:
                 return self._read(dataclasses.replace(variable, attributes=(*variable.attributes, name)))
-            case "attribute", (_Part() | _Array()) as owner, name if name in _METHODS:
+            case "attribute", (ElementPart() | _Array()) as owner, name if name in _METHODS:
                 return _Method(name, self._array(owner))
-            case "subscript", _Part(path), Constant(key) if self._is_lookup(path, key):
+            case "subscript", ElementPart(path), Constant(key) if self._is_lookup(path, key):
                 self.facts["parts"].add((*path, key))
-                return _Part((*path, key))
-            case "subscript", _Array() | _Part(), _:
+                return ElementPart((*path, key))
+            case "subscript", _Array() | ElementPart(), _:
                 raise NotProvedError("it indexes an array")
             case "unary", symbol, value:
                 return self._record(self._combine([value]), _UNARY[symbol], value)
@@ -224,15 +217,15 @@ class _Arithmetic:
                 return self._record(self._binary(symbol, [left, right]), _OPERATORS[symbol], left, right)
             case "call", called, arguments, keywords:
                 return self._call(called, arguments, keywords)
-            case "unpack", _Part(path), size if path[0] < arity_of(self.function):
+            case "unpack", ElementPart(path), size if path[0] < arity_of(self.function):
                 self.facts["tuples"].add((path, size))
-                return [_Part((*path, index)) for index in range(size)]
+                return [ElementPart((*path, index)) for index in range(size)]
             case "tuple", values:
                 return self._record(_Built(tuple(values)), _tuple_of, *values)
             case "dict", keys, values if all(isinstance(key, Constant) and type(key.value) is str for key in keys):
                 return self._record(_Built(tuple(values)), _dict_of, tuple(key.value for key in keys), *values)
-            case "merge", _Built(values) as target, (_Part() | _Built()) as other:
-                if isinstance(other, _Part):
+            case "merge", _Built(values) as target, (ElementPart() | _Built()) as other:
+                if isinstance(other, ElementPart):
                     self.facts["dicts"].add(other.path)
                 return self._record(_Built((*values, other)), operator.or_, target, other)
             case "unknown", _:
@@ -268,7 +261,7 @@ class _Arithmetic:
 
     def pass_on(self, value: _Value) -> None:
         """Record a returned value."""
-        if isinstance(value, _Part):
+        if isinstance(value, ElementPart):
             self.facts["passed"].add(value.path)
         elif isinstance(value, _Built) and value.values:
             for part in value.values:
@@ -305,7 +298,7 @@ class _Arithmetic:
         return _Array(components, 0 if components else rank, floats, reshaped=known)
 
     def _array(self, value: _Value) -> _Array:
-        if isinstance(value, _Part):
+        if isinstance(value, ElementPart):
             self.facts["numbers"].add(value.path)
             return _Array(frozenset({value.path}), floats=frozenset({value.path}))
         if isinstance(value, Constant) and type(value.value) in {int, float, bool} and kind_of(value.value) is not None:
@@ -323,7 +316,7 @@ class _Arithmetic:
 
     # Calls
 
-    def _call(self, called: _Value, arguments: list[_Value], keywords: dict[str, _Value]) -> _Array | _Part:
+    def _call(self, called: _Value, arguments: list[_Value], keywords: dict[str, _Value]) -> _Array | ElementPart:
         if isinstance(called, _Method):
             function, arguments = _METHODS[called.name], [called.owner, *arguments]
         elif isinstance(called, _Known) and callable(called.value):
@@ -357,17 +350,19 @@ class _Arithmetic:
             )
         raise NotProvedError
 
-    def _derive(self, twin: Any, names: tuple[str, ...], arguments: list[_Value], keywords: dict[str, _Value]) -> _Part:
+    def _derive(
+        self, twin: Any, names: tuple[str, ...], arguments: list[_Value], keywords: dict[str, _Value]
+    ) -> ElementPart:
         """Return the result of a function with a twin, as a further argument."""
         given = dict(zip(names, arguments, strict=False)) | keywords
         if len(arguments) + len(keywords) != 2 or given.keys() != set(names):
             raise NotProvedError
         part, argument = map(given.__getitem__, names)
-        if not isinstance(part, _Part) or not isinstance(argument, _Known | Constant):
+        if not isinstance(part, ElementPart) or not isinstance(argument, _Known | Constant):
             raise NotProvedError
         is_dict = isinstance(argument, _Known) and type(argument.value) is dict
         self.derived.append(Derived(twin, part.path, argument.variable if is_dict else argument.value, is_dict))  # type: ignore[union-attr]  # it is _Known
-        return _Part((arity_of(self.function) + len(self.derived) - 1,))
+        return ElementPart((arity_of(self.function) + len(self.derived) - 1,))
 
     def final_derived(self) -> tuple[Derived, ...]:
         """Return the calls of functions with twins, and for those that return dicts what is used of these."""
@@ -391,7 +386,7 @@ class _Arithmetic:
         if not array.components or not sizes or not are_known:
             raise NotProvedError("it reshapes an array to a shape that is not constant")
         place = _operand(owner)
-        is_given = isinstance(place, Part) and place.path[0] < arity_of(self.function)
+        is_given = isinstance(place, ElementPart) and place.path[0] < arity_of(self.function)
         reshaped = dataclasses.replace(array, reshaped=len(sizes))
         return self._record(reshaped, _reshaped_copy if is_given else _reshaped, place, *sizes)
 
@@ -500,11 +495,9 @@ def _keys(number: int, paths: Iterable[Path]) -> frozenset[str]:
 
 def _operand(value: Any) -> Any:
     """Return how an operation finds the value when it runs."""
-    if isinstance(value, _Part):
-        return Part(value.path)
     if isinstance(value, _Array) and value.slot is None:
         (path,) = value.components
-        return Part(path)
+        return ElementPart(path)
     if isinstance(value, _Array | _Built):
         return value.slot
     return value.value if isinstance(value, Constant | _Known) else value

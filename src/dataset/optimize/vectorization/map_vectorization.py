@@ -21,7 +21,7 @@ from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.node import Miss, Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import is_tuple, structure_of
-from dataset.runtime.functions.columnwise import ELEMENT_BYTES_MAX, NUMBERS, ElementwiseProof, Part
+from dataset.runtime.functions.columnwise import ELEMENT_BYTES_MAX, NUMBERS, ElementPart, ElementwiseProof
 
 
 def vectorize_map(node: Node) -> Node | Miss | None:
@@ -43,7 +43,7 @@ def _misfit(proof: ElementwiseProof, source: Node) -> str | None:
     structure = structure_of(spec)
     if not proof.takes(structure):
         return f"the elements, {spec!r}, are not arguments with which it is known to be safe"
-    specs = {path: Part(path).of(spec if is_tuple(structure) else (spec,)) for path in proof.numbers}
+    specs = {path: ElementPart(path).of(spec if is_tuple(structure) else (spec,)) for path in proof.numbers}
     if not all(isinstance(part, TensorSpec) and part.dtype in NUMBERS for part in specs.values()):
         return f"it computes with more than numbers and arrays of them; the elements are {spec!r}"
     if any(_known_bytes(part) > ELEMENT_BYTES_MAX for part in specs.values()):

@@ -103,14 +103,14 @@ def stays_integer(dtype: np.dtype[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Slot:
-    """Operand of an operation: the result of the one at ``index`` in the program, or the function itself at -1."""
+    """Operand of an operation: the result of the operation at ``index``, or the function itself at -1."""
 
     index: int
 
 
 @dataclass(frozen=True)
-class Part:
-    """Operand of an operation: the part of an element at ``path``, or its columns."""
+class ElementPart:
+    """The part of an element at ``path``, or its columns: an operand, and in a proof its abstract value."""
 
     path: Path
 
@@ -152,7 +152,7 @@ class Derived:
         Raises:
             Exception: if there are none, or the function would fail for an element.
         """
-        column, argument = Part(self.path).of(arguments), self.argument
+        column, argument = ElementPart(self.path).of(arguments), self.argument
         if isinstance(argument, Variable):
             argument = argument.value_in(function)
         return self.twin(column, argument, self.uses, self.octets) if self.gives_dict else self.twin(column, argument)
@@ -257,7 +257,7 @@ class ElementwiseProof:
         if not all(path[1] in arguments[path[0]] for path in self.parts if path[0] >= self.arity):
             return False
         element_bytes = 0
-        columns = {path: Part(path).of(arguments) for path in self.numbers}
+        columns = {path: ElementPart(path).of(arguments) for path in self.numbers}
         for column in columns.values():
             if type(column) is not np.ndarray or column.dtype not in NUMBERS:
                 return False
@@ -271,13 +271,13 @@ class ElementwiseProof:
             ndims = {columns[path].ndim for path in paths}
             if len(ndims) > 1 or ndims.pop() <= rank:  # broadcasting would align other axes than for single elements
                 return False
-        if not all(_is_passed_on(Part(path).of(arguments)) for path in self.passed):
+        if not all(_is_passed_on(ElementPart(path).of(arguments)) for path in self.passed):
             return False
         return all(stays_integer(columns[path].dtype) for path in self.integers)
 
     def length_min(self, arguments: Sequence[Any], structure: Structure) -> int:
         """Return the length from which on it is faster to run the function on these columns."""
-        if any(Part(path).of(arguments).ndim > 1 for path in self.numbers) or self.derived:
+        if any(ElementPart(path).of(arguments).ndim > 1 for path in self.numbers) or self.derived:
             return LENGTH_MIN
         is_costly = not structure.is_immutable or any(read.is_function_of_module for read in self.reads)
         return COSTLY_MIN if is_costly else SCALARS_MIN
@@ -373,7 +373,7 @@ def _run(proof: ElementwiseProof, function: Any, arguments: Sequence[Any]) -> An
     def value_of(operand: Any) -> Any:
         if type(operand) is Slot:
             return results[operand.index] if operand.index >= 0 else function
-        return operand.of(arguments) if type(operand) is Part else operand
+        return operand.of(arguments) if type(operand) is ElementPart else operand
 
     with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
         for operate, operands in proof.operations:
