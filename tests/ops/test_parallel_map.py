@@ -203,6 +203,7 @@ def start(monkeypatch):
         monkeypatch.setattr(task_sizer, "_START_SECONDS", 0.0 if when == "at once" else float("inf"))
         monkeypatch.setattr(task_sizer, "_EVIDENCE_SECONDS", 0.0 if when == "later" else float("inf"))
         monkeypatch.setattr(task_sizer, "CHEAP_SECONDS", 0.0)
+        monkeypatch.setattr(task_sizer, "_WINDOW_SECONDS", float("inf"))  # then the workers keep the work
 
     return ends
 
