@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from dataset import ClosedError, Dataset
+from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.runtime.resources import interrupts
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
@@ -173,6 +173,7 @@ def interrupt_once(called: threading.Event) -> threading.Thread:
 WAITS: dict[str, Callable[[Gate], Dataset[Any]]] = {
     "inline": lambda gate: Dataset.range(3).map(gate),
     "prefetch": lambda gate: Dataset.range(3).map(gate).prefetch(2),
+    "map that starts": lambda gate: Dataset.range(3).map(gate, num_parallel_calls=AUTOTUNE),
     "map by threads": lambda gate: Dataset.range(3).map(gate, num_parallel_calls=2),
     "batch by threads": lambda gate: Dataset.range(3).map(gate).batch(2, num_parallel_calls=2).unbatch(),
     "interleave by threads": lambda gate: Dataset.range(3).interleave(

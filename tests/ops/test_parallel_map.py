@@ -6,6 +6,7 @@ tests/test_parallel_states.py the states, and tests/test_endings.py interrupts.
 
 import functools
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from dataset import AUTOTUNE, Dataset, SpecError
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
-from dataset.runtime.parallel import pool
+from dataset.runtime.parallel import pool, task_sizer
 from dataset.runtime.parallel.task_sizer import TaskSizer
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.testing import check_operator, outcomes
@@ -132,7 +133,7 @@ def inline(monkeypatch):
     monkeypatch.setattr(pool, "TaskSizer", AlwaysInline)
 
 
-@pytest.mark.parametrize(
+WHOLE_CONTRACT = pytest.mark.parametrize(
     "make",
     [
         lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls),
@@ -144,6 +145,9 @@ def inline(monkeypatch):
         lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls).batch(7, num_parallel_calls=calls),
     ],
 )
+
+
+@WHOLE_CONTRACT
 @pytest.mark.usefixtures("inline")
 def test_work_that_is_done_inline_keeps_the_whole_contract(make):
     check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
@@ -189,6 +193,86 @@ def test_the_state_of_the_input_is_not_saved_for_every_batch_that_arrives_in_par
     dataset = functools.reduce(Dataset.concatenate, parts).map(len, num_parallel_calls=2).batch(size)
     assert len(list(dataset)) == -(-sum(lengths) // size)
     assert len(begun) <= 1
+
+
+@pytest.fixture
+def start(monkeypatch):
+    """Return a function that sets when AUTOTUNE's first calls, by the consumer, end: "never", "at once" or "later"."""
+
+    def ends(when):
+        monkeypatch.setattr(task_sizer, "_START_SECONDS", 0.0 if when == "at once" else float("inf"))
+        monkeypatch.setattr(task_sizer, "_EVIDENCE_SECONDS", 0.0 if when == "later" else float("inf"))
+        monkeypatch.setattr(task_sizer, "CHEAP_SECONDS", 0.0)
+        monkeypatch.setattr(task_sizer, "_WINDOW_SECONDS", float("inf"))  # then the workers keep the work
+
+    return ends
+
+
+@WHOLE_CONTRACT
+@pytest.mark.parametrize("when", ["never", "at once", "later"])
+def test_work_that_begins_inline_keeps_the_whole_contract(make, when, start):
+    start(when)
+    check_operator(lambda: make(AUTOTUNE), outcomes(iter(make(None))), positions=60)
+
+
+class Callers:
+    """A function that notes in which calls the thread of the test was the caller."""
+
+    def __init__(self, bad=()):
+        self.bad = bad
+        self.consumer = threading.current_thread()
+        self.by_consumer = []
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        if threading.current_thread() is self.consumer:
+            self.by_consumer.append(int(x))
+        if x in self.bad:
+            raise ValueError
+        return x
+
+
+def test_the_first_elements_are_computed_by_the_consumer_and_none_ahead(start):
+    start("never")
+    callers = Callers()
+    with iter(Dataset.range(1000).map(callers, num_parallel_calls=AUTOTUNE).batch(32)) as iterator:
+        next(iterator)
+        assert callers.by_consumer == list(range(32))
+        assert callers.calls == 32
+        iterator._observer.look(time.perf_counter())
+        assert not iterator.tuning_log()  # nothing has been decided
+        state = iterator.state_dict()
+        next(iterator)
+    with iter(Dataset.range(1000).map(Callers(), num_parallel_calls=AUTOTUNE).batch(32)) as resumed:
+        resumed.load_state_dict(state)
+        assert next(resumed)[0] == 32
+
+
+@pytest.mark.parametrize("batch_size", [1, 32])
+@pytest.mark.parametrize("bad", [(), (0, 1), range(100)])
+def test_expensive_work_begins_with_one_call_by_the_consumer_even_if_it_fails(start, batch_size, bad):
+    start("at once")
+    callers = Callers(bad)
+    dataset = Dataset.range(100).map(callers, num_parallel_calls=AUTOTUNE).ignore_errors().batch(batch_size)
+    assert sum(map(len, dataset)) == 100 - len(bad)
+    assert callers.by_consumer == [0]
+    assert callers.calls == 100
+
+
+@pytest.mark.parametrize("when", ["never", "at once"])
+def test_the_next_epoch_begins_with_workers_unless_the_work_was_found_to_be_cheap(start, when):
+    start(when)
+    callers = Callers()
+    assert len(list(Dataset.range(40).map(callers, num_parallel_calls=AUTOTUNE).repeat(3))) == 120
+    assert callers.by_consumer == ([0] if when == "at once" else list(range(40)))
+
+
+def test_with_a_given_number_of_calls_the_consumer_makes_none_of_the_first():
+    callers = Callers()
+    with iter(Dataset.range(100).map(callers, num_parallel_calls=2)) as iterator:
+        next(iterator)
+        assert not callers.by_consumer
 
 
 def test_little_is_computed_inline_at_once():

@@ -71,7 +71,7 @@ class Autotuner:
         return tuner.look(now, tops) if self._enabled else now + _IDLE_SECONDS
 
     def _note_where_it_runs(self, now: float, record: OpRecord, stage: BackgroundOperator) -> None:
-        inline, was = stage.inline, self._inline.get(record)
+        inline, was = stage.inline and stage.learned is not None, self._inline.get(record)  # None: it is only starting
         self._inline[record] = inline
         if was and not inline:
             reason = "elements have become more expensive, or it is time to check again whether threads help"

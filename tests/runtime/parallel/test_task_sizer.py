@@ -2,9 +2,10 @@
 
 import pytest
 
-from dataset.runtime.parallel.task_sizer import SIZE_MAX, TASK_SECONDS, TaskSizer
+from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, SIZE_MAX, TASK_SECONDS, TaskSizer
 
 FEW = 20
+CHEAP = CHEAP_SECONDS / SIZE_MAX
 
 
 class Simulation:
@@ -28,7 +29,7 @@ class Simulation:
         for _ in range(times):
             if self.sizer.inline:
                 self.now += per_element * count
-                self.sizer.add_inline(count, count * per_element, self.now)
+                self.sizer.add_inline(count, count * per_element, SIZE_MAX, self.now)
                 self.now += used * count
         return self.sizer
 
@@ -93,6 +94,46 @@ def test_cheap_work_is_done_by_the_consumer_until_it_is_expensive():
     assert simulation.run_inline(1e-7, count=1).inline
     assert not simulation.run_inline(1e-3, count=1).inline
     assert not run(1e-7, inputs=1e-3).inline  # its inputs take long to read
+
+
+def starting(*per_element, count=1):
+    """Simulate that the consumer computes the first elements."""
+    simulation = Simulation(starts_inline=True)
+    for seconds in per_element:
+        simulation.run_inline(seconds, times=1, count=count)
+    return simulation
+
+
+def test_cheap_work_begins_inline_and_stays_there():
+    """The first pull is slow because the code of the library runs for the first time."""
+    simulation = starting(9e-4, 5e-4, 1e-6, 1e-6)
+    for _ in range(40):
+        assert simulation.sizer.is_starting
+        assert not simulation.sizer.is_settled
+        assert simulation.sizer.learned is None
+        simulation.run_inline(1e-6, times=1, count=32)
+    assert simulation.run_inline(1e-6, times=20, count=32).is_settled
+    assert not simulation.sizer.is_starting
+    assert simulation.sizer.learned.bound
+    assert not simulation.run_inline(1e-3, count=1).inline
+
+
+@pytest.mark.parametrize(("per_element", "calls"), [(10e-3, 1), (1.1e-3, 1), (0.9e-3, 4), (1e-4, 21), (CHEAP * 2, 130)])
+def test_expensive_work_is_left_to_the_workers_after_one_call_or_two_milliseconds(per_element, calls):
+    simulation, count = starting(), 0
+    while simulation.sizer.inline:
+        simulation.run_inline(per_element, times=1, count=1)
+        count += 1
+    assert count == pytest.approx(calls, abs=2)
+    assert not simulation.sizer.is_starting
+    assert simulation.sizer.learned.bound is None
+    assert simulation.contended().inline  # as without this beginning
+
+
+def test_after_an_epoch_that_was_too_short_to_know_the_next_one_begins_with_workers():
+    simulation = Simulation(starts_inline=True)
+    simulation.sizer.warm_start(starting(1e-6, 1e-6).sizer.learned)
+    assert not simulation.sizer.inline
 
 
 def test_small_pulls_at_the_beginning_do_not_make_the_work_expensive():

@@ -11,6 +11,7 @@ are ready but not taken is bounded by what the workers compute at a time, or wha
 
 **Cheap work** is done inline: the consumer runs the inner operator in its own thread. If it requests few elements at a
 time, it computes about a millisecond of work at once, and keeps the rest like elements that workers have computed.
+While the cost of the work is still unknown, it computes no more than was requested, and less if that takes longer.
 
 **State.** Inputs are numbered, and a task consists of a run of them. The worker that reads them leaves marks in a
 replay log (state/replay_log.py). The operator knows which tasks are not done or not completely given. A state is the
@@ -248,18 +249,23 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
     def _pull_inline(self, n: int) -> Chunk | None:
         count = max(n, self._step)
-        if self._log is None and 2 * self._demand > self._step:
+        if self._task_sizer.is_starting:
+            count = min(n, self._step)
+        elif self._log is None and 2 * self._demand > self._step:
             count = n  # computing a little ahead is not worth a log, whose beginning saves the state of the input
         elif self._log is None:
             self._begin()
-        started = time.perf_counter()
-        chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
-        if chunk is None:
-            self._ended = True
-            return None
-        ended = time.perf_counter()
-        self._task_sizer.add_inline(chunk.length, ended - started, ended)
-        if self.inner.one_to_one and n < INLINE_MAX:
+        started, made = time.perf_counter(), 1  # an exception counts as one
+        try:
+            chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
+            if chunk is None:
+                self._ended = True
+                return None
+            made = chunk.length
+        finally:
+            ended = time.perf_counter()
+            self._task_sizer.add_inline(made, ended - started, self._size_max(), ended)
+        if self.inner.one_to_one:
             self._step = _inline_step(chunk, count, ended - started)
         is_short = self._log is None and self._step <= n and ended - started < LEASE_SECONDS
         self._lease = LEASE if self._task_sizer.is_settled and is_short else 0
@@ -317,11 +323,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         return len(self._hand)
 
     @property
-    def learned(self) -> Learned:
+    def learned(self) -> Learned | None:
         """The results of trying to do the work inline."""
         return self._task_sizer.learned
 
-    def warm_start(self, learned: Learned) -> None:
+    def warm_start(self, learned: Learned | None) -> None:
         with self.lock:
             if self._log is None:  # no task has begun
                 self._task_sizer.warm_start(learned)
@@ -700,7 +706,8 @@ def in_parallel(
         return operator
     if calls.is_fixed:
         calls = Tunable(calls.name, calls.value * stages)
-    task_sizer = TaskSizer()
+    # A user who gives a number of calls may rely on them to be concurrent.
+    task_sizer = TaskSizer(starts_inline=operator.one_to_one and not calls.is_fixed)
     if executor == "process":
         operator.open_processes(calls.maximum)
         task_sizer = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False)

@@ -6,6 +6,9 @@ the work itself, *inline*. This is suspected when a single worker was about as f
 tried for as many elements as the workers were measured with, and kept only if the same elements take less time. That is
 the whole time, with what the consumer does between its requests: it may also be slowed down by workers that hold the
 interpreter lock.
+
+The first elements may be computed inline, too, until it is known whether they are cheap. Starting threads and sharing
+the interpreter lock with them takes longer than the first batch of a cheap function.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ _DEARER = 4  # the consumer stops working inline if elements become this many ti
 _WINDOW_SECONDS = 0.01  # minimum waiting time before it is compared with the work
 _WINDOW_TASKS = 8  # minimum number of tasks in that time, so that one slow task does not decide
 _EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
+_START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the workers at once
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
@@ -96,10 +100,12 @@ class TaskSizer:
         calls: the maximum number of concurrent tasks.
     """
 
-    def __init__(self, task_seconds: float = TASK_SECONDS, *, may_inline: bool = True) -> None:
+    def __init__(
+        self, task_seconds: float = TASK_SECONDS, *, may_inline: bool = True, starts_inline: bool = False
+    ) -> None:
         self._task_seconds = task_seconds
         self.size = 1
-        self.inline = False
+        self.inline = starts_inline
         self.may_inline = may_inline
         self.calls = 1
         self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element
@@ -113,7 +119,7 @@ class TaskSizer:
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
         self._again_seconds = self._left_seconds = _AGAIN_SECONDS  # see Learned
-        self._bound = 0.0  # seconds per element above which the consumer stops working inline
+        self._bound = 0.0  # seconds per element above which the consumer stops working inline; 0 until one is known
         self._waited = float("inf")  # seconds of waiting per element with workers
         self._elapsed = float("inf")  # seconds per element with workers; both are minima of the windows since a trial
         self._inline_seconds = 0.0
@@ -186,14 +192,23 @@ class TaskSizer:
         return self.inline and self._tried and self._inline_seconds > _MOVE_SECONDS
 
     @property
-    def learned(self) -> Learned:
-        """What the next epoch or iteration of the same dataset may begin with."""
+    def learned(self) -> Learned | None:
+        """What the next epoch or iteration of the same dataset may begin with; None if nothing is known yet."""
+        if self.is_starting:
+            return None
         elapsed = self._elapsed if self.inline and self._tried else None
         bound = self._bound if self.inline and not (self._tried or self._trying) else None
         return Learned(elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds)
 
-    def warm_start(self, learned: Learned) -> None:
-        """Begin with what the previous operator has learned. The result of a trial is tried again before it is kept."""
+    def warm_start(self, learned: Learned | None) -> None:
+        """Begin with what the previous operator has learned. The result of a trial is tried again before it is kept.
+
+        If it has learned nothing, begin with workers: in many short epochs, starting inline might never end.
+        """
+        if self.is_starting:
+            self._leave_inline()
+        if learned is None:
+            return
         elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds = learned
         if elapsed is not None and self.may_inline:
             self._elapsed = elapsed
@@ -214,6 +229,11 @@ class TaskSizer:
     # While the consumer works inline.
 
     @property
+    def is_starting(self) -> bool:
+        """Whether the consumer does the work because nothing is known about it yet."""
+        return self.inline and not self._bound
+
+    @property
     def is_settled(self) -> bool:
         """Whether the last measurement left no doubt that the consumer should do the work."""
         return self.inline and not self._trying and bool(self._pulls) and self._pulls[-1].each <= self._bound
@@ -224,8 +244,14 @@ class TaskSizer:
         self._forget()
         self._begin_window()
 
-    def add_inline(self, count: int, seconds: float, now: float) -> None:
-        """Note that the consumer took ``seconds`` for ``count`` elements, inputs included, up to ``now``."""
+    def add_inline(self, count: int, seconds: float, size_max: int, now: float) -> None:
+        """Note that the consumer took ``seconds`` for ``count`` elements, inputs included, up to ``now``.
+
+        A task may have up to ``size_max`` elements.
+        """
+        if self.is_starting and seconds > _START_SECONDS:
+            self._leave_inline()
+            return
         if self._began is None:
             self._began = now  # the first pull does not count: it may open files or fill the buffer of a shuffle
             return
@@ -236,12 +262,20 @@ class TaskSizer:
             self._go_on_trying(count, now - self._began)
         elif len(self._pulls) < _SAMPLES_MIN or self._inline_seconds < _EVIDENCE_SECONDS:
             return
+        elif self.is_starting:
+            self._judge_start(CHEAP_SECONDS / size_max)
         elif _mean(self._pulls) > self._bound:
             self._leave_inline()
         elif self._tried and self._left_seconds < 0:
             self._patience = 1
             self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
+
+    def _judge_start(self, cheap: float) -> None:
+        if _mean(self._pulls) > cheap:
+            self._leave_inline()
+        else:
+            self._bound = _DEARER * cheap
 
     def _go_on_trying(self, count: int, elapsed: float) -> None:
         self._done += count
