@@ -230,7 +230,7 @@ optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vec
 
 io/csv/row_parser.py: io/csv/test_csv_reader.py
     csv line ends: (2 if data.startswith => (1 if data.startswith
-io/csv/fields.py: io/csv/test_numbers.py
+io/csv/row_parser.py: io/csv/test_numbers.py
     csv integers: if not -limit <= value < limit: => if not value < limit:
 io/csv/decode.py: io/csv/test_decode.py
     csv records: len(columns[0]) == len(texts) => True

@@ -1,8 +1,8 @@
 /* CSV: splits rows into fields, and converts the fields to columns of numbers and of positions of texts.
 
-   io/csv/row_parser.py defines the grammar of a row, io/csv/fields.py that of numbers. The kernel stops at a row
-   that is malformed or incomplete, or has a field that it can't convert: an empty one without a default value, or a
-   number in other than the decimal notation. Python then reads this row. */
+   io/csv/row_parser.py defines the grammar of rows and numbers. The kernel stops at a row that is malformed or
+   incomplete, or has a field that it can't convert: an empty one without a default value, or a number in other than the
+   decimal notation. Python then reads this row. */
 
 #include "native.h"
 
