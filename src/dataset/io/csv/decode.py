@@ -113,16 +113,14 @@ def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
 
 def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:
     """Return the columns, read as the rows of a file; None if a record is not one row of a file without errors."""
-    block = b"\n".join(texts) + b"\n"
-    # The grammar of files differs from that of records if there are line ends or empty records.
-    if block.count(b"\n") > len(texts) or b"\r" in block or b"" in texts:
-        return None
-    parts, start = [], 0
-    while start < len(block):
-        rows = read_rows(block, start, layout)
-        if rows.errors or len(rows.starts) == 1:
+    parts = []
+    for first in range(0, len(texts), layout.rows_max):
+        part = texts[first : first + layout.rows_max]
+        block = b"\n".join(part) + b"\n"
+        rows = read_rows(block, 0, layout)
+        # The grammar of files differs from that of records if there are line ends or empty records.
+        is_other = block.count(b"\n") > len(part) or b"\r" in block or b"" in part
+        if is_other or rows.errors or len(rows.starts) <= len(part):
             return None
         parts.append(rows.columns)
-        start = int(rows.starts[-1])
-    columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
-    return columns if len(columns[0]) == len(texts) else None
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

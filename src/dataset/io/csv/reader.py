@@ -141,7 +141,9 @@ class CsvFile(BlockFile):
         rows = read_rows(self._block, start, self.layout) if start < len(self._block) else CsvRows([start], [], {})
         self._is_searched = len(rows.starts) <= self.layout.rows_max
         if self._ended and len(rows.starts) == 1 and start < len(self._block):  # a quotation mark is not closed
-            return CsvRows([start, len(self._block)], [], {0: scan_row(self._block, start, self.layout)[0]})
+            error, _ = scan_row(self._block, start, self.layout)
+            assert isinstance(error, RowError)
+            return CsvRows([start, len(self._block)], [], {0: error})
         return rows
 
     def _read_more(self, stream: InputStream) -> None:
@@ -152,7 +154,8 @@ class CsvFile(BlockFile):
         start = int(self._rows.starts[-1])
         self._line_at(start)
         rest = self._block[start:]
-        self._block, self._base, self._rows, self._counted = rest, self._base + start, CsvRows([0], [], {}), 0
+        self._block, self._base = rest, self._base + start
+        self._rows, self._counted = CsvRows([0], [], {}), 0
         if len(rest) > max(ROW_BYTES_MAX, self._block_bytes):
             raise DamagedStreamError(
                 f"no row ends within {len(rest) >> 20} MiB; close the quotation mark, or raise buffer_size"
@@ -171,11 +174,11 @@ class CsvFile(BlockFile):
         """Return the number of lines before a position in the block, which is not before that of the last call."""
         text = np.frombuffer(self._block, np.uint8)[self._counted : position]
         feeds = text == ord("\n")
-        self._first += int(np.count_nonzero(feeds))
+        count = np.count_nonzero(feeds)
         if self._block.find(b"\r", self._counted, position) >= 0:
             returns = text == ord("\r")
-            self._first += int(np.count_nonzero(returns) - np.count_nonzero(returns[:-1] & feeds[1:]))
-        self._counted = position
+            count += np.count_nonzero(returns) - np.count_nonzero(returns[:-1] & feeds[1:])
+        self._first, self._counted = self._first + int(count), position
         return self._first
 
     def _error(self, error: RowError, start: int) -> ParseError:

@@ -31,9 +31,6 @@ _MISSING = "the field is empty, and the column has no default; to allow that, pa
 _INT = re.compile(rb"\s*([+-]?)0*([0-9]{1,19})\s*")  # int() is slow for thousands of digits, and raises for more
 _PAYLOAD = re.compile(rb"(?<=nan)\([0-9a-z_]*\)\Z")
 
-_NORMAL_MIN = 2.0**-126  # of float32
-_ROUNDED_UP = 2.0**128 - 2.0**103  # from here on, the nearest float32 is infinite
-
 
 class RowError(ValueError):
     """Internal error: a row can't be read.
@@ -191,12 +188,14 @@ def parse_float(text: bytes, dtype: np.dtype[Any]) -> float:
     value = _parse_double(text)
     if dtype.itemsize == 8:
         return value
-    digits = value * 2.0**150 if abs(value) < _NORMAL_MIN else math.frexp(value)[0] * 2.0**25
+    # In units of half the last bit of a float32, of which the smallest normal one is 2**-126.
+    digits = value * 2.0**150 if abs(value) < 2.0**-126 else math.frexp(value)[0] * 2.0**25
     if abs(digits) % 2 == 1:
         with contextlib.suppress(decimal.InvalidOperation):  # hexadecimal, and few of them have that many digits
             exact = decimal.Decimal(text.decode().strip())
             value = value if exact == value else math.nextafter(value, math.inf if exact > value else -math.inf)
-    return math.copysign(math.inf, value) if abs(value) >= _ROUNDED_UP else float(np.float32(value))
+    # From 2**128 - 2**103 on, the nearest float32 is infinite.
+    return math.copysign(math.inf, value) if abs(value) >= 2.0**128 - 2.0**103 else float(np.float32(value))
 
 
 def _parse_double(text: bytes) -> float:

@@ -33,7 +33,7 @@ class CsvRows(NamedTuple):
 
     starts: Sequence[int] | Array
     columns: list[Array]
-    errors: dict[int, Any]  # of RowError
+    errors: dict[int, RowError]
 
 
 def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
@@ -46,17 +46,25 @@ def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
 
 def parse_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
     """Do the work of ``read_rows`` in Python."""
-    starts, rows, errors = [start], list[list[Any]](), dict[int, Any]()
+    starts = [start]
+    rows: list[list[Any]] = []
+    errors: dict[int, RowError] = {}
     while len(rows) < layout.rows_max:
         fields, end = scan_row(block, starts[-1], layout)
         if end < 0:
             break
-        values = values_of(fields, layout, "row")
-        if isinstance(values, RowError):
-            errors[len(rows)], values = values, [0] * len(layout.columns)
-        rows.append(values)
+        rows.append(_values(fields, layout, len(rows), errors))
         starts.append(end)
     return CsvRows(starts, arrays_of(rows, layout), errors)
+
+
+def _values(fields: list[bytes] | RowError, layout: CsvLayout, row: int, errors: dict[int, RowError]) -> list[Any]:
+    """Return the values of a row. For a row with an error, add it to ``errors`` and return others."""
+    values = values_of(fields, layout, "row")
+    if not isinstance(values, RowError):
+        return values
+    errors[row] = values
+    return [0] * len(layout.columns)
 
 
 def cut_texts(block: bytes, places: Array, *, is_doubled: bool) -> list[bytes]:
@@ -84,22 +92,21 @@ class _RowsKernel(threading.local):
         self.summaries = np.empty((count, 2), np.int64)  # longest, flags
         na_value = np.frombuffer(layout.na_value + b"\0", np.uint8)
         self.arrays = na_value, columns, self.starts, self.places, self.summaries  # the structure refers to them
-        na_address, columns_address, *results = [array.ctypes.data for array in self.arrays]
-        grammar = ord(layout.delimiter), layout.quotes, layout.delimiter not in _IN_NUMBERS, na_address
-        limits = columns_address, count, layout.indices[-1] + 1, layout.fields_max, rows_max
-        self.spec = (c_int64 * 13)(*grammar, len(layout.na_value), *limits, *results)  # csv_layout of csv.c
+        grammar = ord(layout.delimiter), layout.quotes, layout.delimiter not in _IN_NUMBERS, len(layout.na_value)
+        numbers = *grammar, count, layout.indices[-1] + 1, layout.fields_max, rows_max
+        self.spec = (c_int64 * 13)(*numbers, *[array.ctypes.data for array in self.arrays])  # csv_layout of csv.c
 
     def read(self, block: bytes, start: int) -> CsvRows:
         """Return the same as ``parse_rows``."""
-        others, errors = dict[int, Any](), dict[int, Any]()  # of the rows that the kernel leaves to Python
+        others: dict[int, list[Any]] = {}  # the values of rows that the kernel leaves to Python
+        errors: dict[int, RowError] = {}
         self.summaries[:] = 0
         row = self.native.read_rows(block, len(block), start, 0, self.spec)
         while row < self.layout.rows_max:
             fields, end = scan_row(block, int(self.starts[row]), self.layout)
             if end < 0:
                 break
-            values = values_of(fields, self.layout, "row")
-            (errors if isinstance(values, RowError) else others)[row] = values
+            others[row] = _values(fields, self.layout, row, errors)
             row = self.native.read_rows(block, len(block), end, row + 1, self.spec)
         columns = [self._column(block, index, row) for index in range(len(self.places))]
         for number, values in others.items():

@@ -113,8 +113,9 @@ def from_csv_plan(
     """
     for argument, given in (("shuffle", shuffle), ("sloppy", sloppy), ("ignore_errors", ignore_errors)):
         require_bool("from_csv", argument, given)
-    if num_rows_for_inference is not None:
-        require_int("from_csv", "num_rows_for_inference", num_rows_for_inference, minimum=0)
+    rows_max = num_rows_for_inference
+    if rows_max is not None:
+        require_int("from_csv", "num_rows_for_inference", rows_max, minimum=0)
     require_parallelism("from_csv", num_parallel_reads, None)
     encoding = _ascii_based(encoding)
     paths = matching_files(file_pattern, "from_csv")
@@ -130,8 +131,7 @@ def from_csv_plan(
     names = [all_names[index] for index in select]
     if column_defaults is None:
         rows = dataset_of(around(replace(source, layout=layout)))
-        first = rows if num_rows_for_inference is None else rows.take(num_rows_for_inference)
-        columns = _inferred_columns(first, select)
+        columns = _inferred_columns(rows.take(-1 if rows_max is None else rows_max), select)
     else:
         columns = columns_of("from_csv", "column_defaults", column_defaults)
     if len(columns) != len(names):
@@ -180,14 +180,12 @@ def _header_names(source: Csv, paths: Sequence[str], encoding: str) -> list[str]
             try:
                 names.append(name.decode(encoding))
             except UnicodeDecodeError as error:
-                raise ParseError(
-                    f"{redacted(path)}, line 1, column {number}: the name {name!r:.60} is not valid {encoding} "
-                    f"({error.reason}); pass the file's encoding, or header=False with column_names"
-                ) from None
+                words = f"the name {name!r:.60} is not valid {encoding} ({error.reason}); pass the file's encoding"
+                raise ParseError(f"{redacted(path)}, line 1, column {number}: {words}") from None
         first = first or names
         if names != first:
             raise ValueError(
-                f"from_csv(): headers differ: {first} in {redacted(paths[0])}, {names} in {redacted(path)}"
+                f"from_csv(): headers differ: {names} in {redacted(path)}, {first} in {redacted(paths[0])}"
             )
     return first
 
@@ -196,15 +194,11 @@ def _selected(given: Any, names: Sequence[str]) -> tuple[int, ...]:
     """Return the indices of the columns to read, given by name or index."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise TypeError(f"from_csv(): select_columns must be a list of names or indices, got {given!r:.100}")
-    indices = []
-    for column in given:
-        if column in names:
-            indices.append(names.index(column))
-        elif isinstance(column, str):
-            raise ValueError(f"from_csv(): select_columns: column {column!r} does not exist; columns: {names}")
-        else:
-            indices.append(require_int("from_csv", "select_columns", column, minimum=0, maximum=len(names) - 1))
-    if len(set(indices)) < len(indices):
+    known = {*names, *range(len(names))}
+    if unknown := [column for column in given if isinstance(column, bool | float) or column not in known]:
+        raise ValueError(f"from_csv(): select_columns: {unknown} do not exist; the columns are {names}")
+    indices = {names.index(column) if column in names else int(column) for column in given}
+    if len(indices) < len(given):
         raise ValueError(f"from_csv(): select_columns must name each column once, got {list(given)}")
     return tuple(sorted(indices))
 

@@ -1,7 +1,7 @@
 """Base class of block readers: the open file, the position in it, and error handling.
 
-Subclasses define how elements are found in a block: lines.py and fixed_length_records.py. This module knows nothing
-about datasets.
+Subclasses define how elements are found in a block: lines.py, fixed_length_records.py and csv/reader.py. This module
+knows nothing about datasets.
 
 The end of a file is where it is when the reader reaches it. A file that grows while it is read is read to its new end,
 one that shrinks ends earlier, and one that is deleted is read to its end if it was already open. After the end no more
