@@ -36,9 +36,8 @@ with lazy_imports():
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
     from dataset.io.arrow.table_rows_source import TableRows
     from dataset.io.arrow_ipc.source import ArrowIpc
-    from dataset.io.csv.batches_source import from_csv_plan
     from dataset.io.csv.layout import layout_of
-    from dataset.io.csv.source import Csv
+    from dataset.io.csv.source import Csv, from_csv_plan
     from dataset.io.dataset_files import file_names, read_files
     from dataset.io.elements.cache_dataset import CacheDirectories, FileCache
     from dataset.io.elements.element_log import log_opener

@@ -81,7 +81,7 @@ class CsvDataset(Dataset[tuple[Any, ...]]):
         layout = deferred.layout_of(
             "CsvDataset", record_defaults, field_delim, use_quote_delim, na_value, select_cols, exclude_cols
         )
-        rows = deferred.Csv(files, layout, buffer_size, header, compression_type=compression_type, name=name)
+        rows = deferred.Csv(files, buffer_size, header, layout=layout, compression_type=compression_type, name=name)
         super().__init__(deferred.read_files(rows, num_parallel_reads))
 
 

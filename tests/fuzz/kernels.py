@@ -96,9 +96,11 @@ def try_rows(rng: random.Random) -> bool:
         block = mutated(rng, block, [block])
     start = rng.choice((0, 0, rng.randrange(len(block) + 1)))
     found, expected = read_rows(block, start, layout), parse_rows(block, start, layout)
-    problems = [[(problem.row, str(problem)) for problem in rows.problems] for rows in (found, expected)]
-    columns = [repr([column.tolist() for column in rows.columns]) for rows in (found, expected)]
-    return list(found.starts) == expected.starts and columns[0] == columns[1] and problems[0] == problems[1]
+    errors = [[(row, str(error)) for row, error in rows.errors.items()] for rows in (found, expected)]
+    columns = [
+        repr([np.delete(column, list(rows.errors)).tolist() for column in rows.columns]) for rows in (found, expected)
+    ]
+    return list(found.starts) == expected.starts and columns[0] == columns[1] and errors[0] == errors[1]
 
 
 KINDS = ["int64_list", "float_list", "bytes_list", ""]

@@ -138,12 +138,15 @@ class BlockFileSource(FileSource):
         buffer_size: the number of bytes to read at once; None and 0 mean 256 KiB.
     """
 
+    buffer_min: ClassVar[int] = 0
+    """The minimum of ``buffer_size``."""
+
     buffer_size: int | None = None
 
     def __post_init__(self) -> None:
         self._set("compression_type", compression_name(self.compression_type, reading=True))
         if self.buffer_size is not None:
-            require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
+            require_int(self.op, "buffer_size", self.buffer_size, minimum=self.buffer_min)
 
 
 class FilesOperator(BufferedOperator, HoldingOperator):

@@ -1,8 +1,8 @@
 /* CSV: splits rows into fields, and converts the fields to columns of numbers and of positions of texts.
 
-   io/csv/row_parser.py defines the grammar of a row, io/csv/fields.py that of numbers. The kernel stops at a row
-   that is malformed or incomplete, or has a field that it can't convert: an empty one without a default value, or a
-   number in other than the decimal notation. Python then reads this row. */
+   io/csv/row_parser.py defines the grammar of rows and numbers. The kernel stops at a row that is malformed or
+   incomplete, or has a field that it can't convert: an empty one without a default value, or a number in other than the
+   decimal notation. Python then reads this row. */
 
 #include "native.h"
 
@@ -25,13 +25,13 @@ typedef struct { int64_t longest, flags; } summary;                             
 typedef struct { int64_t begin, length; } place;   /* of a text; numbers are stored in the first bytes instead */
 typedef struct { const uint8_t *at, *end; } span;
 
-/* The layout of the rows, and where to store what is found; rows.py declares the same structure. */
+/* The layout of the rows, and where to store what is found; rows.py fills it as an array. */
 typedef struct {
     int64_t delimiter, quotes, is_direct;   /* whether the delimiter ends any number */
-    const uint8_t *na_value;
     size_t na_size;
-    const column *columns;
     int64_t count, fields_min, fields_max, rows_max;
+    const uint8_t *na_value;
+    const column *columns;
     int64_t *starts;      /* of rows_max + 1 rows */
     place *places;        /* of rows_max rows for each column */
     summary *summaries;   /* of each column */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,23 @@ def require_int(
     if maximum is not None and value > maximum:
         raise ValueError(f"{op}(): {argument} must be at most {maximum}, got {value}")
     return int(value)
+
+
+def require_ints(
+    op: str, argument: str, values: Any, *, minimum: int | None = None, ascending: bool = False
+) -> tuple[int, ...]:
+    """Return ``values`` as a tuple of ints.
+
+    Raises:
+        TypeError: if they are not a list of ints.
+        ValueError: if one is too small, or they are not strictly ascending although they must be.
+    """
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
+        raise TypeError(f"{op}(): {argument} must be a list of ints, got {values!r} of type {type(values).__name__}")
+    numbers = [require_int(op, f"{argument}[{i}]", value, minimum=minimum) for i, value in enumerate(values)]
+    if ascending and numbers != sorted(set(numbers)):
+        raise ValueError(f"{op}(): {argument} must be strictly ascending, got {numbers}")
+    return tuple(numbers)
 
 
 def require_seconds(op: str, seconds: Any) -> None:

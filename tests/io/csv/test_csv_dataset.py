@@ -117,6 +117,19 @@ def test_what_a_header_may_not_be(save):
         Dataset.from_csv(save(b"a,b\n1,2\n"), 1, encoding="utf-16")
 
 
+def test_a_header_that_can_not_be_read_is_an_error_of_the_call(save):
+    with pytest.raises(ParseError, match=r"line 1, column 0: the header can't be read: a field that does not begin"):
+        Dataset.from_csv(save(b'a"b,c\n1,2\n'), 1)
+    with pytest.raises(ParseError, match=r"the file is empty; header=True requires a first row"):
+        Dataset.from_csv(save(b""), 1)
+
+
+def test_names_are_those_of_the_header_whatever_follows_it(save):
+    for rest in (b"", b"1", b'1"2,3\n', b"1,2,3\nx,y\n", b'"'):
+        found = Dataset.from_csv(save(b"a,b\n" + rest), 1, column_defaults=[np.int64, np.int64])
+        assert list(found.element_spec) == ["a", "b"]
+
+
 def test_a_byte_order_mark_is_no_part_of_a_name(save):
     for encoding in ("utf-8", "utf-8-sig"):
         found = Dataset.from_csv(save(b"\xef\xbb\xbfa,b\n1,2\n"), 1, encoding=encoding)

@@ -137,6 +137,22 @@ def test_lines_are_counted_from_the_first_line_of_the_file(save):
     assert outcomes(file) == [(1, 2), f"ParseError: {path}, line 4: the row has 1 field, expected 2"]
 
 
+def test_a_quotation_mark_that_is_never_closed_is_reported_on_its_line(save):
+    path = save(b'1,"a\nb","c\nd\n')
+    (error,) = outcomes(CsvFile(path, layout(np.int64, "", "")))
+    assert error.startswith(f"ParseError: {path}, line 2, column 2: the quotation mark that opens here is never closed")
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [({"select_cols": [1]}, "at least 2"), ({"exclude_cols": [0]}, "2"), ({"exclude_cols": [0, 2, 3]}, "2 to 4")],
+)
+def test_the_number_of_fields_that_are_expected_is_in_messages(save, columns, expected):
+    found = outcomes(CsvFile(save(b"1\n1,2\n1,2,3,4,5\n"), layout(np.int64, **columns)))
+    assert f"line 1: the row has 1 field, expected {expected}" in found[0]
+    assert found[1] == (2,)
+
+
 def test_names_of_columns_are_in_messages(save):
     shape = dataclasses.replace(layout(np.int64, select_cols=[1]), names=("price",))
     (error,) = outcomes(CsvFile(save(b"x,y\n"), shape))

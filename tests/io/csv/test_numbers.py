@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dataset.io.csv.fields import RowError, convert_field, parse_float, parse_int
+from dataset.io.csv.row_parser import RowError, convert_field, parse_float, parse_int
 from dataset.io.csv.rows import read_rows
 from support.csv_files import F32, F64, I32, I64, layout, same
 
@@ -34,19 +34,17 @@ columns = st.lists(texts.map(str.encode), min_size=1, max_size=20)
 
 
 def values_of(fields, dtype):
-    """Return the values that ``read_rows`` gives, and the words of the problem of each invalid field."""
+    """Return the values that ``read_rows`` gives, and the words of the error of each invalid field."""
     rows = read_rows(b"\n".join(fields) + b"\n", 0, layout(np.dtype(dtype)))
-    values = iter(rows.columns[0])
-    problems = {problem.row: problem.words for problem in rows.problems}
-    return [problems[row] if row in problems else next(values) for row in range(len(rows.starts) - 1)]
+    return [rows.errors[row].words if row in rows.errors else value for row, value in enumerate(rows.columns[0])]
 
 
 def parsed(field, dtype):
-    """Return the value that Python gives, or the words of the problem."""
+    """Return the value that Python gives, or the words of the error."""
     try:
         return np.dtype(dtype).type(convert_field(field, 0, layout(np.dtype(dtype))))
-    except RowError as problem:
-        return problem.words
+    except RowError as error:
+        return error.words
 
 
 @pytest.mark.parametrize("dtype", [I32, I64, F32, F64])

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.fields import RowError
 from dataset.io.csv.layout import Array, CsvLayout, layout_of
-from dataset.io.csv.row_parser import scan_record
-from dataset.io.csv.rows import CsvRows, arrays_of, read_rows, values_of
+from dataset.io.csv.row_parser import RowError, arrays_of, scan_record, values_of
+from dataset.io.csv.rows import read_rows
 
 _FEW = 32  # up to this many records are faster to convert one by one than as columns
 _IMMUTABLE = (type, np.dtype, np.generic, str, bytes, int, float, type(None))
@@ -65,23 +64,22 @@ def decode_csv(
 decode_csv.__dataset_vectorized__ = True  # type: ignore[attr-defined]
 
 
-_recent: tuple[list[Any], CsvLayout] | None = None
+_recent: tuple[list[Any], Any] = ([], None)
 """The arguments of the last call and their layout: a function in ``map`` passes the same arguments on every call."""
 
 
 def _layout(record_defaults: Any, dialect: tuple[Any, Any, Any], select_cols: Any) -> CsvLayout:
     global _recent  # noqa: PLW0603  # replaced as a whole, so threads see one or the other
-    select = select_cols.tolist() if isinstance(select_cols, np.ndarray) else select_cols
-    given = [*record_defaults] if isinstance(record_defaults, list | tuple) else [record_defaults]
-    given += [*dialect, *select] if isinstance(select, list | tuple) else [*dialect, select]
-    recent = _recent
-    if recent is not None and len(recent[0]) == len(given) and all(map(operator.is_, recent[0], given)):
-        return recent[1]
+    given = [*dialect]
+    for argument in (record_defaults, select_cols):
+        given += [*argument, None] if isinstance(argument, list | tuple) else [argument]
+    recent, layout = _recent
+    if len(recent) == len(given) and all(map(operator.is_, recent, given)):
+        return layout  # type: ignore[no-any-return]
     layout = layout_of("decode_csv", record_defaults, *dialect, select_cols)
-    if select_cols is not None and not layout.select:
+    if select_cols is not None and not len(select_cols):
         raise ValueError("decode_csv(): select_cols must name at least one column, got none")
-    # Identity of the arguments implies equality only if they are immutable.
-    if isinstance(record_defaults, list | tuple) and all(isinstance(value, _IMMUTABLE) for value in given):
+    if all(isinstance(value, _IMMUTABLE) for value in given):  # identity implies equality
         _recent = given, layout
     return layout
 
@@ -94,9 +92,9 @@ def _texts(records: Any) -> tuple[list[bytes], tuple[int, ...]]:
     texts = [text.encode() if isinstance(text, str) else text for text in array.ravel().tolist()]
     for index, text in enumerate(texts):
         if not isinstance(text, bytes):
+            kind = type(text).__name__
             raise TypeError(
-                f"decode_csv(): records must be bytes or str, got {text!r:.60} of type {type(text).__name__} in record "
-                f"{index}"
+                f"decode_csv(): records must be bytes or str, got {text!r:.60} of type {kind} in record {index}"
             )
     return texts, array.shape
 
@@ -105,28 +103,24 @@ def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
     """Return the columns of records that are read one at a time."""
     rows = []
     for index, text in enumerate(texts):
-        try:
-            rows.append(values_of(scan_record(text, layout), layout, "record"))
-        except RowError as problem:
-            column = "" if problem.field is None else f", column {problem.field}"
-            if problem.column is not None:
-                column = f", {layout.column_name(problem.column)}"
-            raise ParseError(
-                f"decode_csv(): record {index}{column}: {problem.words}; the record is {text!r:.100}"
-            ) from None
+        values = values_of(scan_record(text, layout), layout, "record")
+        if isinstance(values, RowError):
+            place = f"record {index}{layout.place(values.field)}"
+            raise ParseError(f"decode_csv(): {place}: {values.words}; the record is {text!r:.100}")
+        rows.append(values)
     return arrays_of(rows, layout)
 
 
 def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:
     """Return the columns, read as the rows of a file; None if a record is not one row of a file without errors."""
-    block = b"\n".join(texts) + b"\n"
-    # The grammar of files differs from that of records if there are line ends or empty records.
-    if block.count(b"\n") > len(texts) or b"\r" in block or b"" in texts:
-        return None
-    parts: list[CsvRows] = []
-    while (start := int(parts[-1].starts[-1]) if parts else 0) < len(block):
-        parts.append(read_rows(block, start, layout))
-        if parts[-1].problems or len(parts[-1].starts) == 1:
+    parts = []
+    for first in range(0, len(texts), layout.rows_max):
+        part = texts[first : first + layout.rows_max]
+        block = b"\n".join(part) + b"\n"
+        rows = read_rows(block, 0, layout)
+        # The grammar of files differs from that of records if there are line ends or empty records.
+        is_other = block.count(b"\n") > len(part) or b"\r" in block or b"" in part
+        if is_other or rows.errors or len(rows.starts) <= len(part):
             return None
-    columns = [np.concatenate(pieces) for pieces in zip(*[part.columns for part in parts], strict=True)]
-    return columns if len(columns[0]) == len(texts) else None
+        parts.append(rows.columns)
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

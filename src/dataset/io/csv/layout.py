@@ -5,32 +5,30 @@ This module checks the arguments that ``CsvDataset`` and ``decode_csv`` share. I
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.checks import require_bool
+from dataset.plan.checks import require_bool, require_ints
 
 Array: TypeAlias = npt.NDArray[Any]
 
 TEXT = np.dtype("S")
-NUMBERS = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
+DTYPES = (TEXT, *map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))  # in the order of native/csv.c
+_NAMES = "np.int32, np.int64, np.float32, np.float64, bytes"
 
 _FIELDS_MAX = 1 << 15  # of the rows that are read at once
 
 
-@dataclass(frozen=True)
-class CsvColumn:
+class CsvColumn(NamedTuple):
     """The type and the default value of a column.
 
     Attributes:
-        dtype: one of NUMBERS, or TEXT.
+        dtype: one of DTYPES.
         default: the value of an empty field; None if fields must not be empty.
     """
 
@@ -38,66 +36,38 @@ class CsvColumn:
     default: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CsvLayout:
     """The layout of a CSV file.
 
     Attributes:
         columns: the columns that are read, in the order of the file.
+        indices: their indices among all columns, ascending.
+        fields_max: the maximum number of fields of a row; ``sys.maxsize`` if columns are selected.
         delimiter: one byte.
         quotes: whether fields may be in double quotation marks.
         na_value: a text that counts as empty, in addition to the empty field.
-        select: the indices of the columns that are read; None for all columns except those in ``exclude``.
-        exclude: the indices of columns that are not read.
         names: the names of the columns that are read.
     """
 
     columns: tuple[CsvColumn, ...]
-    delimiter: bytes = b","
-    quotes: bool = True
-    na_value: bytes = b""
-    select: tuple[int, ...] | None = None
-    exclude: tuple[int, ...] = ()
+    indices: tuple[int, ...]
+    fields_max: int
+    delimiter: bytes
+    quotes: bool
+    na_value: bytes
     names: tuple[str, ...] | None = None
 
-    @functools.cached_property
-    def indices(self) -> tuple[int, ...]:
-        """The indices in a row of the columns that are read."""
-        if self.select is not None:
-            return self.select
-        count = len(self.columns)
-        left_out = set(self.exclude)
-        return tuple([i for i in range(count + len(left_out)) if i not in left_out][:count])
-
-    @functools.cached_property
-    def fields_min(self) -> int:
-        """The minimum number of fields of a row."""
-        return self.indices[-1] + 1
-
-    @functools.cached_property
-    def fields_max(self) -> int:
-        """The maximum number of fields of a row. Only columns that are not read may be missing at its end."""
-        most = sys.maxsize if self.select is not None else self.fields_min
-        while most in self.exclude:
-            most += 1
-        return most
-
-    @functools.cached_property
+    @property
     def rows_max(self) -> int:
         """How many rows are read at once."""
         return max(1, _FIELDS_MAX // len(self.columns))
 
-    def wanted(self) -> str:
-        """Return a description of the number of fields that a row must have."""
-        if self.select is not None:
-            return f"more than {self.select[-1]} because column {self.select[-1]} is selected"
-        besides = f" in addition to the {len(self.exclude)} excluded" if self.exclude else ""
-        return f"{len(self.columns)}{besides}"
-
-    def column_name(self, number: int) -> str:
-        """Return the name for messages of a column, given its index among the columns that are read."""
-        named = f" ({self.names[number]!r})" if self.names else ""
-        return f"column {self.indices[number]}{named}"
+    def place(self, field: int | None) -> str:
+        """Return the part of an error message that names a column, given its index among all columns."""
+        names = dict(zip(self.indices, self.names or (), strict=False))
+        name = f" ({names[field]!r})" if field in names else ""
+        return "" if field is None else f", column {field}{name}"
 
 
 def layout_of(
@@ -125,78 +95,49 @@ def layout_of(
         ValueError: an argument has an invalid value.
     """
     quotes = require_bool(op, "use_quote_delim", use_quote_delim)
-    columns = columns_of(op, record_defaults)
-    select = _indices(op, "select_cols", select_cols)
-    exclude = _indices(op, "exclude_cols", exclude_cols)
+    columns = columns_of(op, "record_defaults", record_defaults)
+    select = require_ints(op, "select_cols", () if select_cols is None else select_cols, minimum=0, ascending=True)
+    exclude = require_ints(op, "exclude_cols", () if exclude_cols is None else exclude_cols, minimum=0, ascending=True)
     if select and exclude:
         raise ValueError(f"{op}(): give select_cols or exclude_cols, not both")
     if select and len(select) != len(columns):
-        raise ValueError(
-            f"{op}(): record_defaults must have one entry for each of select_cols, got {len(columns)} for {len(select)}"
-        )
+        raise ValueError(f"{op}(): record_defaults must have {len(select)} entries, as select_cols, got {len(columns)}")
     delimiter = _as_bytes(op, "field_delim", field_delim)
-    if len(delimiter) != 1:
-        raise ValueError(f"{op}(): field_delim must be one byte, got {field_delim!r:.100}")
-    if delimiter in b'\r\n"' and (quotes or delimiter != b'"'):
-        raise ValueError(f"{op}(): field_delim must not be a line end or a quotation mark, got {field_delim!r}")
-    na_bytes = _as_bytes(op, "na_value", na_value)
-    return CsvLayout(columns, delimiter, quotes, na_bytes, select or None, exclude)
+    if len(delimiter) != 1 or (delimiter in b'\r\n"' and (quotes or delimiter != b'"')):
+        raise ValueError(f"{op}(): field_delim must be one byte, not a line end or quotation mark, got {field_delim!r}")
+    left = sorted({*range(len(columns) + len(exclude))}.difference(exclude))
+    indices = select or tuple(left[: len(columns)])
+    fields_max = sys.maxsize if select else indices[-1] + 1
+    while fields_max in exclude:  # columns that are not read may be missing at the end of a row
+        fields_max += 1
+    return CsvLayout(columns, indices, fields_max, delimiter, quotes, _as_bytes(op, "na_value", na_value))
 
 
-def columns_of(op: str, record_defaults: Any, argument: str = "record_defaults") -> tuple[CsvColumn, ...]:
+def columns_of(op: str, argument: str, given: Any) -> tuple[CsvColumn, ...]:
     """Return the columns that a list of dtypes and default values describes."""
-    if isinstance(record_defaults, str | bytes) or not isinstance(record_defaults, Iterable):
-        raise TypeError(
-            f"{op}(): {argument} must be a list of a dtype or a default value for each column, got "
-            f"{record_defaults!r:.100}"
-        )
-    columns = tuple(_column(op, f"{argument}[{number}]", given) for number, given in enumerate(record_defaults))
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{op}(): {argument} must be a list of dtypes and default values, got {given!r:.100}")
+    columns = tuple(_column(op, f"{argument}[{number}]", column) for number, column in enumerate(given))
     if not columns:
         raise ValueError(f"{op}(): {argument} must name at least one column")
     return columns
 
 
 def _column(op: str, argument: str, given: Any) -> CsvColumn:
-    values = np.zeros(0)
-    if isinstance(given, type | np.dtype):
-        dtype = np.dtype(given)
-    else:
-        values = np.asarray(given, object if isinstance(given, str | bytes) else None)
-        if values.ndim > 1 or values.size > 1:
-            raise ValueError(f"{op}(): {argument} must be a dtype, one value, or an empty array, got {given!r:.100}")
-        is_text = values.dtype == object and all(isinstance(value, str | bytes) for value in values.flat)
-        dtype = TEXT if is_text else values.dtype
-    dtype = TEXT if dtype.kind in "SU" else dtype.newbyteorder("=")
-    if dtype not in (TEXT, *NUMBERS):
-        raise TypeError(
-            f"{op}(): {argument} must be np.int32, np.int64, np.float32, np.float64, bytes or a value of one of these, "
-            f"got {given!r:.100}"
-        )
+    is_dtype = isinstance(given, type | np.dtype)
+    values = np.zeros(0) if is_dtype else np.asarray(given, object if isinstance(given, str | bytes) else None)
+    if values.ndim > 1 or values.size > 1:
+        raise ValueError(f"{op}(): {argument} must be a dtype, one value, or an empty array, got {given!r:.100}")
+    dtype = np.dtype(given) if is_dtype else values.dtype
+    is_texts = not is_dtype and dtype.kind == "O" and all(isinstance(value, str | bytes) for value in values.flat)
+    dtype = TEXT if is_texts or dtype.kind in "SU" else dtype.newbyteorder("=")
+    if dtype not in DTYPES:
+        raise TypeError(f"{op}(): {argument} must be {_NAMES} or a value of one of these, got {given!r:.100}")
     default = next(iter(values.ravel()), None)
-    if isinstance(default, str | bytes):
-        default = default.encode() if isinstance(default, str) else bytes(default)
-    return CsvColumn(dtype, default)
-
-
-def _indices(op: str, argument: str, given: Any) -> tuple[int, ...]:
-    """Return strictly ascending indices. An empty list means the same as None, as in tf.data."""
-    if given is None:
-        return ()
-    values = given.tolist() if isinstance(given, np.ndarray) else given
-    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise TypeError(f"{op}(): {argument} must be a list of column indices, got {given!r:.100}")
-    for value in values:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-            raise TypeError(f"{op}(): {argument} must hold ints, got {value!r} of type {type(value).__name__}")
-    indices = tuple(map(int, values))
-    if any(index < 0 for index in indices):
-        raise ValueError(f"{op}(): {argument} must hold indices of at least 0, got {list(indices)}")
-    if any(a >= b for a, b in pairwise(indices)):
-        raise ValueError(f"{op}(): {argument} must be strictly ascending, got {list(indices)}")
-    return indices
+    return CsvColumn(dtype, _as_bytes(op, argument, default) if values.size and dtype == TEXT else default)
 
 
 def _as_bytes(op: str, argument: str, given: Any) -> bytes:
     if not isinstance(given, str | bytes):
         raise TypeError(f"{op}(): {argument} must be text, got {given!r:.100} of type {type(given).__name__}")
-    return given.encode() if isinstance(given, str) else given
+    return given.encode() if isinstance(given, str) else bytes(given)

@@ -1,7 +1,7 @@
 """Base class of block readers: the open file, the position in it, and error handling.
 
-Subclasses define how elements are found in a block: lines.py and fixed_length_records.py. This module knows nothing
-about datasets.
+Subclasses define how elements are found in a block: lines.py, fixed_length_records.py and csv/reader.py. This module
+knows nothing about datasets.
 
 The end of a file is where it is when the reader reaches it. A file that grows while it is read is read to its new end,
 one that shrinks ends earlier, and one that is deleted is read to its end if it was already open. After the end no more
@@ -13,6 +13,8 @@ from __future__ import annotations
 import operator
 import os
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, InputStream
@@ -22,7 +24,7 @@ BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
 
 class BlockFile(StreamFile):
-    """Sequential reader of the elements of one file, each as ``bytes``. The first read opens the file.
+    """Sequential reader of the elements of one file. The first read opens the file.
 
     Args:
         path: the file.
@@ -45,17 +47,18 @@ class BlockFile(StreamFile):
         if size < 0:
             raise ValueError(f"{type(self).__name__}: buffer_size must be at least 0 bytes, got {size}")
         self._block_bytes = size or BLOCK_BYTES
-        self._ready: list[bytes]  # the elements before _next have been returned
+        self._ready: Any  # a sequence; the elements before _next have been returned
         self._go_to(0, 0)
 
     # Hooks of a format.
 
-    @abstractmethod
     def _start(self, stream: InputStream) -> None:
         """Move a newly opened stream to ``_offset``."""
+        if self._offset:  # a pipe can be read as long as it is not moved
+            stream.seek(self._offset)
 
     @abstractmethod
-    def _read_elements(self, stream: InputStream) -> list[bytes]:
+    def _read_elements(self, stream: InputStream) -> Sequence[Any]:
         """Read one block; return the elements that it completes, if any, and move ``_offset`` past them.
 
         Calls ``_end`` at the end of the stream, and raises ``DamagedStreamError`` if the next element can't be read.
@@ -64,6 +67,10 @@ class BlockFile(StreamFile):
     @abstractmethod
     def _offset_of(self, index: int) -> int:
         """Return the offset of ``_ready[index]`` in the uncompressed stream, or the offset after the last of them."""
+
+    def _number_of(self, index: int) -> int:
+        """Return the number of ``_ready[index]``, or the number after the last of them."""
+        return self._first + index
 
     @abstractmethod
     def _forget(self) -> None:
@@ -75,7 +82,7 @@ class BlockFile(StreamFile):
 
     # Public interface.
 
-    def columns(self, n: int) -> list[list[bytes]] | None:
+    def columns(self, n: int) -> list[Any] | None:
         """Return the next elements as a single column.
 
         Args:
@@ -107,7 +114,7 @@ class BlockFile(StreamFile):
             before: how many elements of the current block before the next one.
         """
         index = self._next - before
-        return self._offset_of(index), self._first + index
+        return self._offset_of(index), self._number_of(index)
 
     def seek(self, offset: int, number: int) -> None:
         """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it."""
@@ -138,9 +145,9 @@ class BlockFile(StreamFile):
     def _refill(self) -> bool:
         """Read until there are elements, or raise the error in their place. Return False at the end."""
         self._check_open()
-        self._first += len(self._ready)
+        self._first = self._number_of(len(self._ready))
         self._ready, self._next = [], 0
-        before = self._offset
+        before = self._offset, self._first
         while not self._ended and not self._ready:
             try:
                 self._ready = self._read_elements(self._opened())
@@ -151,7 +158,7 @@ class BlockFile(StreamFile):
             except BaseException:
                 # The handle may be stale and the bytes read from it lost: the next call opens the file again here.
                 self._release()
-                self._go_to(before, self._first)
+                self._go_to(*before)
                 raise
         return bool(self._ready)
 

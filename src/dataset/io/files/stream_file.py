@@ -1,6 +1,6 @@
 """Base class of file readers: opens the file on the first read, releases it, and closes it permanently.
 
-Subclasses define the format and the position in the file: tfrecord/reader.py, csv/reader.py and block_file.py.
+Subclasses define the format and the position in the file: tfrecord/reader.py, tar/reader.py and block_file.py.
 """
 
 from __future__ import annotations

@@ -26,10 +26,6 @@ class TextLineFile(BlockFile):
     ([[b'one', b'']], (6, 2), [[b'two']], None)
     """
 
-    def _start(self, stream: InputStream) -> None:
-        if self._offset:  # a pipe can be read as long as it is not moved
-            stream.seek(self._offset)
-
     def _forget(self) -> None:
         self._pieces: list[bytes] = []  # pieces of the incomplete line, from _offset
         self._begun = 0  # their approximate size

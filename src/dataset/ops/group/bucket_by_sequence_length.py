@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from dataset.ops.batch.padded_batch import PaddedBatch
 from dataset.ops.group.group_by_window import GroupsOperator
 from dataset.ops.group.integer_keys import Integers, KeyOperator
 from dataset.plan.cardinality import endless_or_unknown
-from dataset.plan.checks import require_bool, require_callable, require_int
+from dataset.plan.checks import require_bool, require_callable, require_ints
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.origin import function_name
@@ -49,10 +48,8 @@ class BucketBySequenceLength(UnaryNode, pure=False, takes_packed=True):
         require_callable(self.op, "element_length_func", self.element_length_func)
         for argument in ("pad_to_bucket_boundary", "no_padding", "drop_remainder"):
             self._set(argument, require_bool(self.op, argument, getattr(self, argument)))
-        boundaries = _require_ints(self.op, "bucket_boundaries", self.bucket_boundaries)
-        if any(later <= earlier for earlier, later in itertools.pairwise(boundaries)):
-            raise ValueError(f"{self.op}(): bucket_boundaries must be strictly ascending, got {list(boundaries)}")
-        sizes = _require_ints(self.op, "bucket_batch_sizes", self.bucket_batch_sizes, minimum=1)
+        boundaries = require_ints(self.op, "bucket_boundaries", self.bucket_boundaries, ascending=True)
+        sizes = require_ints(self.op, "bucket_batch_sizes", self.bucket_batch_sizes, minimum=1)
         if len(sizes) != len(boundaries) + 1:
             raise ValueError(
                 f"{self.op}(): bucket_batch_sizes must have one more entry than bucket_boundaries, for lengths from "
@@ -190,10 +187,3 @@ class BucketsOperator(GroupsOperator):
         if stacker is None:
             stacker = self._stackers[bucket] = self.node.batch_of(bucket).operator(self.source)
         return stacker
-
-
-def _require_ints(op: str, argument: str, values: Any, *, minimum: int | None = None) -> tuple[int, ...]:
-    """Return ``values`` as a tuple of ints; raise an error if they are not."""
-    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
-        raise TypeError(f"{op}(): {argument} must be a list of ints, got {values!r} of type {type(values).__name__}")
-    return tuple(require_int(op, f"{argument}[{i}]", value, minimum=minimum) for i, value in enumerate(values))
