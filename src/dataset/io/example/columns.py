@@ -6,17 +6,16 @@ kernel_columns.py reads the same columns with the native kernels; assemble.py sh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.reference import read_lists, read_steps
-from dataset.plan.spec import BYTES
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
+INT64 = 3
 
 
 class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py converts it to a complete message
@@ -34,8 +33,7 @@ class MissingFeature(Problem):
         super().__init__(row, "is required, but missing. Set default_value, or use VarLenFeature")
 
 
-@dataclass(slots=True)
-class Column:
+class Column(NamedTuple):
     """Column: the values of one key in n records.
 
     Attributes:
@@ -51,30 +49,18 @@ class Column:
     each: int = -1
 
 
-class ListColumns(Protocol):
-    """The columns of a few keys in n records."""
-
-    def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
-        """Return the values of the key at ``place``; the column has no values unless ``decoded``.
-
-        Raises:
-            Problem: for the first record whose list is not of kind ``wanted``.
-        """
-        ...
-
-
 class Steps(NamedTuple):
     """The steps of one key in n SequenceExamples.
 
     Attributes:
         present: bool (n,), whether the record has the key.
         counts: int64 (n,), the number of steps in each record.
-        columns: the columns of all steps, which have only this key.
+        columns: the MessageColumns or KernelColumns of all steps, which have only this key.
     """
 
     present: npt.NDArray[np.bool_]
     counts: npt.NDArray[np.int64]
-    columns: ListColumns
+    columns: Any
 
 
 class MessageReader:
@@ -117,7 +103,11 @@ class MessageColumns:
         self._lists = lists
 
     def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
-        """Return the values of the key at ``place``, as ``ListColumns`` says."""
+        """Return the values of the key at ``place``; the column has no values unless ``decoded``.
+
+        Raises:
+            Problem: for the first record whose list is not of kind ``wanted``.
+        """
         lists = [row[place] for row in self._lists]
         for row, (kind, _) in enumerate(lists):
             if kind and kind != wanted:
@@ -131,7 +121,7 @@ class MessageColumns:
 
 def kind_of(dtype: np.dtype[Any]) -> int:
     """Return the field number in Feature of lists of ``dtype``."""
-    return 1 if dtype == BYTES else 2 if dtype.kind == "f" else 3
+    return {"S": 1, "f": 2, "i": INT64}[dtype.kind]
 
 
 def wrong_kind(row: int, kind: int, wanted: int) -> Problem:

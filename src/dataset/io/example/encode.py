@@ -6,7 +6,7 @@ messages.py has the message classes; tfrecord/ writes files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -61,7 +61,7 @@ def _varint(number: int) -> bytes:
 
 def _feature(name: str, value: Any) -> bytes:
     """Return the bytes of the Feature message. That of an empty list, which has no kind, is empty."""
-    kind = _kind_of(type(value))
+    kind = _kind_of(value.__class__)
     if kind == "Int64List" and -(1 << 63) <= (number := int(value)) < 1 << 63:
         return _packed(kind, _varint(number & 0xFFFFFFFFFFFFFFFF))
     if kind is not None:
@@ -74,7 +74,7 @@ def _feature(name: str, value: Any) -> bytes:
         if kind == "FloatList":
             with np.errstate(over="ignore"):  # values beyond float32 become infinity, as in protobuf
                 return _packed(kind, value.astype("<f4").tobytes())
-        items = value.ravel().tolist()
+        items: Any = value.ravel().tolist()
     elif isinstance(value, list | tuple | np.ndarray):
         items = value.ravel().tolist() if isinstance(value, np.ndarray) else value
         types = set(map(type, items))
@@ -90,10 +90,10 @@ def _feature(name: str, value: Any) -> bytes:
     return _listed(kind, name, items) if kind else b""
 
 
-def _listed(kind: str, name: str, items: Sequence[Any]) -> bytes:
+def _listed(kind: str, name: str, items: Any) -> bytes:
     """Return the bytes of the Feature message with a list of these values."""
     try:
-        content = getattr(example.messages, kind)(value=items).SerializeToString()
+        content: bytes = getattr(example.messages, kind)(value=items).SerializeToString()
     except ValueError:
         raise _wrong_value(name, items, "an int beyond int64") from None
     return _TAGS[kind] + _varint(len(content)) + content
@@ -106,7 +106,7 @@ def _packed(kind: str, packed: bytes) -> bytes:
 
 
 @lru_cache
-def _kind_of(cls: type) -> str | None:
+def _kind_of(cls: Any) -> str | None:
     """Return the message for lists of a type, None if there is none."""
     return next((kind for kind, types in _TYPES.items() if issubclass(cls, types) and cls is not np.timedelta64), None)
 

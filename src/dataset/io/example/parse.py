@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, assembler_for
-from dataset.io.example.columns import MissingFeature, Problem, kind_of, object_array, wrong_kind
-from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, dtype_of, keys_of
+from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, object_array, wrong_kind
+from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, keys_of
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.reference import feature_names
 from dataset.plan.packed import is_packed
@@ -25,7 +25,8 @@ from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
 Records = Sequence[bytes] | npt.NDArray[Any]
-_Wanted = tuple[int, int, bool]  # the place of a key, the kind of its list, and whether an earlier feature reads it
+Planned = tuple[str, Assembler, list[tuple[int, int, bool]]]
+"""Plan for a feature: its name, its assembler, and for each key its place, kind and whether it was read before."""
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -116,18 +117,17 @@ def checked_features(op: str, features: Mapping[str, Any], *kinds: type[FeatureS
     return dict(features)
 
 
-def _features_of_examples(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
-    """Check ``features`` and return a copy as a dict."""
-    checked = checked_features("parse_example", features)
-    if not checked:
-        raise ValueError("parse_example: features must name at least one feature, got none")
-    for name, feature in checked.items():
-        if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
-            raise ValueError(
-                f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
-                "TensorFlow: an empty list can't be distinguished from a missing one"
-            )
-    return checked
+def plan_of(features: Mapping[str, FeatureSpec], make: Callable[[Any], Assembler]) -> tuple[list[Planned], list[str]]:
+    """Return what to read for each feature, and all keys."""
+    plan, keys = [], dict[str, int]()
+    for name, feature in features.items():
+        wanted = []
+        for i, key in enumerate(keys_of(name, feature)):
+            is_shared = key in keys
+            kind = INT64 if i else kind_of(feature.dtype)
+            wanted.append((keys.setdefault(key, len(keys)), kind, is_shared))
+        plan.append((name, make(feature), wanted))
+    return plan, list(keys)
 
 
 def _values_of(column: Any) -> list[Any]:
@@ -165,18 +165,17 @@ class ExampleParser:
     __dataset_shares_calls__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
-        self._features = _features_of_examples(features)
-        self._plan: list[tuple[str, Assembler, list[_Wanted]]] = []
-        keys: dict[str, int] = {}
-        seen = set()
+        self._features = checked_features("parse_example", features)
+        if not self._features:
+            raise ValueError("parse_example: features must name at least one feature, got none")
         for name, feature in self._features.items():
-            wanted = []
-            for i, key in enumerate(keys_of(name, feature)):
-                place = keys.setdefault(key, len(keys))
-                wanted.append((place, kind_of(np.dtype(dtype_of(feature, i))), place in seen))
-                seen.add(place)
-            self._plan.append((name, assembler_for(feature), wanted))
-        self._reader = reader_of(list(keys))
+            if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
+                raise ValueError(
+                    f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
+                    "TensorFlow: an empty list can't be distinguished from a missing one"
+                )
+        self._plan, keys = plan_of(self._features, assembler_for)
+        self._reader = reader_of(keys)
         self._shared = SharedCalls(self._parse_elements)
 
     @property
@@ -242,7 +241,7 @@ class ExampleParser:
                     values.append(list(items) if held and is_shared else items)
                 result[name] = assembler.one(values)
             except Problem as problem:
-                raise _sentence(problem, name, None, serialized) from None
+                raise _sentence(problem, name, "", serialized) from None
         return result
 
     def _parse_elements(self, records: list[bytes]) -> list[dict[str, Any]]:
@@ -261,13 +260,12 @@ class ExampleParser:
             decoded = is_read or assembler.needs_values
             try:
                 columns = [found.column(place, kind, decoded=decoded) for place, kind, _ in wanted]
-                if is_read:
-                    result[name] = assembler.batch(columns) if as_batch else assembler.packed(columns)
-                else:
-                    assembler.check(columns)
-                    result[name] = np.zeros(len(records), np.int8)
+                assembler.check(columns)
+                shape = assembler.batch if as_batch else assembler.packed
+                value = shape(columns) if decoded else None
+                result[name] = value if is_read else np.zeros(len(records), np.int8)
             except Problem as problem:
-                raise _sentence(problem, name, problem.row, records[problem.row]) from None
+                raise _sentence(problem, name, f" of record {problem.row}", records[problem.row]) from None
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -292,39 +290,30 @@ def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
 
 def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[Any]:
     """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
-    single = f"Parse a single record with {op.replace('parse_', 'parse_single_')}()"
-    if not isinstance(serialized, np.ndarray):
-        if isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
-            raise TypeError(f"{op}: serialized must be a sequence of bytes, got {type(serialized).__name__}. {single}")
+    advice, got = f"Parse a single record with {op.replace('parse_', 'parse_single_')}()", type(serialized).__name__
+    if isinstance(serialized, np.ndarray):
+        if serialized.ndim == 1 and (serialized.dtype == object or not serialized.size):
+            return serialized.astype(object)
+        got = f"{serialized.dtype} of shape {serialized.shape}"
+        if serialized.ndim == 2 and serialized.dtype == object:
+            advice = (
+                "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
+                "parse_example(records, features)) or map(parser.parse_batch)"
+            )
+    elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
         return object_array(serialized)
-    if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
-        advice = (
-            "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
-            "parse_example(records, features)) or map(parser.parse_batch)"
-            if serialized.ndim == 2 and serialized.dtype == object
-            else single
-        )
-        raise TypeError(
-            f"{op}: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
-            f"{serialized.shape}. {advice}"
-        )
-    return serialized.astype(object)
+    raise TypeError(
+        f"{op}: serialized must be a sequence of bytes, or an object array of shape (n,), got {got}. {advice}"
+    )
 
 
-_NAMES_SHOWN = 10
-
-
-def _sentence(problem: Problem, name: str, row: int | None, record: bytes) -> ParseError:
-    """Return the complete error for a problem, with feature and record."""
-    place = "" if row is None else f" of record {row}"
-    hint = _names_hint(name, feature_names(record)) if isinstance(problem, MissingFeature) else ""
+def _sentence(problem: Problem, name: str, place: str, record: bytes) -> ParseError:
+    """Return the complete error for a problem; with the names in the record if the feature is missing."""
+    hint = ""
+    if isinstance(problem, MissingFeature):
+        names = feature_names(record)
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        close = difflib.get_close_matches(name, names[:100], n=1)
+        question = f"; did you mean {close[0]!r:.60}?" if close else ""
+        hint = f". The record has {', '.join(f'{one!r:.60}' for one in names[:10]) or 'no features'}{more}{question}"
     return ParseError(f"parse_example: feature {name!r}{place} {problem}{hint}")
-
-
-def _names_hint(name: str, names: list[str]) -> str:
-    if not names:
-        return ". The record has no features"
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    close = difflib.get_close_matches(name, names[: 10 * _NAMES_SHOWN], n=1)
-    question = f"; did you mean {close[0]!r:.60}?" if close else ""
-    return f". The record has {', '.join(f'{one!r:.60}' for one in names[:_NAMES_SHOWN])}{more}{question}"

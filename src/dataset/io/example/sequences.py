@@ -6,7 +6,6 @@ parsed like n Examples, all steps of n records at once, and are then grouped by 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,18 +14,17 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, Fixed, assembler_for
-from dataset.io.example.columns import Problem, Steps, kind_of, object_array
+from dataset.io.example.columns import Problem, Steps, object_array
 from dataset.io.example.features import (
     FeatureSpec,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     VarLenFeature,
-    dtype_of,
     keys_of,
 )
 from dataset.io.example.kernel_columns import reader_of
-from dataset.io.example.parse import ExampleParser, Records, as_records, checked_features, parser_for
+from dataset.io.example.parse import ExampleParser, Records, as_records, checked_features, parser_for, plan_of
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
 StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
@@ -75,8 +73,7 @@ def parse_single_sequence_example(
     del example_name, name
     if not isinstance(serialized, bytes):
         raise TypeError(f"parse_single_sequence_example: serialized must be bytes, got {type(serialized).__name__}")
-    _require_features(context_features, sequence_features)
-    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(object_array([serialized]))
+    steps = _parse_steps(object_array([serialized]), context_features, sequence_features)
     context = parser_for(context_features, ExampleParser).parse_one(serialized) if context_features else {}
     return context, {key: value for key, _, value, _ in steps}
 
@@ -119,24 +116,16 @@ def parse_sequence_example(
            [3, 0]])}, {'x': array([2, 1])})
     """
     del example_names, name
-    _require_features(context_features, sequence_features)
     records = as_records(serialized, _OP)
-    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records.copy())
+    steps = _parse_steps(records.copy(), context_features, sequence_features)
     context = parser_for(context_features, ExampleParser).parse_batch(records) if context_features else {}
     lists: dict[str, Any] = {}
     lengths = {}
     for key, feature, value, counts in steps:
-        grouped = _grouped(value, counts)
-        if isinstance(feature, FixedLenSequenceFeature) and isinstance(grouped, RaggedTensor):
-            lists[key], lengths[key] = grouped.to_tensor(feature.default_value), counts.copy()
-        else:
-            lists[key] = grouped
+        lists[key] = _grouped(value, counts)
+        if isinstance(feature, FixedLenSequenceFeature):
+            lists[key], lengths[key] = lists[key].to_tensor(feature.default_value), counts.copy()
     return context, lists, lengths
-
-
-def _require_features(context_features: object, sequence_features: object) -> None:
-    if not (context_features or sequence_features):
-        raise ValueError(f"{_OP}: context_features or sequence_features must name at least one feature, got none")
 
 
 def _grouped(value: Any, counts: npt.NDArray[np.int64]) -> RaggedTensor | SparseTensor:
@@ -150,37 +139,51 @@ def _grouped(value: Any, counts: npt.NDArray[np.int64]) -> RaggedTensor | Sparse
     return SparseTensor(indices, value.values, [len(counts), counts.max(initial=0), value.dense_shape[1]])
 
 
+def _parse_steps(
+    records: npt.NDArray[Any], context_features: Any, sequence_features: Any
+) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
+    """Return each feature, the values of the steps of all records, and the number of steps of each record.
+
+    Unusual ``records`` are replaced.
+    """
+    if not (context_features or sequence_features):
+        raise ValueError(f"{_OP}: context_features or sequence_features must name at least one feature, got none")
+    return parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records)
+
+
 class StepsParser:
     """Parser of feature lists, prepared once for its features."""
 
     def __init__(self, features: Mapping[str, StepFeature]) -> None:
-        self._plan: list[tuple[str, StepFeature, Assembler, list[int]]] = []
-        keys: dict[str, int] = {}
-        for name, feature in checked_features(_OP, features, *StepFeature.__args__).items():
-            is_fixed = isinstance(feature, FixedLenSequenceFeature)
-            step = Fixed(FixedLenFeature(feature.shape, feature.dtype)) if is_fixed else assembler_for(feature)
-            places = [keys.setdefault(key, len(keys)) for key in keys_of(name, feature)]
-            self._plan.append((name, feature, step, places))
-        self._reader = reader_of(list(keys), in_lists=True)
+        self._features = checked_features(_OP, features, *StepFeature.__args__)
+        self._plan, keys = plan_of(self._features, _assembler_of_steps)
+        self._reader = reader_of(keys, in_lists=True)
 
     def parse(self, records: npt.NDArray[Any]) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
-        """Return each feature, the values of the steps of all records, and the number of steps of each record.
-
-        Unusual ``records`` are replaced.
-        """
+        """Return the values of the steps, as ``_parse_steps``."""
         found, result = self._reader.steps(records), []
-        for name, feature, assembler, places in self._plan:
-            lists = [found[place] for place in places]
+        for name, assembler, wanted in self._plan:
+            feature = self._features[name]
+            lists = [found[place] for place, _, _ in wanted]
             _check_lists(name, feature, lists)
             try:
-                value = assembler.batch([_column(feature, steps, position) for position, steps in enumerate(lists)])
+                columns = [found[place].columns.column(0, kind) for place, kind, _ in wanted]
+                if isinstance(assembler, Fixed):  # a step without a list counts as one without values
+                    columns = [column._replace(present=None) for column in columns]
+                assembler.check(columns)
+                result.append((name, feature, assembler.batch(columns), lists[0].counts))
             except Problem as problem:
                 splits = row_offsets(lists[0].counts)
                 row = int(np.searchsorted(splits, problem.row, "right")) - 1
                 place = f"in step {problem.row - int(splits[row])} of record {row}"
                 raise ParseError(f"{_OP}: feature {name!r} {place} {problem}") from None
-            result.append((name, feature, value, lists[0].counts))
         return result
+
+
+def _assembler_of_steps(feature: StepFeature) -> Assembler:
+    if isinstance(feature, FixedLenSequenceFeature):
+        return Fixed(FixedLenFeature(feature.shape, feature.dtype))
+    return assembler_for(feature)
 
 
 def _check_lists(name: str, feature: StepFeature, lists: list[Steps]) -> None:
@@ -199,9 +202,3 @@ def _check_lists(name: str, feature: StepFeature, lists: list[Steps]) -> None:
                 f"{_OP}: feature list {name!r} of record {row} has {first.counts[row]} steps, but its partition "
                 f"{key!r} has {other.counts[row]}"
             )
-
-
-def _column(feature: StepFeature, steps: Steps, position: int) -> Any:
-    column = steps.columns.column(0, kind_of(np.dtype(dtype_of(feature, position))))
-    # A step without a list counts as one without values, and those of a FixedLenSequenceFeature have no default.
-    return dataclasses.replace(column, present=None) if isinstance(feature, FixedLenSequenceFeature) else column
