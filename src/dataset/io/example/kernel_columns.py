@@ -23,30 +23,13 @@ from dataset.native.library import kernels
 _ROWS = 4  # of the table of a key: kind, start, end, count
 _SEVERAL = 4  # added to the kind of a list that is not a single field
 _SUMMARY = 5  # of a key: kinds, each, total, octets, width
+_OFFSETS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
 _WIDTH_MAX = 1 << 12  # of values that are copied twice, which is faster for short ones
 _HEADER = bytes.__basicsize__ - 1  # the bytes of an object before its content
 _NO_VALUES = np.zeros(0, np.int64)
 _Octets = ctypes.c_char * 0
 
 Array = npt.NDArray[Any]
-
-
-class _Batch(ctypes.Structure):
-    """The structure ``batch`` of example.c."""
-
-    _fields_ = (
-        ("base", ctypes.c_ssize_t),
-        ("offsets", ctypes.c_void_p),
-        ("lengths", ctypes.c_void_p),
-        ("type", ctypes.c_void_p),
-        ("records", ctypes.c_int64),
-        ("key_octets", ctypes.c_char_p),
-        ("key_ends", ctypes.c_void_p),
-        ("keys", ctypes.c_int64),
-        ("in_lists", ctypes.c_int64),
-        ("table", ctypes.c_void_p),
-        ("summary", ctypes.c_void_p),
-    )
 
 
 def _address(array: Any) -> int:
@@ -128,7 +111,7 @@ class KernelReader:
             kind, _, _, counts = lists.table[place]
             records = strings.repeat(counts)
             scratch = _Scratch(self.library, [b""], len(records))
-            scratch.batch.offsets = _address(records)
+            scratch.batch[_OFFSETS] = _address(records)
             self.library.find_steps(lists.address, place, scratch.address)
             found.append(Steps(kind != 0, counts, KernelColumns(scratch, records, [0])))
         return found
@@ -136,9 +119,9 @@ class KernelReader:
     def _find(self, strings: Array) -> _Scratch:
         """Find the keys in records. The result is valid until the next call."""
         scratch = getattr(self.kept, "many", None)
-        if scratch is None or scratch.batch.records != len(strings):
+        if scratch is None or scratch.records != len(strings):
             scratch = self.kept.many = _Scratch(self.library, self.sorted_keys, len(strings), in_lists=self.in_lists)
-        scratch.batch.offsets = _address(strings)
+        scratch.batch[_OFFSETS] = _address(strings)
         row = self.library.find_features(scratch.address, 0)
         while row < len(strings):
             strings[row] = regular_record(strings[row], self.keys, row, in_lists=self.in_lists)
@@ -150,17 +133,16 @@ class _Scratch:
     """The kernel's structure and tables for a number of records."""
 
     def __init__(self, library: Any, keys: Sequence[bytes], records: int, *, in_lists: bool = False) -> None:
-        self.library, self._octets = library, b"".join(keys)
-        self._ends = np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
+        self.library, self.records = library, records
         self.table = np.empty((len(keys), _ROWS, records), np.int64)
         self.summary = np.empty((len(keys), _SUMMARY), np.int64)
-        self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), len(keys))
-        self.batch.in_lists = in_lists
-        self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
-        self.address = ctypes.addressof(self.batch)
         self.first = np.empty(1, np.int64)  # for a single record, like the rows
         self.rows = self.table.reshape(len(keys), _ROWS * records)
-        self.batch.offsets = _address(self.first)
+        self.keys = bytearray(b"".join(keys)), np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
+        octets, ends, table, summary, first = map(_address, (*self.keys, self.table, self.summary, self.first))
+        batch = [_HEADER, first, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary]
+        self.batch = np.array(batch, np.int64)  # the structure of example.c; each of its members has eight bytes
+        self.address = _address(self.batch)
 
     def decode(self, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
         """Return the ``total`` values of a key; of bytes, at most ``octets`` in all, and ``width`` in each if not 0."""

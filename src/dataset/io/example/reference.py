@@ -2,7 +2,8 @@
 
 If the message parses, its map of features is the result. TensorFlow does not parse features that were not requested,
 and does not require keys to be UTF-8. So if the message does not parse, only its outer structure is read, and then the
-requested features. This module creates no arrays.
+requested features. The features of an Example are those in the context of a SequenceExample with the same bytes. This
+module creates no arrays.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataset.errors import ParseError
 from dataset.io import example, libraries
 
 _KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
+_FEATURES = "parse_example", "Example", "Feature"
+_LISTS = "parse_sequence_example", "SequenceExample", "FeatureList"
 List = tuple[int, Any]
 
 
@@ -28,9 +31,7 @@ def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> li
 
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
-    shell = example.messages.Shell.FromString(record)
-    entries = example.messages.ShellEntries.FromString(b"".join(shell.entries)).entry
-    return sorted({entry.key.decode(errors="backslashreplace") for entry in entries})
+    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, in_lists=False))
 
 
 def read_steps(record: bytes, keys: Sequence[str], row: int | None = None) -> list[list[List] | None]:
@@ -55,7 +56,7 @@ def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *
     if in_lists:
         message = messages.SequenceExample(feature_lists=messages.FeatureLists(feature_list=given))
     else:
-        message = messages.Example(features=messages.Features(feature=given))
+        message = messages.SequenceExample(context=messages.Features(feature=given))
     message.DiscardUnknownFields()
     regular: bytes = message.SerializeToString()
     return regular
@@ -66,35 +67,37 @@ def _list_of(feature: Any) -> List:
     return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
 
 
+def _entries(record: bytes, *, in_lists: bool) -> dict[bytes, bytes]:
+    """Return the bytes of each Feature or FeatureList message."""
+    shell = example.messages.Shell.FromString(record)
+    entries = example.messages.ShellEntries.FromString(b"".join(shell.lists if in_lists else shell.entries)).entry
+    return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
+
+
 def _read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
     """Return the Feature or FeatureList message of each key, None for a key that the record does not have."""
-    op = "parse_sequence_example" if in_lists else "parse_example"
+    op, kind, part = _LISTS if in_lists else _FEATURES
     if not isinstance(record, bytes):
         raise TypeError(f"{op}: records must be bytes, got {type(record).__name__} at position {row}")
-    messages = example.messages
     try:
-        if in_lists:
-            found = messages.SequenceExample.FromString(record).feature_lists.feature_list
-        else:
-            found = messages.Example.FromString(record).features.feature
+        message = example.messages.SequenceExample.FromString(record)
+        found = message.feature_lists.feature_list if in_lists else message.context.feature
         return [found.get(key) for key in keys]
     except libraries.protobuf.DecodeError:
-        kind, part = ("SequenceExample", "FeatureList") if in_lists else ("Example", "Feature")
+        pass
     try:
-        shell = messages.Shell.FromString(record)
-        entries = messages.ShellEntries.FromString(b"".join(shell.lists if in_lists else shell.entries)).entry
+        contents = _entries(record, in_lists=in_lists)
     except libraries.protobuf.DecodeError:
         what = "the bytes" if row is None else f"record {row}"
         raise ParseError(
             f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
             "message type, or a compressed file that was read as uncompressed?"
         ) from None
-    contents = {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
-    features = []
+    parse, features = getattr(example.messages, part).FromString, []
     for key in keys:
         content = contents.get(key.encode())
         try:
-            features.append(None if content is None else getattr(messages, part).FromString(content))
+            features.append(None if content is None else parse(content))
         except libraries.protobuf.DecodeError:
             place = "" if row is None else f" of record {row}"
             raise ParseError(
