@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from dataset.io.example.features import (
     FeatureSpec,
     FixedLenFeature,
     FixedLenSequenceFeature,
-    Ints,
     Partition,
     RaggedFeature,
     SparseFeature,
@@ -36,14 +35,16 @@ from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 from dataset.runtime.chunks.batching import stack_column
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
 Values = Array | Sequence[Any] | None
+_NOTHING = np.zeros(0, np.int64)
 
 
-def assembler_for(feature: FeatureSpec) -> Assembler:
-    """Return the assembler of ``feature``."""
-    if isinstance(feature, SparseFeature):
-        return Indexed(feature)
-    return Fixed(feature) if isinstance(feature, FixedLenFeature) else Assembler(feature)
+def assembler_for(feature: FeatureSpec, *, is_step: bool = False) -> Assembler:
+    """Return the assembler of ``feature``; each step of a FixedLenSequenceFeature has one row."""
+    if isinstance(feature, FixedLenSequenceFeature if is_step else FixedLenFeature):
+        return Fixed(feature)
+    return Indexed(feature) if isinstance(feature, SparseFeature) else Assembler(feature)
 
 
 def _array(values: Values, dtype: np.dtype[Any]) -> Array:
@@ -66,9 +67,8 @@ class Assembler:
 
     def __init__(self, feature: Any) -> None:
         self.feature, self.dtype = feature, feature.dtype
-        self.inner = feature.inner_shape if isinstance(feature, RaggedFeature) else getattr(feature, "shape", ())
+        self.inner, self.partitions = feature.inner_shape, feature.outer_partitions
         self.size = math.prod(self.inner)
-        self.partitions: Sequence[Partition] = getattr(feature, "outer_partitions", ())
         self.sparse = isinstance(feature, VarLenFeature)
         self.packs, self.needs_values = not self.partitions, bool(self.partitions)
 
@@ -108,7 +108,7 @@ class Assembler:
         result: Any = items.reshape(-1, *self.inner)
         keyed = [_array(numbers, np.dtype(np.int64)) for numbers in values[1:]]
         for partition in reversed(self.partitions):
-            given = keyed.pop() if hasattr(partition, "key") else None
+            given = keyed.pop() if hasattr(partition, "key") else _NOTHING
             result = RaggedTensor(result, _checked_splits(partition, given, len(result), row))
         return result
 
@@ -120,24 +120,42 @@ class Assembler:
         return Problem(row, f"holds {count} values, which is not a whole number of rows of shape {self.inner}")
 
 
-def _checked_splits(partition: Any, given: Ints | None, total: int, row: int) -> Ints:
+_SPLITS: dict[type[Partition], Callable[[Any, Ints, int], Ints]] = {
+    RaggedFeature.RowSplits: lambda _, given, __: given if len(given) else np.zeros(1, np.int64),
+    RaggedFeature.RowLengths: lambda _, given, __: row_offsets(given),
+    RaggedFeature.RowStarts: lambda _, given, total: np.append(given, total),
+    RaggedFeature.RowLimits: lambda _, given, __: np.append(0, given),
+    RaggedFeature.UniformRowLength: lambda partition, _, total: np.arange(0, total + 1, partition.length),
+}
+
+
+def _checked_splits(partition: Any, given: Ints, total: int, row: int) -> Ints:
     """Return the row splits of ``partition`` over ``total`` values."""
-    try:
-        splits: Ints = partition.splits(np.zeros(0, np.int64) if given is None else given, total)
-    except ValueError as error:
-        raise Problem(row, str(error)) from None
+    if not isinstance(partition, RaggedFeature.ValueRowIds):
+        splits = _SPLITS[type(partition)](partition, given, total)
+    elif len(given) != total or (given[1:] < given[:-1]).any() or (given[:1] < 0).any():
+        splits = np.array([-1])
+    else:
+        rows = int(given[-1]) + 1 if total else 0
+        if rows > total + partition.max_empty_rows:
+            raise Problem(
+                row,
+                f"has {total} values, but its ValueRowIds {partition.key!r} declares {rows:,} rows, which exceeds "
+                f"max_empty_rows = {partition.max_empty_rows:,} rows without values. If the rows are valid, pass a "
+                "larger max_empty_rows to RaggedFeature.ValueRowIds",
+            )
+        splits = np.searchsorted(given, np.arange(rows + 1))
     if splits[0] != 0 or splits[-1] != total or (splits[1:] < splits[:-1]).any():
-        declared = (
-            f"of length {partition.length}" if given is None else f"{partition.key!r} with values {given[:20].tolist()}"
-        )
-        raise Problem(row, f"has {total} values, which do not match its {type(partition).__name__} {declared}")
+        is_uniform = isinstance(partition, RaggedFeature.UniformRowLength)
+        what = f"of length {partition.length}" if is_uniform else f"{partition.key!r} with values {given[:20].tolist()}"
+        raise Problem(row, f"has {total} values, which do not match its {type(partition).__name__} {what}")
     return splits
 
 
 class Fixed(Assembler):
     """Assembler of FixedLenFeature: a dense array."""
 
-    def __init__(self, feature: FixedLenFeature) -> None:
+    def __init__(self, feature: Any) -> None:
         super().__init__(feature)
         self.packs = False
         self.scalar = None if self.dtype == BYTES else self.dtype.type
@@ -194,7 +212,7 @@ class Indexed(Assembler):
 
     def __init__(self, feature: SparseFeature) -> None:
         super().__init__(feature)
-        self.inner, self.packs, self.needs_values = (), False, True
+        self.packs, self.needs_values = False, True
 
     def packed(self, columns: Sequence[Column]) -> list[SparseTensor]:
         """Return the n values, each as returned by ``one``."""

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, as_shape
-from dataset.plan.values import row_offsets
 
 ShapeLike: TypeAlias = "int | Sequence[int]"
-Ints = npt.NDArray[np.int64]
 
 _DTYPES = {np.dtype(kind): np.dtype(kind.replace("U", "S")) for kind in ("int64", "float32", "S", "U")}
 
@@ -58,12 +56,27 @@ def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> tuple[
     return tuple(items)
 
 
+class Partition:
+    """Partition of values into rows; the base class of the six kinds in RaggedFeature."""
+
+
+@dataclass(frozen=True)
+class _Stored(Partition):
+    """Partition stored in the feature ``key``."""
+
+    key: str
+
+
 class FeatureSpec:
     """Configuration of a feature; the base class of the five kinds."""
 
     dtype: np.dtype[Any]
     spec: ComponentSpec
     """The spec of one parsed element."""
+    inner_shape: tuple[int, ...] = ()
+    """The shape of a row: of the values that are always together."""
+    outer_partitions: tuple[Partition, ...] = ()
+    """The partitions that become ragged dimensions."""
 
 
 @dataclass(frozen=True, init=False)
@@ -90,7 +103,8 @@ class FixedLenFeature(FeatureSpec):
     def __init__(self, shape: ShapeLike, dtype: npt.DTypeLike, default_value: Any = None) -> None:
         dims, kind = _feature_shape("FixedLenFeature", shape), _feature_dtype("FixedLenFeature", dtype)
         default = _default("FixedLenFeature", default_value, kind, math.prod(dims))
-        vars(self).update(shape=dims, dtype=kind, default_value=default, spec=TensorSpec(dims, kind))
+        vars(self).update(shape=dims, dtype=kind, default_value=default)
+        vars(self).update(spec=TensorSpec(dims, kind), inner_shape=dims)
 
 
 @dataclass(frozen=True, init=False)
@@ -205,26 +219,7 @@ class FixedLenSequenceFeature(FeatureSpec):
         kind = _feature_dtype("FixedLenSequenceFeature", dtype)
         (default,) = _default("FixedLenSequenceFeature", default_value, kind, 1) or (None,)
         vars(self).update(shape=dims, dtype=kind, allow_missing=allow_missing, default_value=default)
-        vars(self).update(spec=TensorSpec((None, *dims), kind))
-
-
-class Partition:
-    """Partition of values into rows; the base class of the six kinds in RaggedFeature."""
-
-    def splits(self, given: Ints, total: int) -> Ints:
-        """Return the row splits over ``total`` values, from the values of the feature ``key``; invalid ones descend.
-
-        Raises:
-            ValueError: there are too many rows.
-        """
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class _Stored(Partition):
-    """Partition stored in the feature ``key``."""
-
-    key: str
+        vars(self).update(spec=TensorSpec((None, *dims), kind), inner_shape=dims)
 
 
 @dataclass(frozen=True, init=False)
@@ -256,30 +251,14 @@ class RaggedFeature(FeatureSpec):
     class RowSplits(_Stored):
         """Partition stored in the feature ``key`` as row splits: row i is ``values[splits[i]:splits[i + 1]]``."""
 
-        def splits(self, given: Ints, total: int) -> Ints:  # noqa: ARG002
-            """Return the row splits."""
-            return given if len(given) else np.zeros(1, np.int64)
-
     class RowLengths(_Stored):
         """Partition stored in the feature ``key`` as the number of values in each row."""
-
-        def splits(self, given: Ints, total: int) -> Ints:  # noqa: ARG002
-            """Return the row splits."""
-            return row_offsets(given)
 
     class RowStarts(_Stored):
         """Partition stored in the feature ``key`` as the first position of each row."""
 
-        def splits(self, given: Ints, total: int) -> Ints:
-            """Return the row splits."""
-            return np.append(given, total)
-
     class RowLimits(_Stored):
         """Partition stored in the feature ``key`` as the position after the last value of each row."""
-
-        def splits(self, given: Ints, total: int) -> Ints:  # noqa: ARG002
-            """Return the row splits."""
-            return np.append(0, given)
 
     @dataclass(frozen=True)
     class ValueRowIds(_Stored):
@@ -292,19 +271,6 @@ class RaggedFeature(FeatureSpec):
         """
 
         max_empty_rows: int = 1 << 16
-
-        def splits(self, given: Ints, total: int) -> Ints:
-            """Return the row splits."""
-            if len(given) != total or (given[1:] < given[:-1]).any() or (given[:1] < 0).any():
-                return np.array([0, -1], np.int64)
-            rows = int(given[-1]) + 1 if len(given) else 0
-            if rows > total + self.max_empty_rows:
-                raise ValueError(
-                    f"has {total} values, but its ValueRowIds {self.key!r} declares {rows:,} rows, which exceeds "
-                    f"max_empty_rows = {self.max_empty_rows:,} rows without values. If the rows are valid, pass a "
-                    "larger max_empty_rows to RaggedFeature.ValueRowIds",
-                )
-            return np.searchsorted(given, np.arange(rows + 1))
 
     @dataclass(frozen=True)
     class UniformRowLength(Partition):
@@ -319,10 +285,6 @@ class RaggedFeature(FeatureSpec):
         def __post_init__(self) -> None:
             if self.length < 1:
                 raise ValueError(f"UniformRowLength: length must be at least 1, got {self.length}")
-
-        def splits(self, given: Ints, total: int) -> Ints:  # noqa: ARG002
-            """Return the row splits."""
-            return np.arange(0, total + 1, self.length)
 
     def __init__(
         self,
@@ -341,21 +303,11 @@ class RaggedFeature(FeatureSpec):
             raise ValueError(f"RaggedFeature: row_splits_dtype must be int64, got {row_splits_dtype!r}")
         kind, splits_dtype = _feature_dtype("RaggedFeature", dtype), np.dtype(np.int64)
         vars(self).update(dtype=kind, value_key=value_key, partitions=tuple(partitions), row_splits_dtype=splits_dtype)
-        rank = len(self.outer_partitions)
-        shape = (*[None] * (rank + 1), *self.inner_shape)
-        vars(self).update(spec=RaggedTensorSpec(shape, kind, rank) if rank else TensorSpec(shape, kind))
-
-    @property
-    def outer_partitions(self) -> tuple[Partition, ...]:
-        """Return the partitions that become ragged dimensions: all but the uniform ones at the end."""
-        stored = [count for count, part in enumerate(self.partitions, 1) if isinstance(part, _Stored)]
-        return self.partitions[: max(stored, default=0)]
-
-    @property
-    def inner_shape(self) -> tuple[int, ...]:
-        """Return the dimensions of the values after the first: the uniform partitions at the end."""
-        inner = self.partitions[len(self.outer_partitions) :]
-        return tuple(part.length for part in inner if isinstance(part, RaggedFeature.UniformRowLength))
+        rank = max((i for i, part in enumerate(partitions, 1) if isinstance(part, _Stored)), default=0)
+        inner = tuple(part.length for part in partitions[rank:] if isinstance(part, RaggedFeature.UniformRowLength))
+        shape = (*[None] * (rank + 1), *inner)
+        spec = RaggedTensorSpec(shape, kind, rank) if rank else TensorSpec(shape, kind)
+        vars(self).update(spec=spec, inner_shape=inner, outer_partitions=self.partitions[:rank])
 
 
 def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:

@@ -62,7 +62,7 @@ class KernelReader:
     def __init__(self, library: Any, keys: Sequence[str], *, in_lists: bool = False) -> None:
         self.library, self.keys, self.in_lists = library, list(keys), in_lists
         encoded = [key.encode() for key in keys]
-        self.sorted_keys = sorted(encoded, key=lambda key: (len(key), key))
+        self.sorted_keys = sorted(set(encoded), key=lambda key: (len(key), key))
         self.places = [self.sorted_keys.index(key) for key in encoded]  # in the table
         self.kept = threading.local()  # the scratch of each thread for single records, and for many
 

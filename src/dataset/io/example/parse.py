@@ -25,8 +25,6 @@ from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
 Records = Sequence[bytes] | npt.NDArray[Any]
-Planned = tuple[str, Assembler, list[tuple[int, int, bool]]]
-"""Plan for a feature: its name, its assembler, and for each key its place, kind and whether it was read before."""
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -102,41 +100,48 @@ def parser_for(features: Mapping[str, Any], make: Callable[[Mapping[str, Any]], 
     return parser
 
 
-def checked_features(op: str, features: Mapping[str, Any], *kinds: type[FeatureSpec]) -> dict[str, Any]:
-    """Check that ``features`` are of these kinds, by default of any, and return a copy as a dict."""
-    kinds = kinds or tuple(FeatureSpec.__subclasses__())
-    if not isinstance(features, Mapping):
-        raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
-    for name, feature in features.items():
-        if not isinstance(feature, kinds):
-            names = ", ".join(kind.__name__ for kind in kinds)
-            raise TypeError(f"{op}: feature {name!r} must be one of {names}, got {feature!r}")
-        for key in keys_of(name, feature):
-            if not isinstance(key, str):
-                raise TypeError(f"{op}: keys of features must be str, got {key!r}")
-    return dict(features)
-
-
-def plan_of(features: Mapping[str, FeatureSpec], make: Callable[[Any], Assembler]) -> tuple[list[Planned], list[str]]:
-    """Return what to read for each feature, and all keys."""
-    plan, keys = [], dict[str, int]()
-    for name, feature in features.items():
-        wanted = []
-        for i, key in enumerate(keys_of(name, feature)):
-            is_shared = key in keys
-            kind = INT64 if i else kind_of(feature.dtype)
-            wanted.append((keys.setdefault(key, len(keys)), kind, is_shared))
-        plan.append((name, make(feature), wanted))
-    return plan, list(keys)
-
-
 def _values_of(column: Any) -> list[Any]:
     """Return the values of a column of parsed records, arrays with memory of their own."""
     rows = list(column)
     return [row.copy() for row in rows] if rows and type(rows[0]) is np.ndarray else rows
 
 
-class ExampleParser:
+class FeatureParser:
+    """Base of the parsers, which are prepared once for their features: what to read, and the reader.
+
+    Attributes:
+        op: the function, for messages.
+        kinds: the classes that the features may have; all by default.
+        in_lists: whether the features are in the feature lists of SequenceExamples.
+    """
+
+    op = "parse_example"
+    kinds: tuple[type[FeatureSpec], ...] = ()
+    in_lists = False
+
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        op, kinds = self.op, self.kinds or tuple(FeatureSpec.__subclasses__())
+        if not isinstance(features, Mapping):
+            raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
+        self._features, keys = dict(features), list[str]()
+        self._plan: list[
+            tuple[str, Assembler, list[tuple[int, int]]]
+        ] = []  # places of the keys, and kinds of the lists
+        for name, feature in self._features.items():
+            if not isinstance(feature, kinds):
+                names = ", ".join(kind.__name__ for kind in kinds)
+                raise TypeError(f"{op}: feature {name!r} must be one of {names}, got {feature!r}")
+            more = keys_of(name, feature)
+            wanted = [(len(keys) + i, INT64 if i else kind_of(feature.dtype)) for i in range(len(more))]
+            self._plan.append((name, assembler_for(feature, is_step=self.in_lists), wanted))
+            keys += more
+        for key in keys:
+            if not isinstance(key, str):
+                raise TypeError(f"{op}: keys of features must be str, got {key!r}")
+        self._reader = reader_of(keys, in_lists=self.in_lists)
+
+
+class ExampleParser(FeatureParser):
     """Parser function for tf.train.Examples, prepared once for its features; meant for ``Dataset.map``.
 
     Called with ``bytes``, it returns the same as parse_single_example. Called with n records, a list of ``bytes`` or an
@@ -165,7 +170,7 @@ class ExampleParser:
     __dataset_shares_calls__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
-        self._features = checked_features("parse_example", features)
+        super().__init__(features)
         if not self._features:
             raise ValueError("parse_example: features must name at least one feature, got none")
         for name, feature in self._features.items():
@@ -174,8 +179,6 @@ class ExampleParser:
                     f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
                     "TensorFlow: an empty list can't be distinguished from a missing one"
                 )
-        self._plan, keys = plan_of(self._features, assembler_for)
-        self._reader = reader_of(keys)
         self._shared = SharedCalls(self._parse_elements)
 
     @property
@@ -234,11 +237,11 @@ class ExampleParser:
         for name, assembler, wanted in self._plan:
             values = []
             try:
-                for place, kind, is_shared in wanted:
+                for place, kind in wanted:
                     held, items = found[place]
                     if held and held != kind:
                         raise wrong_kind(0, held, kind)
-                    values.append(list(items) if held and is_shared else items)
+                    values.append(items)
                 result[name] = assembler.one(values)
             except Problem as problem:
                 raise _sentence(problem, name, "", serialized) from None
@@ -259,7 +262,7 @@ class ExampleParser:
             is_read = name in read
             decoded = is_read or assembler.needs_values
             try:
-                columns = [found.column(place, kind, decoded=decoded) for place, kind, _ in wanted]
+                columns = [found.column(place, kind, decoded=decoded) for place, kind in wanted]
                 assembler.check(columns)
                 shape = assembler.batch if as_batch else assembler.packed
                 value = shape(columns) if decoded else None

@@ -58,8 +58,7 @@ def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *
     else:
         message = messages.SequenceExample(context=messages.Features(feature=given))
     message.DiscardUnknownFields()
-    regular: bytes = message.SerializeToString()
-    return regular
+    return bytes(message.SerializeToString())
 
 
 def _list_of(feature: Any) -> List:

@@ -13,18 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.assemble import Assembler, Fixed, assembler_for
+from dataset.io.example.assemble import Fixed
 from dataset.io.example.columns import Problem, Steps, object_array
 from dataset.io.example.features import (
     FeatureSpec,
-    FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     VarLenFeature,
     keys_of,
 )
-from dataset.io.example.kernel_columns import reader_of
-from dataset.io.example.parse import ExampleParser, Records, as_records, checked_features, parser_for, plan_of
+from dataset.io.example.parse import ExampleParser, FeatureParser, Records, as_records, parser_for
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
 StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
@@ -151,23 +149,20 @@ def _parse_steps(
     return parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records)
 
 
-class StepsParser:
+class StepsParser(FeatureParser):
     """Parser of feature lists, prepared once for its features."""
 
-    def __init__(self, features: Mapping[str, StepFeature]) -> None:
-        self._features = checked_features(_OP, features, *StepFeature.__args__)
-        self._plan, keys = plan_of(self._features, _assembler_of_steps)
-        self._reader = reader_of(keys, in_lists=True)
+    op, kinds, in_lists = _OP, StepFeature.__args__, True
 
     def parse(self, records: npt.NDArray[Any]) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
         """Return the values of the steps, as ``_parse_steps``."""
         found, result = self._reader.steps(records), []
         for name, assembler, wanted in self._plan:
             feature = self._features[name]
-            lists = [found[place] for place, _, _ in wanted]
+            lists = [found[place] for place, _ in wanted]
             _check_lists(name, feature, lists)
             try:
-                columns = [found[place].columns.column(0, kind) for place, kind, _ in wanted]
+                columns = [steps.columns.column(0, kind) for steps, (_, kind) in zip(lists, wanted, strict=True)]
                 if isinstance(assembler, Fixed):  # a step without a list counts as one without values
                     columns = [column._replace(present=None) for column in columns]
                 assembler.check(columns)
@@ -178,12 +173,6 @@ class StepsParser:
                 place = f"in step {problem.row - int(splits[row])} of record {row}"
                 raise ParseError(f"{_OP}: feature {name!r} {place} {problem}") from None
         return result
-
-
-def _assembler_of_steps(feature: StepFeature) -> Assembler:
-    if isinstance(feature, FixedLenSequenceFeature):
-        return Fixed(FixedLenFeature(feature.shape, feature.dtype))
-    return assembler_for(feature)
 
 
 def _check_lists(name: str, feature: StepFeature, lists: list[Steps]) -> None:

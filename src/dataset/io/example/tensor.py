@@ -5,6 +5,7 @@ This module converts between bytes and arrays. It opens no files. messages.py de
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io import example, libraries
+from dataset.io.example.columns import object_array
 from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
 
@@ -21,27 +23,22 @@ MAX_TENSOR_BYTES: Final = 1 << 30
 
 _DIMENSIONS_MAX: Final = 64  # of an array of NumPy
 
-# The number of a dtype in tensorflow/core/framework/types.proto, and the field with its values. If ml_dtypes is in use,
+# The numbers of dtypes in tensorflow/core/framework/types.proto, by the field that holds them. If ml_dtypes is in use,
 # bfloat16 is a dtype of NumPy, and has this name, too.
-_DTYPES: dict[str, tuple[int, str]] = {
-    "float32": (1, "float_val"),
-    "float64": (2, "double_val"),
-    "int32": (3, "int_val"),
-    "uint8": (4, "int_val"),
-    "int16": (5, "int_val"),
-    "int8": (6, "int_val"),
-    "bytes": (7, "string_val"),
-    "complex64": (8, "scomplex_val"),
-    "int64": (9, "int64_val"),
-    "bool": (10, "bool_val"),
-    "bfloat16": (14, "half_val"),
-    "uint16": (17, "int_val"),
-    "complex128": (18, "dcomplex_val"),
-    "float16": (19, "half_val"),
-    "uint32": (22, "uint32_val"),
-    "uint64": (23, "uint64_val"),
+_FIELDS = {
+    "float_val": {"float32": 1},
+    "double_val": {"float64": 2},
+    "int_val": {"int32": 3, "uint8": 4, "int16": 5, "int8": 6, "uint16": 17},
+    "string_val": {"bytes": 7},
+    "scomplex_val": {"complex64": 8},
+    "int64_val": {"int64": 9},
+    "bool_val": {"bool": 10},
+    "half_val": {"bfloat16": 14, "float16": 19},
+    "dcomplex_val": {"complex128": 18},
+    "uint32_val": {"uint32": 22},
+    "uint64_val": {"uint64": 23},
 }
-_NAMES = {number: name for name, (number, _) in _DTYPES.items()}
+_DTYPES = {name: (number, field) for field, numbers in _FIELDS.items() for name, number in numbers.items()}
 
 
 def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int = MAX_TENSOR_BYTES) -> Any:
@@ -82,7 +79,8 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
     except libraries.protobuf.DecodeError:
         raise _corrupt(f"the bytes (length {len(serialized)}) can't be parsed as a TensorProto") from None
     if message.dtype != number:
-        found = _NAMES.get(message.dtype, f"of TensorFlow's type {message.dtype}")
+        names = {known: name for name, (known, _) in _DTYPES.items()}
+        found = names.get(message.dtype, f"of TensorFlow's type {message.dtype}")
         raise ParseError(
             f"parse_tensor(): the array is {found}, but out_type is {dtype.name}; pass the dtype of the array, and "
             "convert it with astype()"
@@ -98,7 +96,7 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
     if message.tensor_content:
         values = _from_content(message.tensor_content, dtype, count)
     else:
-        values = _completed(_from_field(getattr(message, field), dtype), count, max_bytes)
+        values = _completed(_from_field(field, getattr(message, field), dtype), count, max_bytes)
     try:
         return values.reshape(shape)[()]
     except ValueError as error:
@@ -135,8 +133,7 @@ def serialize_tensor(tensor: Any) -> bytes:
         message.string_val.extend(text.encode() if isinstance(text, str) else text for text in items)
     else:
         message.tensor_content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    serialized: bytes = message.SerializeToString()
-    return serialized
+    return bytes(message.SerializeToString())
 
 
 def _wire_type(function: str, dtype: np.dtype[Any]) -> tuple[int, str]:
@@ -159,39 +156,29 @@ def _from_content(content: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArr
 
 def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
     """Return texts that are stored as their lengths in varints, followed by their bytes."""
-    lengths = []
-    at = 0
-    for _ in range(min(count, len(content))):
-        length = shift = 0
-        while True:
-            if at == len(content) or shift > 63:
-                raise _corrupt("the length of a text is damaged")
-            length |= (content[at] & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if content[at - 1] < 0x80:
-                break
-        lengths.append(length)
-    if len(lengths) < count or at + sum(lengths) != len(content):
+    ends = np.append(-1, np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)) + 1  # of varints
+    head = content[: ends[count]] if count < len(ends) else content
+    try:  # one value of bytes is encoded like packed integers
+        packed = example.messages.BytesList(value=[head]).SerializeToString()
+        lengths = example.messages.Int64List.FromString(packed).value
+    except libraries.protobuf.DecodeError:
+        raise _corrupt("the length of a text is damaged") from None
+    edges = list(itertools.accumulate(lengths, initial=len(head)))
+    if len(lengths) < count or min(lengths, default=0) < 0 or edges[-1] != len(content):
         raise _corrupt(f"{count} texts were declared, but the {len(content)} bytes do not hold exactly that many")
-    texts = np.empty(count, object)
-    for i, length in enumerate(lengths):
-        texts[i] = content[at : at + length]
-        at += length
-    return texts
+    return object_array([content[a:b] for a, b in itertools.pairwise(edges)])
 
 
-def _from_field(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _from_field(field: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the values of a repeated field."""
-    if dtype.kind == "S":
-        texts = np.empty(len(values), object)
-        texts[:] = values
-        return texts
+    if field == "string_val":
+        return object_array(values)
     if dtype.kind == "c":
         parts = np.array(values, dtype.type(0).real.dtype)
         return parts[: len(parts) // 2 * 2].view(dtype)
-    if dtype.itemsize == 2 and dtype.kind not in "iu":  # the bits of float16 or bfloat16
+    if field == "half_val":  # the bits of float16 or bfloat16
         return np.array(values, np.int32).astype(np.uint16).view(dtype)
-    return np.array(values, np.int32 if dtype.kind in "iu" and dtype.itemsize < 4 else dtype).astype(dtype, copy=False)
+    return np.array(values, np.int32 if field == "int_val" else dtype).astype(dtype, copy=False)
 
 
 def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDArray[Any]:

@@ -49,9 +49,7 @@ def encode_json_example(serialized: bytes) -> str:
     >>> encode_json_example(encode_example({"label": 3, "name": "cat"}))
     '{"features": {"feature": {"label": {"int64List": {"value": ["3"]}}, "name": {"bytesList": {"value": ["Y2F0"]}}}}}'
     """
-    message = _parsed("encode_json_example", serialized)
-    json: str = json_format.MessageToJson(message, indent=None, sort_keys=True)
-    return json
+    return str(json_format.MessageToJson(_parsed("encode_json_example", serialized), indent=None, sort_keys=True))
 
 
 def decode_text_example(text: Any) -> Any:
@@ -89,8 +87,7 @@ def encode_text_example(serialized: bytes) -> str:
     >>> " ".join(encode_text_example(encode_example({"label": 3})).split())
     'features { feature { key: "label" value { int64_list { value: 3 } } } }'
     """
-    text: str = text_format.MessageToString(_parsed("encode_text_example", serialized))
-    return text
+    return str(text_format.MessageToString(_parsed("encode_text_example", serialized)))
 
 
 def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any:
