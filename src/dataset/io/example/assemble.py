@@ -20,17 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.io.example.columns import Column, MissingFeature, Problem, object_array
-from dataset.io.example.features import (
-    FeatureSpec,
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    Partition,
-    RaggedFeature,
-    SparseFeature,
-    VarLenFeature,
-)
+from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature
 from dataset.plan.packed import RaggedColumn
-from dataset.plan.spec import BYTES
+from dataset.plan.spec import BYTES, SparseTensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 from dataset.runtime.chunks.batching import stack_column
 
@@ -40,7 +32,7 @@ Values = Array | Sequence[Any] | None
 _NOTHING = np.zeros(0, np.int64)
 
 
-def assembler_for(feature: FeatureSpec, *, is_step: bool = False) -> Assembler:
+def assembler_for(feature: Any, *, is_step: bool = False) -> Assembler:
     """Return the assembler of ``feature``; each step of a FixedLenSequenceFeature has one row."""
     if isinstance(feature, FixedLenSequenceFeature if is_step else FixedLenFeature):
         return Fixed(feature)
@@ -69,7 +61,7 @@ class Assembler:
         self.feature, self.dtype = feature, feature.dtype
         self.inner, self.partitions = feature.inner_shape, feature.outer_partitions
         self.size = math.prod(self.inner)
-        self.sparse = isinstance(feature, VarLenFeature)
+        self.sparse = isinstance(feature.spec, SparseTensorSpec)
         self.packs, self.needs_values = not self.partitions, bool(self.partitions)
 
     def check(self, columns: Sequence[Column]) -> None:
@@ -120,7 +112,7 @@ class Assembler:
         return Problem(row, f"holds {count} values, which is not a whole number of rows of shape {self.inner}")
 
 
-_SPLITS: dict[type[Partition], Callable[[Any, Ints, int], Ints]] = {
+_SPLITS: dict[type[Any], Callable[[Any, Ints, int], Ints]] = {
     RaggedFeature.RowSplits: lambda _, given, __: given if len(given) else np.zeros(1, np.int64),
     RaggedFeature.RowLengths: lambda _, given, __: row_offsets(given),
     RaggedFeature.RowStarts: lambda _, given, total: np.append(given, total),
@@ -200,11 +192,8 @@ class Fixed(Assembler):
         return value[None] if self.inner else _array([value], self.dtype)
 
     def _wrong_count(self, row: int, count: int) -> Problem:
-        return Problem(
-            row,
-            f"holds {count} values, but shape {self.inner} needs {self.size}. "
-            "Correct the shape, or use VarLenFeature or RaggedFeature",
-        )
+        advice = "Correct the shape, or use VarLenFeature or RaggedFeature"
+        return Problem(row, f"holds {count} values, but shape {self.inner} needs {self.size}. {advice}")
 
 
 class Indexed(Assembler):
@@ -216,11 +205,9 @@ class Indexed(Assembler):
 
     def packed(self, columns: Sequence[Column]) -> list[SparseTensor]:
         """Return the n values, each as returned by ``one``."""
-        batch, edges = self.batch(columns), row_offsets(columns[0].counts).tolist()
-        return [
-            SparseTensor(batch.indices[a:b, 1:], batch.values[a:b], self.feature.shape)
-            for a, b in itertools.pairwise(edges)
-        ]
+        batch, shape = self.batch(columns), self.feature.shape
+        edges = itertools.pairwise(row_offsets(columns[0].counts).tolist())
+        return [SparseTensor(batch.indices[a:b, 1:], batch.values[a:b], shape) for a, b in edges]
 
     def batch(self, columns: Sequence[Column]) -> SparseTensor:
         """Return a SparseTensor of shape (n, *shape)."""
@@ -231,11 +218,8 @@ class Indexed(Assembler):
                 row = int(wrong[0])
                 raise Problem(row, f"holds {counts[row]} values, but its {key!r} holds {column.counts[row]} indices")
             if (wrong := np.flatnonzero((column.values < 0) | (column.values >= size))).size:
-                at = int(wrong[0])
-                raise Problem(
-                    int(indices[0][at]),
-                    f"has the index {column.values[at]} in {key!r}, which must be at least 0 and below {size}",
-                )
+                row, index = int(indices[0][wrong[0]]), column.values[wrong[0]]
+                raise Problem(row, f"has the index {index} in {key!r}, which must be at least 0 and below {size}")
             indices.append(column.values)
         order = slice(None) if feature.already_sorted else np.lexsort(indices[::-1])
         places = np.stack(indices, axis=1)[order]

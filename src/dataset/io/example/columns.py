@@ -5,6 +5,7 @@ kernel_columns.py reads the same columns with the native kernels; assemble.py sh
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.reference import read_lists, read_steps
+from dataset.io.example.reference import list_of, read_features, read_lists
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
 INT64 = 3
@@ -87,12 +88,16 @@ class MessageReader:
         Raises:
             ParseError: a record is not a SequenceExample; the message has its position.
         """
-        rows, found = [read_steps(record, self.keys, row) for row, record in enumerate(records)], []
+        rows, found = [read_features(record, self.keys, row, in_lists=True) for row, record in enumerate(records)], []
         for place in range(len(self.keys)):
             lists = [row[place] for row in rows]
-            present = np.array([steps is not None for steps in lists], np.bool_)
-            counts = np.array([len(steps or ()) for steps in lists], np.int64)
-            found.append(Steps(present, counts, MessageColumns([[step] for steps in lists for step in steps or ()])))
+            steps = [() if one is None else one.feature for one in lists]
+            present, counts = (
+                np.array([one is not None for one in lists], np.bool_),
+                np.array(list(map(len, steps)), np.int64),
+            )
+            columns = MessageColumns([[list_of(step)] for step in itertools.chain(*steps)])
+            found.append(Steps(present, counts, columns))
         return found
 
 

@@ -293,6 +293,7 @@ class RaggedFeature(FeatureSpec):
         partitions: Sequence[Partition] = (),
         row_splits_dtype: npt.DTypeLike = np.int64,
     ) -> None:
+        partitions = tuple(partitions)
         for partition in partitions:
             if not isinstance(partition, Partition):
                 raise ValueError(  # noqa: TRY004  # the same type for all errors of a feature
@@ -302,12 +303,16 @@ class RaggedFeature(FeatureSpec):
         if np.dtype(row_splits_dtype) != np.int64:
             raise ValueError(f"RaggedFeature: row_splits_dtype must be int64, got {row_splits_dtype!r}")
         kind, splits_dtype = _feature_dtype("RaggedFeature", dtype), np.dtype(np.int64)
-        vars(self).update(dtype=kind, value_key=value_key, partitions=tuple(partitions), row_splits_dtype=splits_dtype)
+        vars(self).update(dtype=kind, value_key=value_key, partitions=partitions, row_splits_dtype=splits_dtype)
         rank = max((i for i, part in enumerate(partitions, 1) if isinstance(part, _Stored)), default=0)
         inner = tuple(part.length for part in partitions[rank:] if isinstance(part, RaggedFeature.UniformRowLength))
         shape = (*[None] * (rank + 1), *inner)
         spec = RaggedTensorSpec(shape, kind, rank) if rank else TensorSpec(shape, kind)
-        vars(self).update(spec=spec, inner_shape=inner, outer_partitions=self.partitions[:rank])
+        vars(self).update(spec=spec, inner_shape=inner, outer_partitions=partitions[:rank])
+
+
+StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
+"""A feature of a feature list, whose steps are parsed."""
 
 
 def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:

@@ -25,6 +25,8 @@ from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
 Records = Sequence[bytes] | npt.NDArray[Any]
+Planned = tuple[str, Assembler, list[tuple[int, int]]]
+"""Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -124,9 +126,7 @@ class FeatureParser:
         if not isinstance(features, Mapping):
             raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
         self._features, keys = dict(features), list[str]()
-        self._plan: list[
-            tuple[str, Assembler, list[tuple[int, int]]]
-        ] = []  # places of the keys, and kinds of the lists
+        self._plan: list[Planned] = []
         for name, feature in self._features.items():
             if not isinstance(feature, kinds):
                 names = ", ".join(kind.__name__ for kind in kinds)

@@ -20,37 +20,39 @@ _LISTS = "parse_sequence_example", "SequenceExample", "FeatureList"
 List = tuple[int, Any]
 
 
+def parsed(kind: str, serialized: bytes, problem: str) -> Any:
+    """Return a message.
+
+    Raises:
+        ParseError: the bytes are not such a message; it says ``problem``.
+    """
+    try:
+        return getattr(example.messages, kind).FromString(serialized)
+    except libraries.protobuf.DecodeError:
+        raise ParseError(problem) from None
+
+
 def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[List]:
     """Return the list of each key: its kind (1 bytes, 2 float, 3 int64, 0 none) and the sequence of values, or None.
 
     Raises:
-        ParseError: ``record`` is not an Example, or one of these features is not a Feature.
+        ParseError: as ``read_features``.
     """
-    return [_list_of(feature) for feature in _read_features(record, keys, row)]
+    return [list_of(feature) for feature in read_features(record, keys, row)]
 
 
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
-    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, in_lists=False))
-
-
-def read_steps(record: bytes, keys: Sequence[str], row: int | None = None) -> list[list[List] | None]:
-    """Return the same for each step of the feature list of each key; None for a key that the record does not have.
-
-    Raises:
-        ParseError: ``record`` is not a SequenceExample, or one of these feature lists is not a FeatureList.
-    """
-    found = _read_features(record, keys, row, in_lists=True)
-    return [None if steps is None else [_list_of(step) for step in steps.feature] for steps in found]
+    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, in_lists=False, problem=""))
 
 
 def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *, in_lists: bool = False) -> bytes:
     """Return a message with these features of ``record``, in the regular form that the kernels support.
 
     Raises:
-        ParseError: as ``read_lists``, or as ``read_steps`` if the features are ``in_lists``.
+        ParseError: as ``read_features``.
     """
-    features = zip(keys, _read_features(record, keys, row, in_lists=in_lists), strict=True)
+    features = zip(keys, read_features(record, keys, row, in_lists=in_lists), strict=True)
     given = {key: feature for key, feature in features if feature is not None}
     messages = example.messages
     if in_lists:
@@ -61,20 +63,26 @@ def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *
     return bytes(message.SerializeToString())
 
 
-def _list_of(feature: Any) -> List:
+def list_of(feature: Any) -> List:
+    """Return the list of a Feature message, as ``read_lists``."""
     name = None if feature is None else feature.WhichOneof("kind")
     return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
 
 
-def _entries(record: bytes, *, in_lists: bool) -> dict[bytes, bytes]:
+def _entries(record: bytes, *, in_lists: bool, problem: str) -> dict[bytes, bytes]:
     """Return the bytes of each Feature or FeatureList message."""
-    shell = example.messages.Shell.FromString(record)
-    entries = example.messages.ShellEntries.FromString(b"".join(shell.lists if in_lists else shell.entries)).entry
+    shell = parsed("Shell", record, problem)
+    content = b"".join(shell.lists if in_lists else shell.entries)
+    entries = parsed("ShellEntries", content, problem).entry
     return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
 
 
-def _read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
-    """Return the Feature or FeatureList message of each key, None for a key that the record does not have."""
+def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
+    """Return the Feature or FeatureList message of each key, None for a key that the record does not have.
+
+    Raises:
+        ParseError: ``record`` is not an Example or SequenceExample, or one of these features is damaged.
+    """
     op, kind, part = _LISTS if in_lists else _FEATURES
     if not isinstance(record, bytes):
         raise TypeError(f"{op}: records must be bytes, got {type(record).__name__} at position {row}")
@@ -83,23 +91,15 @@ def _read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_li
         found = message.feature_lists.feature_list if in_lists else message.context.feature
         return [found.get(key) for key in keys]
     except libraries.protobuf.DecodeError:
-        pass
-    try:
-        contents = _entries(record, in_lists=in_lists)
-    except libraries.protobuf.DecodeError:
-        what = "the bytes" if row is None else f"record {row}"
-        raise ParseError(
-            f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
-            "message type, or a compressed file that was read as uncompressed?"
-        ) from None
-    parse, features = getattr(example.messages, part).FromString, []
+        what, place = ("the bytes", "") if row is None else (f"record {row}", f" of record {row}")
+    problem = (
+        f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
+        "message type, or a compressed file that was read as uncompressed?"
+    )
+    contents = _entries(record, in_lists=in_lists, problem=problem)
+    features = []
     for key in keys:
+        problem = f"{op}: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.{part}"
         content = contents.get(key.encode())
-        try:
-            features.append(None if content is None else parse(content))
-        except libraries.protobuf.DecodeError:
-            place = "" if row is None else f" of record {row}"
-            raise ParseError(
-                f"{op}: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.{part}"
-            ) from None
+        features.append(None if content is None else parsed(part, content, problem))
     return features

@@ -15,17 +15,10 @@ import numpy.typing as npt
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Fixed
 from dataset.io.example.columns import Problem, Steps, object_array
-from dataset.io.example.features import (
-    FeatureSpec,
-    FixedLenSequenceFeature,
-    RaggedFeature,
-    VarLenFeature,
-    keys_of,
-)
+from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, StepFeature, keys_of
 from dataset.io.example.parse import ExampleParser, FeatureParser, Records, as_records, parser_for
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
-StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
 _OP = "parse_sequence_example"
 _NO_FEATURES: dict[str, Any] = {}
 

@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io import example, libraries
+from dataset.io import example
 from dataset.io.example.columns import object_array
+from dataset.io.example.reference import parsed
 from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
 
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
 
+_CORRUPT = "parse_tensor(): the message is corrupt: "
 _DIMENSIONS_MAX: Final = 64  # of an array of NumPy
 
 # The numbers of dtypes in tensorflow/core/framework/types.proto, by the field that holds them. If ml_dtypes is in use,
@@ -74,10 +76,8 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
         raise TypeError(f"parse_tensor(): serialized must be bytes, got {type(serialized).__name__}")
     dtype = as_dtype(out_type).newbyteorder("=")
     number, field = _wire_type("parse_tensor", dtype)
-    try:
-        message = example.messages.TensorProto.FromString(serialized)
-    except libraries.protobuf.DecodeError:
-        raise _corrupt(f"the bytes (length {len(serialized)}) can't be parsed as a TensorProto") from None
+    problem = f"{_CORRUPT}the bytes (length {len(serialized)}) can't be parsed as a TensorProto"
+    message = parsed("TensorProto", serialized, problem)
     if message.dtype != number:
         names = {known: name for name, (known, _) in _DTYPES.items()}
         found = names.get(message.dtype, f"of TensorFlow's type {message.dtype}")
@@ -91,7 +91,7 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
             f"parse_tensor(): the array has {len(shape)} dimensions; NumPy supports up to {_DIMENSIONS_MAX}"
         )
     if min(shape, default=0) < 0:
-        raise _corrupt(f"the shape {shape} is negative")
+        raise ParseError(f"{_CORRUPT}the shape {shape} is negative")
     count = math.prod(shape)
     if message.tensor_content:
         values = _from_content(message.tensor_content, dtype, count)
@@ -100,7 +100,7 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
     try:
         return values.reshape(shape)[()]
     except ValueError as error:
-        raise _corrupt(f"NumPy does not support the shape {shape!r:.200} ({error})") from None
+        raise ParseError(f"{_CORRUPT}NumPy does not support the shape {shape!r:.200} ({error})") from None
 
 
 def serialize_tensor(tensor: Any) -> bytes:
@@ -148,24 +148,24 @@ def _from_content(content: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArr
     if dtype.kind == "S":
         return _text_from_content(content, count)
     if len(content) != count * dtype.itemsize:
-        raise _corrupt(f"{count} values of {dtype.name} were declared, but there are {len(content)} bytes")
+        raise ParseError(f"{_CORRUPT}{count} values of {dtype.name} were declared, but there are {len(content)} bytes")
     if dtype.kind == "b" and max(content) > 1:
-        raise _corrupt(f"a bool is 0 or 1, got {max(content)}")
+        raise ParseError(f"{_CORRUPT}a bool is 0 or 1, got {max(content)}")
     return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False)
 
 
 def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
     """Return texts that are stored as their lengths in varints, followed by their bytes."""
-    ends = np.append(-1, np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)) + 1  # of varints
-    head = content[: ends[count]] if count < len(ends) else content
-    try:  # one value of bytes is encoded like packed integers
-        packed = example.messages.BytesList(value=[head]).SerializeToString()
-        lengths = example.messages.Int64List.FromString(packed).value
-    except libraries.protobuf.DecodeError:
-        raise _corrupt("the length of a text is damaged") from None
+    head = content[: 10 * count]  # a varint has up to ten bytes
+    ends = np.append(-1, np.flatnonzero(np.frombuffer(head, np.uint8) < 0x80)) + 1
+    head = head[: ends[count]] if count < len(ends) else head
+    packed = example.messages.BytesList(value=[head]).SerializeToString()  # encoded like packed integers
+    lengths = parsed("Int64List", packed, f"{_CORRUPT}the length of a text is damaged").value
     edges = list(itertools.accumulate(lengths, initial=len(head)))
     if len(lengths) < count or min(lengths, default=0) < 0 or edges[-1] != len(content):
-        raise _corrupt(f"{count} texts were declared, but the {len(content)} bytes do not hold exactly that many")
+        raise ParseError(
+            f"{_CORRUPT}{count} texts were declared, but the {len(content)} bytes do not hold exactly that many"
+        )
     return object_array([content[a:b] for a, b in itertools.pairwise(edges)])
 
 
@@ -195,7 +195,3 @@ def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDAr
         values = np.full(1, b"" if values.dtype == object else 0, values.dtype)
     # np.full would drop zero bytes at the end of text.
     return np.concatenate([values, values[-1:].repeat(count - len(values))])
-
-
-def _corrupt(why: str) -> ParseError:
-    return ParseError(f"parse_tensor(): the message is corrupt: {why}")

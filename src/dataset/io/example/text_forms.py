@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from google.protobuf import json_format, text_format
-from google.protobuf.message import DecodeError
 
 from dataset.errors import ParseError
 from dataset.io.example.messages import Example
+from dataset.io.example.reference import parsed
 
 
 def decode_json_example(json_examples: Any) -> Any:
@@ -110,9 +110,5 @@ def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any
 def _parsed(function: str, serialized: bytes) -> Any:
     if not isinstance(serialized, bytes):
         raise TypeError(f"{function}(): serialized must be bytes, got {type(serialized).__name__}")
-    try:
-        return Example.FromString(serialized)
-    except DecodeError:
-        raise ParseError(
-            f"{function}(): the bytes (length {len(serialized)}) can't be parsed as a tf.train.Example"
-        ) from None
+    problem = f"{function}(): the bytes (length {len(serialized)}) can't be parsed as a tf.train.Example"
+    return parsed("Example", serialized, problem)
