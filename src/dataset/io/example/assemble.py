@@ -59,7 +59,7 @@ class Assembler:
 
     def __init__(self, feature: Any) -> None:
         self.feature, self.dtype = feature, feature.dtype
-        self.inner, self.partitions = feature.inner_shape, feature.outer_partitions
+        self.inner, self.partitions = feature.inner_shape, feature.outer_partitions[::-1]
         self.size = math.prod(self.inner)
         self.sparse = isinstance(feature.spec, SparseTensorSpec)
         self.packs, self.needs_values = not self.partitions, bool(self.partitions)
@@ -72,12 +72,13 @@ class Assembler:
 
     def packed(self, columns: Sequence[Column]) -> Any:
         """Return the rows of all records, concatenated, or a list of RaggedTensors."""
-        rows = [RaggedColumn(column.values, row_offsets(column.counts)) for column in columns]
         if self.partitions:
-            return [self.one(values, row) for row, values in enumerate(zip(*rows, strict=True))]
+            rows = zip(*(RaggedColumn(column.values, row_offsets(column.counts)) for column in columns), strict=True)
+            return [self.one(values, row) for row, values in enumerate(rows)]
+        values, counts = columns[0].values, columns[0].counts
         if self.inner:
-            return RaggedColumn(rows[0].values.reshape(-1, *self.inner), rows[0].splits // self.size)
-        return RaggedColumn(rows[0].values, rows[0].splits, sparse=self.sparse)
+            values, counts = values.reshape(-1, *self.inner), counts // self.size
+        return RaggedColumn(values, row_offsets(counts), sparse=self.sparse)
 
     def batch(self, columns: Sequence[Column]) -> Any:
         """Return a SparseTensor of rank 2, a RaggedTensor, or a padded array of shape (n, max rows, *inner)."""
@@ -98,10 +99,10 @@ class Assembler:
         if len(items) % self.size:
             raise self._not_whole(row, len(items))
         result: Any = items.reshape(-1, *self.inner)
-        keyed = [_array(numbers, np.dtype(np.int64)) for numbers in values[1:]]
-        for partition in reversed(self.partitions):
-            given = keyed.pop() if hasattr(partition, "key") else _NOTHING
-            result = RaggedTensor(result, _checked_splits(partition, given, len(result), row))
+        keyed = iter(values[:0:-1])
+        for partition in self.partitions:
+            given = _array(next(keyed), _NOTHING.dtype) if hasattr(partition, "key") else _NOTHING
+            result = _partitioned(result, partition, given, row)
         return result
 
     def row(self, value: Any) -> Any:
@@ -121,12 +122,13 @@ _SPLITS: dict[type[Any], Callable[[Any, Ints, int], Ints]] = {
 }
 
 
-def _checked_splits(partition: Any, given: Ints, total: int, row: int) -> Ints:
-    """Return the row splits of ``partition`` over ``total`` values."""
+def _partitioned(values: Any, partition: Any, given: Ints, row: int) -> RaggedTensor:
+    """Return the values in the rows of ``partition``, which may be stored as the values ``given``."""
+    total = len(values)
     if not isinstance(partition, RaggedFeature.ValueRowIds):
         splits = _SPLITS[type(partition)](partition, given, total)
     elif len(given) != total or (given[1:] < given[:-1]).any() or (given[:1] < 0).any():
-        splits = np.array([-1])
+        splits = _NOTHING
     else:
         rows = int(given[-1]) + 1 if total else 0
         if rows > total + partition.max_empty_rows:
@@ -137,11 +139,12 @@ def _checked_splits(partition: Any, given: Ints, total: int, row: int) -> Ints:
                 "larger max_empty_rows to RaggedFeature.ValueRowIds",
             )
         splits = np.searchsorted(given, np.arange(rows + 1))
-    if splits[0] != 0 or splits[-1] != total or (splits[1:] < splits[:-1]).any():
+    try:
+        return RaggedTensor(values, splits)
+    except ValueError:
         is_uniform = isinstance(partition, RaggedFeature.UniformRowLength)
         what = f"of length {partition.length}" if is_uniform else f"{partition.key!r} with values {given[:20].tolist()}"
-        raise Problem(row, f"has {total} values, which do not match its {type(partition).__name__} {what}")
-    return splits
+        raise Problem(row, f"has {total} values, which do not match its {type(partition).__name__} {what}") from None
 
 
 class Fixed(Assembler):

@@ -92,12 +92,9 @@ class MessageReader:
         for place in range(len(self.keys)):
             lists = [row[place] for row in rows]
             steps = [() if one is None else one.feature for one in lists]
-            present, counts = (
-                np.array([one is not None for one in lists], np.bool_),
-                np.array(list(map(len, steps)), np.int64),
-            )
+            present = np.array([one is not None for one in lists], np.bool_)
             columns = MessageColumns([[list_of(step)] for step in itertools.chain(*steps)])
-            found.append(Steps(present, counts, columns))
+            found.append(Steps(present, np.array([*map(len, steps)], np.int64), columns))
         return found
 
 

@@ -20,16 +20,16 @@ _LISTS = "parse_sequence_example", "SequenceExample", "FeatureList"
 List = tuple[int, Any]
 
 
-def parsed(kind: str, serialized: bytes, problem: str) -> Any:
+def parsed(kind: str, serialized: bytes, problem: str, *shown: Any) -> Any:
     """Return a message.
 
     Raises:
-        ParseError: the bytes are not such a message; it says ``problem``.
+        ParseError: the bytes are not such a message; it says ``problem``, with what is ``shown`` put in.
     """
     try:
         return getattr(example.messages, kind).FromString(serialized)
     except libraries.protobuf.DecodeError:
-        raise ParseError(problem) from None
+        raise ParseError(problem.format(*shown)) from None
 
 
 def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[List]:
@@ -43,7 +43,7 @@ def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> li
 
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
-    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, in_lists=False, problem=""))
+    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, ""))
 
 
 def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *, in_lists: bool = False) -> bytes:
@@ -69,11 +69,10 @@ def list_of(feature: Any) -> List:
     return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
 
 
-def _entries(record: bytes, *, in_lists: bool, problem: str) -> dict[bytes, bytes]:
+def _entries(record: bytes, *problem: Any, in_lists: bool = False) -> dict[bytes, bytes]:
     """Return the bytes of each Feature or FeatureList message."""
-    shell = parsed("Shell", record, problem)
-    content = b"".join(shell.lists if in_lists else shell.entries)
-    entries = parsed("ShellEntries", content, problem).entry
+    shell = parsed("Shell", record, *problem)
+    entries = parsed("ShellEntries", b"".join(shell.lists if in_lists else shell.entries), *problem).entry
     return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
 
 
@@ -93,13 +92,12 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lis
     except libraries.protobuf.DecodeError:
         what, place = ("the bytes", "") if row is None else (f"record {row}", f" of record {row}")
     problem = (
-        f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
-        "message type, or a compressed file that was read as uncompressed?"
+        "{}: {} (length {}) can't be parsed as a tf.train.{}. Is this another message type, or a compressed file that "
+        "was read as uncompressed?"
     )
-    contents = _entries(record, in_lists=in_lists, problem=problem)
-    features = []
+    contents = _entries(record, problem, op, what, len(record), kind, in_lists=in_lists)
+    damaged, features = "{}: feature {!r}{} is damaged: its bytes can't be parsed as a tf.train.{}", []
     for key in keys:
-        problem = f"{op}: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.{part}"
         content = contents.get(key.encode())
-        features.append(None if content is None else parsed(part, content, problem))
+        features.append(None if content is None else parsed(part, content, damaged, op, key, place, part))
     return features

@@ -76,8 +76,8 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
         raise TypeError(f"parse_tensor(): serialized must be bytes, got {type(serialized).__name__}")
     dtype = as_dtype(out_type).newbyteorder("=")
     number, field = _wire_type("parse_tensor", dtype)
-    problem = f"{_CORRUPT}the bytes (length {len(serialized)}) can't be parsed as a TensorProto"
-    message = parsed("TensorProto", serialized, problem)
+    problem = _CORRUPT + "the bytes (length {}) can't be parsed as a TensorProto"
+    message = parsed("TensorProto", serialized, problem, len(serialized))
     if message.dtype != number:
         names = {known: name for name, (known, _) in _DTYPES.items()}
         found = names.get(message.dtype, f"of TensorFlow's type {message.dtype}")

@@ -110,5 +110,5 @@ def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any
 def _parsed(function: str, serialized: bytes) -> Any:
     if not isinstance(serialized, bytes):
         raise TypeError(f"{function}(): serialized must be bytes, got {type(serialized).__name__}")
-    problem = f"{function}(): the bytes (length {len(serialized)}) can't be parsed as a tf.train.Example"
-    return parsed("Example", serialized, problem)
+    problem = "{}(): the bytes (length {}) can't be parsed as a tf.train.Example"
+    return parsed("Example", serialized, problem, function, len(serialized))
