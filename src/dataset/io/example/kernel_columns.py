@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import sys
 import threading
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,9 +33,9 @@ _Octets = ctypes.c_char * 0
 Array = npt.NDArray[Any]
 
 
-def _address(array: Any) -> int:
-    """Return the address of an array; much faster than ``array.ctypes.data``."""
-    return ctypes.addressof(_Octets.from_buffer(array))
+def _address(memory: Any) -> int:
+    """Return the address of an array; much faster than ``ctypes.data``."""
+    return ctypes.addressof(_Octets.from_buffer(memory))
 
 
 def kernels_for_strings() -> Any:
@@ -72,7 +73,7 @@ class KernelReader:
             scratch = self.kept.single
         except AttributeError:
             scratch = self.kept.single = _Scratch(self.library, self.sorted_keys, 1)
-        scratch.first[0] = id(record)
+        scratch.batch[-1] = id(record)
         if not self.library.find_features(scratch.address, 0):
             return read_lists(record, self.keys)
         found: list[tuple[int, Any]] = []
@@ -136,13 +137,14 @@ class _Scratch:
         self.library, self.records = library, records
         self.table = np.empty((len(keys), _ROWS, records), np.int64)
         self.summary = np.empty((len(keys), _SUMMARY), np.int64)
-        self.first = np.empty(1, np.int64)  # for a single record, like the rows
-        self.rows = self.table.reshape(len(keys), _ROWS * records)
+        self.rows = self.table.reshape(len(keys), _ROWS * records)  # for a single record
         self.keys = bytearray(b"".join(keys)), np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
-        octets, ends, table, summary, first = map(_address, (*self.keys, self.table, self.summary, self.first))
-        batch = [_HEADER, first, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary]
-        self.batch = np.array(batch, np.int64)  # the structure of example.c; each of its members has eight bytes
+        octets, ends, table, summary = map(_address, (*self.keys, self.table, self.summary))
+        # The structure of example.c, whose members have eight bytes each, and the address of a single record.
+        batch = _HEADER, 0, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
+        self.batch = array("q", batch)
         self.address = _address(self.batch)
+        self.batch[_OFFSETS] = self.address + 8 * (len(batch) - 1)
 
     def decode(self, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
         """Return the ``total`` values of a key; of bytes, at most ``octets`` in all, and ``width`` in each if not 0."""
