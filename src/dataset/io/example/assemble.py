@@ -142,9 +142,9 @@ def _partitioned(values: Any, partition: Any, given: Ints, row: int) -> RaggedTe
     try:
         return RaggedTensor(values, splits)
     except ValueError:
-        is_uniform = isinstance(partition, RaggedFeature.UniformRowLength)
-        what = f"of length {partition.length}" if is_uniform else f"{partition.key!r} with values {given[:20].tolist()}"
-        raise Problem(row, f"has {total} values, which do not match its {type(partition).__name__} {what}") from None
+        kind, key = type(partition).__name__, getattr(partition, "key", None)
+        what = f"of length {partition.length}" if key is None else f"{key!r} with values {given[:20].tolist()}"
+        raise Problem(row, f"has {total} values, which do not match its {kind} {what}") from None
 
 
 class Fixed(Assembler):

@@ -27,7 +27,6 @@ _SUMMARY = 5  # of a key: kinds, each, total, octets, width
 _OFFSETS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
 _WIDTH_MAX = 1 << 12  # of values that are copied twice, which is faster for short ones
 _HEADER = bytes.__basicsize__ - 1  # the bytes of an object before its content
-_NO_VALUES = np.zeros(0, np.int64)
 _Octets = ctypes.c_char * 0
 
 Array = npt.NDArray[Any]
@@ -76,21 +75,19 @@ class KernelReader:
         scratch.batch[-1] = id(record)
         if not self.library.find_features(scratch.address, 0):
             return read_lists(record, self.keys)
-        found: list[tuple[int, Any]] = []
-        table = scratch.rows.tolist()
+        found, table = [], scratch.rows.tolist()
         for place in self.places:
             kind, start, end, count = table[place]
+            items: Any = None
             if kind == 1:
-                found.append((1, [record[start:end]]))
+                items = [record[start:end]]
             elif kind == 3 and end - start == 1:
-                found.append((3, [record[start]]))
+                items = [record[start]]
             elif kind == 2 and count:
-                found.append((2, np.frombuffer(record, "<f4", count, start).astype(np.float32)))
+                items = np.frombuffer(record, "<f4", count, start).astype(np.float32)
             elif kind:
-                kind %= _SEVERAL
-                found.append((kind, scratch.decode(place, kind, count, end - start)))
-            else:
-                found.append((0, None))
+                items = scratch.decode(place, kind % _SEVERAL, count, end - start)
+            found.append((kind % _SEVERAL, items))
         return found
 
     def columns(self, strings: Array) -> KernelColumns:
@@ -191,7 +188,7 @@ class KernelColumns:
             raise wrong_kind(row, int(kind[row] % _SEVERAL), wanted)
         present = kind != 0 if kinds & 1 else None
         if not decoded:
-            values = _NO_VALUES
+            values = np.zeros(0, np.int64)
         elif wanted == 1 and kinds == sole and not 0 < width <= _WIDTH_MAX:
             found = zip(self._strings.tolist(), start.tolist(), end.tolist(), strict=True)
             values = object_array([record[a:b] for record, a, b in found])

@@ -118,11 +118,11 @@ class FeatureParser:
     """
 
     op = "parse_example"
-    kinds: tuple[type[FeatureSpec], ...] = ()
+    kinds = tuple(FeatureSpec.__subclasses__())
     in_lists = False
 
     def __init__(self, features: Mapping[str, Any]) -> None:
-        op, kinds = self.op, self.kinds or tuple(FeatureSpec.__subclasses__())
+        op, kinds = self.op, self.kinds
         if not isinstance(features, Mapping):
             raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
         self._features, keys = dict(features), list[str]()
@@ -305,9 +305,7 @@ def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[An
             )
     elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
         return object_array(serialized)
-    raise TypeError(
-        f"{op}: serialized must be a sequence of bytes, or an object array of shape (n,), got {got}. {advice}"
-    )
+    raise TypeError(f"{op}: serialized must be a sequence of bytes or object array of shape (n,), got {got}. {advice}")
 
 
 def _sentence(problem: Problem, name: str, place: str, record: bytes) -> ParseError:

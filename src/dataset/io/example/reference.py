@@ -54,11 +54,8 @@ def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *
     """
     features = zip(keys, read_features(record, keys, row, in_lists=in_lists), strict=True)
     given = {key: feature for key, feature in features if feature is not None}
-    messages = example.messages
-    if in_lists:
-        message = messages.SequenceExample(feature_lists=messages.FeatureLists(feature_list=given))
-    else:
-        message = messages.SequenceExample(context=messages.Features(feature=given))
+    make = example.messages.SequenceExample
+    message = make(feature_lists={"feature_list": given}) if in_lists else make(context={"feature": given})
     message.DiscardUnknownFields()
     return bytes(message.SerializeToString())
 

@@ -19,6 +19,7 @@ from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, St
 from dataset.io.example.parse import ExampleParser, FeatureParser, Records, as_records, parser_for
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
+ParsedSteps = tuple[str, StepFeature, Any, npt.NDArray[np.int64]]
 _OP = "parse_sequence_example"
 _NO_FEATURES: dict[str, Any] = {}
 
@@ -27,8 +28,8 @@ def parse_single_sequence_example(
     serialized: bytes,
     context_features: Mapping[str, FeatureSpec] | None = None,
     sequence_features: Mapping[str, StepFeature] | None = None,
-    example_name: str | None = None,
-    name: str | None = None,
+    example_name: str | None = None,  # noqa: ARG001
+    name: str | None = None,  # noqa: ARG001
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parse one tf.train.SequenceExample, as ``tf.io.parse_single_sequence_example`` does.
 
@@ -61,7 +62,6 @@ def parse_single_sequence_example(
     >>> context["label"], lists["words"].to_list()
     (np.int64(3), [[b'a'], [b'b', b'c']])
     """
-    del example_name, name
     if not isinstance(serialized, bytes):
         raise TypeError(f"parse_single_sequence_example: serialized must be bytes, got {type(serialized).__name__}")
     steps = _parse_steps(object_array([serialized]), context_features, sequence_features)
@@ -73,8 +73,8 @@ def parse_sequence_example(
     serialized: Records,
     context_features: Mapping[str, FeatureSpec] | None = None,
     sequence_features: Mapping[str, StepFeature] | None = None,
-    example_names: Any = None,
-    name: str | None = None,
+    example_names: Any = None,  # noqa: ARG001
+    name: str | None = None,  # noqa: ARG001
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, npt.NDArray[np.int64]]]:
     """Parse n tf.train.SequenceExamples at once, as ``tf.io.parse_sequence_example`` does.
 
@@ -106,7 +106,6 @@ def parse_sequence_example(
     ({'x': array([[1, 2],
            [3, 0]])}, {'x': array([2, 1])})
     """
-    del example_names, name
     records = as_records(serialized, _OP)
     steps = _parse_steps(records.copy(), context_features, sequence_features)
     context = parser_for(context_features, ExampleParser).parse_batch(records) if context_features else {}
@@ -130,9 +129,7 @@ def _grouped(value: Any, counts: npt.NDArray[np.int64]) -> RaggedTensor | Sparse
     return SparseTensor(indices, value.values, [len(counts), counts.max(initial=0), value.dense_shape[1]])
 
 
-def _parse_steps(
-    records: npt.NDArray[Any], context_features: Any, sequence_features: Any
-) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
+def _parse_steps(records: Any, context_features: Any, sequence_features: Any) -> list[ParsedSteps]:
     """Return each feature, the values of the steps of all records, and the number of steps of each record.
 
     Unusual ``records`` are replaced.
@@ -147,7 +144,7 @@ class StepsParser(FeatureParser):
 
     op, kinds, in_lists = _OP, StepFeature.__args__, True
 
-    def parse(self, records: npt.NDArray[Any]) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
+    def parse(self, records: npt.NDArray[Any]) -> list[ParsedSteps]:
         """Return the values of the steps, as ``_parse_steps``."""
         found, result = self._reader.steps(records), []
         for name, assembler, wanted in self._plan:

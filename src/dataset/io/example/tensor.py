@@ -18,6 +18,7 @@ from dataset.io.example.columns import object_array
 from dataset.io.example.reference import parsed
 from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
+from dataset.plan.values import filled
 
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
@@ -25,22 +26,14 @@ MAX_TENSOR_BYTES: Final = 1 << 30
 _CORRUPT = "parse_tensor(): the message is corrupt: "
 _DIMENSIONS_MAX: Final = 64  # of an array of NumPy
 
-# The numbers of dtypes in tensorflow/core/framework/types.proto, by the field that holds them. If ml_dtypes is in use,
-# bfloat16 is a dtype of NumPy, and has this name, too.
-_FIELDS = {
-    "float_val": {"float32": 1},
-    "double_val": {"float64": 2},
-    "int_val": {"int32": 3, "uint8": 4, "int16": 5, "int8": 6, "uint16": 17},
-    "string_val": {"bytes": 7},
-    "scomplex_val": {"complex64": 8},
-    "int64_val": {"int64": 9},
-    "bool_val": {"bool": 10},
-    "half_val": {"bfloat16": 14, "float16": 19},
-    "dcomplex_val": {"complex128": 18},
-    "uint32_val": {"uint32": 22},
-    "uint64_val": {"uint64": 23},
-}
-_DTYPES = {name: (number, field) for field, numbers in _FIELDS.items() for name, number in numbers.items()}
+# A dtype's number in tensorflow/core/framework/types.proto, its name, and the field with its values. If ml_dtypes is in
+# use, bfloat16 is a dtype of NumPy, and has this name, too.
+_TYPES = (
+    "1 float32 float_val, 2 float64 double_val, 3 int32 int_val, 4 uint8 int_val, 5 int16 int_val, 6 int8 int_val, "
+    "7 bytes string_val, 8 complex64 scomplex_val, 9 int64 int64_val, 10 bool bool_val, 14 bfloat16 half_val, "
+    "17 uint16 int_val, 18 complex128 dcomplex_val, 19 float16 half_val, 22 uint32 uint32_val, 23 uint64 uint64_val"
+)
+_DTYPES = {name: (int(number), field) for number, name, field in map(str.split, _TYPES.split(", "))}
 
 
 def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int = MAX_TENSOR_BYTES) -> Any:
@@ -191,7 +184,5 @@ def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDAr
             f"parse_tensor(): {count} values were declared, but there are only {len(values)}; repeating the last one "
             f"would take more than max_bytes = {max_bytes}; if the array is valid, pass a larger max_bytes"
         )
-    if not len(values):
-        values = np.full(1, b"" if values.dtype == object else 0, values.dtype)
-    # np.full would drop zero bytes at the end of text.
-    return np.concatenate([values, values[-1:].repeat(count - len(values))])
+    last = values[-1] if len(values) else b"" if values.dtype == object else 0
+    return np.concatenate([values, filled([missing], last, values.dtype)])
