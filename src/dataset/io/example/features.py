@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -152,6 +152,8 @@ class SparseFeature(FeatureSpec):
     dtype: np.dtype[Any]
     size: int | tuple[int, ...]
     already_sorted: bool
+    index_keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    shape: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -162,27 +164,15 @@ class SparseFeature(FeatureSpec):
         already_sorted: bool = False,
     ) -> None:
         is_one, kind = isinstance(index_key, str), _feature_dtype("SparseFeature", dtype)
-        sizes = _feature_shape("SparseFeature", size)
-        vars(self).update(index_key=index_key if is_one else tuple(index_key), value_key=value_key, dtype=kind)
+        keys, sizes = (index_key,) if is_one else tuple(index_key), _feature_shape("SparseFeature", size)
+        vars(self).update(index_key=index_key if is_one else keys, value_key=value_key, dtype=kind)
         vars(self).update(size=size if is_one else sizes, already_sorted=already_sorted)
-        vars(self).update(spec=SparseTensorSpec(sizes, kind))
-        if not (self.value_key and self.index_key and all(self.index_keys)):
+        vars(self).update(index_keys=keys, shape=sizes, spec=SparseTensorSpec(sizes, kind))
+        if not (value_key and keys and all(keys)):
             raise ValueError("SparseFeature: index_key and value_key must not be empty")
-        if len(sizes) != len(self.index_keys) or min(sizes) < 1:
-            raise ValueError(
-                f"SparseFeature: size must hold a size of at least 1 for each of the keys {self.index_keys}, got "
-                f"{self.size!r}"
-            )
-
-    @property
-    def index_keys(self) -> tuple[str, ...]:
-        """Return the key of the indices in each dimension."""
-        return (self.index_key,) if isinstance(self.index_key, str) else self.index_key
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of one parsed element."""
-        return _feature_shape("SparseFeature", self.size)
+        if len(sizes) != len(keys) or min(sizes) < 1:
+            wanted = f"a size of at least 1 for each of the keys {keys}"
+            raise ValueError(f"SparseFeature: size must hold {wanted}, got {self.size!r}")
 
 
 @dataclass(frozen=True, init=False)

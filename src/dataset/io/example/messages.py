@@ -69,11 +69,10 @@ def _build_classes() -> dict[str, Any]:
                 member.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    classes = {}
-    for name in _MESSAGES:
-        classes[name] = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        classes[name].__module__ = __name__  # where pickle looks for them
-    return classes
+    classes = message_factory.GetMessageClassesForFiles([file.name], pool)
+    for cls in classes.values():
+        cls.__module__ = __name__  # where pickle looks for them
+    return {name: classes[f"{_PACKAGE}.{name}"] for name in _MESSAGES}
 
 
 _classes = _build_classes()

@@ -305,7 +305,8 @@ def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[An
             )
     elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
         return object_array(serialized)
-    raise TypeError(f"{op}: serialized must be a sequence of bytes or object array of shape (n,), got {got}. {advice}")
+    kinds = "a sequence of bytes or an object array of shape (n,)"
+    raise TypeError(f"{op}: serialized must be {kinds}, got {got}. {advice}")
 
 
 def _sentence(problem: Problem, name: str, place: str, record: bytes) -> ParseError:
