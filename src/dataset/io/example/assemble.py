@@ -24,7 +24,6 @@ from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, SparseTensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
-from dataset.runtime.chunks.batching import stack_column
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -85,8 +84,12 @@ class Assembler:
         packed = self.packed(columns)
         if self.sparse:
             return packed.sparse_batch()
-        if self.partitions:  # the additional record has the shape of the others, if there are none
-            return stack_column([*packed, self.one([None] * len(columns))])[: len(packed)]
+        if self.partitions:
+            result: Any = columns[0].values.reshape(-1, *self.inner)
+            for level in reversed(range(len(self.partitions))):
+                lengths = [np.diff(record.nested_row_splits[level]) for record in packed]
+                result = RaggedTensor(result, row_offsets(np.concatenate([_NOTHING, *lengths])))
+            return RaggedTensor(result, row_offsets([len(record) for record in packed]))
         ragged = RaggedTensor(packed.values, packed.splits)
         is_padded = isinstance(self.feature, FixedLenSequenceFeature)
         return ragged.to_tensor(self.feature.default_value) if is_padded else ragged

@@ -1,6 +1,7 @@
 """Feature configurations for parse.py: the kind, shape and dtype of the parsed values.
 
-The classes have TensorFlow's names. assemble.py and parse.py do the parsing.
+The classes have TensorFlow's names. They are frozen, so their constructors set attributes through ``vars``. assemble.py
+and parse.py do the parsing.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -152,8 +153,6 @@ class SparseFeature(FeatureSpec):
     dtype: np.dtype[Any]
     size: int | tuple[int, ...]
     already_sorted: bool
-    index_keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    shape: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -164,15 +163,28 @@ class SparseFeature(FeatureSpec):
         already_sorted: bool = False,
     ) -> None:
         is_one, kind = isinstance(index_key, str), _feature_dtype("SparseFeature", dtype)
-        keys, sizes = (index_key,) if is_one else tuple(index_key), _feature_shape("SparseFeature", size)
-        vars(self).update(index_key=index_key if is_one else keys, value_key=value_key, dtype=kind)
-        vars(self).update(size=size if is_one else sizes, already_sorted=already_sorted)
-        vars(self).update(index_keys=keys, shape=sizes, spec=SparseTensorSpec(sizes, kind))
-        if not (value_key and keys and all(keys)):
+        vars(self).update(index_key=index_key if is_one else tuple(index_key), value_key=value_key, dtype=kind)
+        vars(self).update(size=size if is_one else _feature_shape("SparseFeature", size), already_sorted=already_sorted)
+        if not (value_key and self.index_key and all(self.index_keys)):
             raise ValueError("SparseFeature: index_key and value_key must not be empty")
-        if len(sizes) != len(keys) or min(sizes) < 1:
-            wanted = f"a size of at least 1 for each of the keys {keys}"
+        if len(self.shape) != len(self.index_keys) or min(self.shape) < 1:
+            wanted = f"a size of at least 1 for each of the keys {self.index_keys}"
             raise ValueError(f"SparseFeature: size must hold {wanted}, got {self.size!r}")
+
+    @property
+    def index_keys(self) -> tuple[str, ...]:
+        """Return the key of the indices in each dimension."""
+        return (self.index_key,) if isinstance(self.index_key, str) else self.index_key
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of one parsed element."""
+        return _feature_shape("SparseFeature", self.size)
+
+    @property
+    def spec(self) -> ComponentSpec:  # type: ignore[override]  # the instances have only the attributes of TensorFlow's
+        """Return the spec of one parsed element."""
+        return SparseTensorSpec(self.shape, self.dtype)
 
 
 @dataclass(frozen=True, init=False)

@@ -3,7 +3,7 @@
 The classes are built in code, in the proto package ``dataset.io`` and in a separate descriptor pool. Their field
 numbers are the same as TensorFlow's, so the bytes are the same. Their names differ, so TensorFlow can be imported in
 the same process, before or afterwards. Building them is slow, so modules that rarely need them get them lazily from
-libraries.py. encode.py encodes a dict of values without messages; parse.py reads an Example into arrays.
+libraries.py. encode.py encodes a dict of values; parse.py reads an Example into arrays.
 """
 
 from __future__ import annotations
