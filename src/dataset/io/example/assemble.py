@@ -58,7 +58,8 @@ class Assembler:
 
     def __init__(self, feature: Any) -> None:
         self.feature, self.dtype = feature, feature.dtype
-        self.inner, self.partitions = feature.inner_shape, feature.outer_partitions[::-1]
+        self.inner, places = feature.inner_shape, itertools.count(1)
+        self.partitions = [(part, next(places) if hasattr(part, "key") else 0) for part in feature.outer_partitions]
         self.size = math.prod(self.inner)
         self.sparse = isinstance(feature.spec, SparseTensorSpec)
         self.packs, self.needs_values = not self.partitions, bool(self.partitions)
@@ -102,9 +103,8 @@ class Assembler:
         if len(items) % self.size:
             raise self._not_whole(row, len(items))
         result: Any = items.reshape(-1, *self.inner)
-        keyed = iter(values[:0:-1])
-        for partition in self.partitions:
-            given = _array(next(keyed), _NOTHING.dtype) if hasattr(partition, "key") else _NOTHING
+        for partition, place in reversed(self.partitions):
+            given = _array(values[place], _NOTHING.dtype) if place else _NOTHING
             result = _partitioned(result, partition, given, row)
         return result
 

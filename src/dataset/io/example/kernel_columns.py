@@ -75,19 +75,20 @@ class KernelReader:
         scratch.batch[-1] = id(record)
         if not self.library.find_features(scratch.address, 0):
             return read_lists(record, self.keys)
-        found, table = [], scratch.rows.tolist()
+        found: list[tuple[int, Any]] = []
+        table = scratch.rows.tolist()
         for place in self.places:
             kind, start, end, count = table[place]
-            items: Any = None
             if kind == 1:
-                items = [record[start:end]]
+                found.append((1, [record[start:end]]))
             elif kind == 3 and end - start == 1:
-                items = [record[start]]
+                found.append((3, [record[start]]))
             elif kind == 2 and count:
-                items = np.frombuffer(record, "<f4", count, start).astype(np.float32)
+                found.append((2, np.frombuffer(record, "<f4", count, start).astype(np.float32)))
             elif kind:
-                items = scratch.decode(place, kind % _SEVERAL, count, end - start)
-            found.append((kind % _SEVERAL, items))
+                found.append((kind % _SEVERAL, scratch.decode(place, kind % _SEVERAL, count, end - start)))
+            else:
+                found.append((0, None))
         return found
 
     def columns(self, strings: Array) -> KernelColumns:

@@ -20,14 +20,14 @@ _LISTS = "parse_sequence_example", "SequenceExample", "FeatureList"
 List = tuple[int, Any]
 
 
-def parsed(kind: str, serialized: bytes, problem: str, *shown: Any) -> Any:
-    """Return a message.
+def parsed(kind: Any, serialized: bytes, problem: str, *shown: Any) -> Any:
+    """Return a message of class ``kind``.
 
     Raises:
         ParseError: the bytes are not such a message; it says ``problem``, with what is ``shown`` put in.
     """
     try:
-        return getattr(example.messages, kind).FromString(serialized)
+        return kind.FromString(serialized)
     except libraries.protobuf.DecodeError:
         raise ParseError(problem.format(*shown)) from None
 
@@ -68,8 +68,9 @@ def list_of(feature: Any) -> List:
 
 def _entries(record: bytes, *problem: Any, in_lists: bool = False) -> dict[bytes, bytes]:
     """Return the bytes of each Feature or FeatureList message."""
-    shell = parsed("Shell", record, *problem)
-    entries = parsed("ShellEntries", b"".join(shell.lists if in_lists else shell.entries), *problem).entry
+    shell = parsed(example.messages.Shell, record, *problem)
+    content = b"".join(shell.lists if in_lists else shell.entries)
+    entries = parsed(example.messages.ShellEntries, content, *problem).entry
     return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
 
 
@@ -96,5 +97,7 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lis
     damaged, features = "{}: feature {!r}{} is damaged: its bytes can't be parsed as a tf.train.{}", []
     for key in keys:
         content = contents.get(key.encode())
-        features.append(None if content is None else parsed(part, content, damaged, op, key, place, part))
+        features.append(
+            None if content is None else parsed(getattr(example.messages, part), content, damaged, op, key, place, part)
+        )
     return features

@@ -70,7 +70,7 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
     dtype = as_dtype(out_type).newbyteorder("=")
     number, field = _wire_type("parse_tensor", dtype)
     problem = _CORRUPT + "the bytes (length {}) can't be parsed as a TensorProto"
-    message = parsed("TensorProto", serialized, problem, len(serialized))
+    message = parsed(example.messages.TensorProto, serialized, problem, len(serialized))
     if message.dtype != number:
         names = {known: name for name, (known, _) in _DTYPES.items()}
         found = names.get(message.dtype, f"of TensorFlow's type {message.dtype}")
@@ -153,7 +153,7 @@ def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
     ends = np.append(-1, np.flatnonzero(np.frombuffer(head, np.uint8) < 0x80)) + 1
     head = head[: ends[count]] if count < len(ends) else head
     packed = example.messages.BytesList(value=[head]).SerializeToString()  # encoded like packed integers
-    lengths = parsed("Int64List", packed, f"{_CORRUPT}the length of a text is damaged").value
+    lengths = parsed(example.messages.Int64List, packed, f"{_CORRUPT}the length of a text is damaged").value
     edges = list(itertools.accumulate(lengths, initial=len(head)))
     if len(lengths) < count or min(lengths, default=0) < 0 or edges[-1] != len(content):
         raise ParseError(

@@ -111,4 +111,4 @@ def _parsed(function: str, serialized: bytes) -> Any:
     if not isinstance(serialized, bytes):
         raise TypeError(f"{function}(): serialized must be bytes, got {type(serialized).__name__}")
     problem = "{}(): the bytes (length {}) can't be parsed as a tf.train.Example"
-    return parsed("Example", serialized, problem, function, len(serialized))
+    return parsed(Example, serialized, problem, function, len(serialized))
