@@ -59,7 +59,8 @@ class Assembler:
     def __init__(self, feature: Any) -> None:
         self.feature, self.dtype = feature, feature.dtype
         self.inner, places = feature.inner_shape, itertools.count(1)
-        self.partitions = [(part, next(places) if hasattr(part, "key") else 0) for part in feature.outer_partitions]
+        keyed = [(part, next(places) if hasattr(part, "key") else 0) for part in feature.outer_partitions]
+        self.partitions = keyed[::-1]  # from the innermost
         self.size = math.prod(self.inner)
         self.sparse = isinstance(feature.spec, SparseTensorSpec)
         self.packs, self.needs_values = not self.partitions, bool(self.partitions)
@@ -103,7 +104,7 @@ class Assembler:
         if len(items) % self.size:
             raise self._not_whole(row, len(items))
         result: Any = items.reshape(-1, *self.inner)
-        for partition, place in reversed(self.partitions):
+        for partition, place in self.partitions:
             given = _array(values[place], _NOTHING.dtype) if place else _NOTHING
             result = _partitioned(result, partition, given, row)
         return result
