@@ -78,7 +78,7 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
             f"parse_tensor(): the array is {found}, but out_type is {dtype.name}; pass the dtype of the array, and "
             "convert it with astype()"
         )
-    shape = tuple(dim.size for dim in message.tensor_shape.dim)
+    shape = tuple([dim.size for dim in message.tensor_shape.dim])
     if len(shape) > _DIMENSIONS_MAX:
         raise ParseError(
             f"parse_tensor(): the array has {len(shape)} dimensions; NumPy supports up to {_DIMENSIONS_MAX}"
