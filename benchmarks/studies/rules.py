@@ -31,9 +31,16 @@ WANTED = {
     "slices.shuffle(10000).batch(128), float32 28x28": 4.0,
     "TFRecord.map(ExampleParser).batch(128)": 1.5,
     "TFRecord.map(lambda r: parse_single_example(r, FEATURES)).batch(128)": 1.5,
+    "TFRecord.map(parse, decode, scale).batch(128)": 1.5,
     "range.map(x * 2).map(x + 1).filter(even).batch(1000)": 20.0,
     "range.map(x * 2).map(x + 1).filter(odd).batch(1000)": 20.0,
 }
+
+
+def decode(record: bytes) -> tuple[np.ndarray, np.int64]:
+    example = io.parse_single_example(record, FEATURES)
+    image = io.decode_raw(example["image"], np.uint8)
+    return image.astype(np.float32) / 255, example["label"]
 
 
 def make_data(folder: Path) -> None:
@@ -98,6 +105,7 @@ def cases(folder: Path) -> dict[str, Callable[[], Dataset[Any]]]:
         "TFRecord.map(lambda r: parse_single_example(r, FEATURES)).batch(128)": lambda: (
             records().map(lambda record: io.parse_single_example(record, FEATURES)).batch(128)
         ),
+        "TFRecord.map(parse, decode, scale).batch(128)": lambda: records().map(decode).batch(128),
         "range.map(x * 2).map(x + 1).filter(even).batch(1000)": lambda: (
             numbers().map(lambda x: x * 2).map(lambda x: x + 1).filter(lambda x: x % 2 == 0).batch(1000)
         ),

@@ -2814,8 +2814,9 @@ class Dataset(Generic[T_co]):
         Args:
             buffer_size: the most elements to hold; after ``batch``, these are batches. AUTOTUNE, or None, begins with
                 2; the autotuner adjusts it, up to 128. The thread then only runs while producing elements and using
-                them both take long enough for it to pay off. If memory is short (``options.autotune.ram_budget``), the
-                buffer holds fewer elements.
+                them both take long enough for it to pay off. Without it, elements that cost little and need no user
+                code that may wait are computed several at once, for a millisecond. If memory is short
+                (``options.autotune.ram_budget``), the buffer holds fewer elements.
             name: a label.
 
         Raises:

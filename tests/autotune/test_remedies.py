@@ -10,6 +10,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
+from dataset.optimize.driver import optimize
 from dataset.runtime.metrics import scheduling_times
 from dataset.runtime.metrics.background import Counters
 from dataset.runtime.metrics.profile import PipelineProfile
@@ -26,6 +27,13 @@ def plus(x):
 
 def parse_one(record):
     return io.parse_single_example(record, {})
+
+
+FEATURES = {"label": io.FixedLenFeature((), int)}
+
+
+def parse_and_add(record):
+    return io.parse_single_example(record, FEATURES)["label"] + 1
 
 
 def symptoms(dataset, *, memory=0.0, contention=0.0, has_stages=True, **own):
@@ -64,6 +72,10 @@ CASES = {
     "decompresses": (symptoms(TFRecordDataset("f", compression_type="GZIP")), "the extra gzip"),
     "parses one by one": (symptoms(NUMBERS.map(parse_one), elements=10**6), ".map(io.ExampleParser(features))"),
     "parses and computes": (symptoms(NUMBERS.map(parse_one)), "num_parallel_calls=AUTOTUNE: a single core"),
+    "parses on columns": (
+        symptoms(SimpleNamespace(plan=optimize(NUMBERS.map(parse_and_add).plan).plan), elements=10**6),
+        "num_parallel_calls=AUTOTUNE: a single core",
+    ),
     "reads fast": (symptoms(TextLineDataset("f")), ""),
     "copies": (symptoms(NUMBERS.batch(10)), "batch(..., num_parallel_calls=AUTOTUNE)"),
     "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),

@@ -6,10 +6,12 @@ import threading
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, ClosedError, Dataset, TextLineDataset
+from dataset import AUTOTUNE, ClosedError, Dataset, Options, TextLineDataset
 from dataset.io.dataset_files import FilesOperator
 from dataset.ops import prefetch
-from dataset.testing import assert_elements_equal, no_leaks
+from dataset.ops.batch.batch import BatchOperator
+from dataset.ops.map import MapOperator
+from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.op_cases import ints
 from support.overlap import Clock
 from support.process_helpers import exit_code_of, fork
@@ -212,6 +214,73 @@ def test_close_while_the_consumer_waits_for_the_thread_to_leave():
         for thread in (consumer, closer):
             thread.join(20)
             assert not thread.is_alive()
+
+
+FAILING = Dataset.range(90).map(lambda x: 7 // (x % 31 - 5)).prefetch(AUTOTUNE)
+
+
+def requests_of(monkeypatch, operator, clock, seconds=0.0):
+    """How many elements are requested from operators of this class at a time; computing one takes ``seconds``."""
+    sizes, pull = [], operator.pull
+
+    def recording(self, n):
+        sizes.append(n)
+        clock.now += n * seconds
+        return pull(self, n)
+
+    monkeypatch.setattr(operator, "pull", recording)
+    return sizes
+
+
+def test_cheap_elements_without_user_code_are_computed_many_at_once_without_a_thread(clock, monkeypatch):
+    sizes = requests_of(monkeypatch, BatchOperator, clock)
+    with no_leaks():
+        iterator = iter(Dataset.range(4000).map(lambda x: x * 2).batch(2).prefetch(AUTOTUNE))
+        found = [batch.tolist() for batch in iterator]
+        assert iterator._root.inline
+    assert found == [[x, x + 2] for x in range(0, 8000, 4)]
+    assert sizes[0] == 1
+    assert max(sizes) == prefetch.BUFFER_SIZE_MAX
+    assert len(sizes) < 40
+
+
+def test_elements_that_take_long_or_are_large_are_computed_one_at_a_time(clock, monkeypatch):
+    with monkeypatch.context() as patch:
+        sizes = requests_of(patch, BatchOperator, clock, prefetch._TARGET_SECONDS)
+        assert len(list(Dataset.range(100).batch(2).prefetch(AUTOTUNE))) == 50
+    assert set(sizes) == {1}
+    monkeypatch.setattr(prefetch, "_TARGET_BYTES", 16)
+    sizes = requests_of(monkeypatch, BatchOperator, clock)
+    assert len(list(Dataset.range(100).batch(2).prefetch(AUTOTUNE))) == 50
+    assert set(sizes) == {1}
+
+
+def test_a_function_that_may_wait_is_called_for_one_element_at_a_time(clock, monkeypatch):
+    sizes = requests_of(monkeypatch, MapOperator, clock)
+    Pipeline(clock).take(COUNT // 2)
+    assert set(sizes) == {1}
+
+
+@pytest.mark.parametrize("make", [lambda: FAILING, lambda: FAILING.batch(2).prefetch(AUTOTUNE)])
+def test_states_and_failures_are_exact_where_many_are_computed_at_once(clock, make):
+    expected = outcomes(iter(make()))
+    assert any(isinstance(outcome, Exception) for outcome in expected)
+    iterator, taken = iter(make()), []
+    for position in range(len(expected)):
+        resumed = iter(make())
+        resumed.load_state_dict(iterator.state_dict())
+        assert_elements_equal(outcomes(resumed), expected[position:])
+        taken += advanced(iterator, 1)
+    assert_elements_equal(taken, expected)
+
+
+def test_memory_limits_how_many_are_computed_at_once(clock):
+    options = Options()
+    options.autotune.ram_budget = 4096
+    iterator = iter(Dataset.range(4000).batch(16).prefetch(AUTOTUNE).with_options(options))
+    stage = iterator._root
+    held = [stage.buffered()[1] for _ in iterator]
+    assert 0 < max(held) <= 4096
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

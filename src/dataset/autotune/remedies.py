@@ -72,6 +72,12 @@ class Symptoms:
         return code is not None and "parse_single_example" in code.co_names
 
     @property
+    def calls_each(self) -> bool:
+        """Whether it calls its function for each element, as far as the plan tells."""
+        rules = (getattr(self.record.node, name, None) for name in ("columnwise", "column_function"))
+        return self.calls_function and not any(rules)
+
+    @property
     def is_sequential(self) -> bool:
         """Whether it has no ``num_parallel_calls``."""
         return self.own.parallelism is None
@@ -158,7 +164,7 @@ REMEDIES = (
         "a map that calls `io.parse_single_example` is the bottleneck",
         "records are parsed one by one",
         "`.map(io.ExampleParser(features))`, which parses many at once",
-        lambda it: it.calls_function and it.parses and it.own.seconds_per_element < _CHEAP_SECONDS,
+        lambda it: it.calls_each and it.parses and it.own.seconds_per_element < _CHEAP_SECONDS,
         ".map(io.ExampleParser(features))",
         lambda it, cores: 0.0,  # noqa: ARG005
     ),
@@ -166,7 +172,7 @@ REMEDIES = (
         "a map that takes a few microseconds for each element, before `batch`",
         "Python calls cost more than the arithmetic",
         "`map` after `batch`, or `@dataset.vectorized`; `explain()` shows what prevents the optimizer from doing it",
-        lambda it: it.calls_function and it.is_sequential and it.own.seconds_per_element < _CHEAP_SECONDS,
+        lambda it: it.calls_each and it.is_sequential and it.own.seconds_per_element < _CHEAP_SECONDS,
         "@dataset.vectorized",
         lambda it, cores: 0.0,  # noqa: ARG005
     ),
@@ -174,7 +180,7 @@ REMEDIES = (
         "a map runs `inline`, or in threads that hold each other up; or `profile()` shows that it holds the `lock`",
         "its function computes in Python and holds the lock, or is so cheap that threads cost more",
         '`@dataset.vectorized` on a function for whole columns, or `executor="process"`',
-        lambda it: it.calls_function and it.computes and (it.own.runs == "inline" or it.contention > _MOSTLY),
+        lambda it: it.calls_each and it.computes and (it.own.runs == "inline" or it.contention > _MOSTLY),
         '.{op}(..., executor="process")',
         _shared,
     ),

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dataset.runtime.functions.columnwise import decode_column
+
 _HOST_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
@@ -78,8 +80,9 @@ def decode_raw(
     return values
 
 
-# Operators read this attribute: they may call the function once with the column of a chunk, not once per element.
+# Operators read these attributes: they may call the function once with the column of a chunk, not once per element.
 decode_raw.__dataset_vectorized__ = True  # type: ignore[attr-defined]
+decode_raw.__dataset_column_twin__ = decode_column  # type: ignore[attr-defined]
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode, holds_user_code
+from dataset.plan.node import Node, UnaryNode, may_wait
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, State, UnaryOperator
@@ -31,6 +31,7 @@ _TIMES_TOGETHER = 16
 _WINDOW = 32  # elements between two checks whether the thread still pays off
 _REST_MAX = 64  # maximum pulls without measuring time
 _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
+_TARGET_BYTES = 4 << 20  # of elements that are computed at once without the thread: they are still in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,8 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
     """Operator with a bounded queue of chunks and exceptions between a pulling thread and the consumer.
 
     The thread starts at the first pull. It never holds more elements than its knob allows, including those in progress,
-    and fewer if memory is short. If user code computes the elements, it pulls one at a time, since user code may block
-    while finished elements wait. Otherwise, it pulls as many as take about a millisecond.
+    and fewer if memory is short. If user code may wait for something, it pulls one at a time, so that finished elements
+    do not wait, too. Otherwise, it pulls as many as take about a millisecond.
 
     A state is a position of the input slightly before the last returned element, and the number of elements between
     them (see runtime/state/replay_log.py). Only if the input cannot repeat its order does a state hold the queue by
@@ -102,7 +103,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         self._given = 0  # elements, as the log counts them; an exception counts as one
         self._account = context.iteration.limits.ledger.account()
         self._pulse = context.iteration.pulse
-        self._takes_many = not holds_user_code(node.source)
+        self._takes_many = not may_wait(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(lock)
         self._freed = Condition(lock)
@@ -353,17 +354,20 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     """Prefetch operator whose thread only runs while overlapping producer and consumer pays off.
 
-    Without the thread, elements are computed in the consumer's thread. The operator measures the times of both sides
-    per element, less often while both are short. The times are long if they are so several times in a row, or in total
-    without the longest one. The total covers inputs that read a block of a file now and then, where a single long time
-    means nothing. The thread ends if the consumer mostly waits for it, for example because the consumer's time was
-    spent waiting for the GIL.
+    Without the thread, elements are computed in the consumer's thread; if they are cheap, several at once, as the
+    thread does. The operator measures the times of both sides per element, less often while both are short. The times
+    are long if they are so several times in a row, or in total without the longest one. The total covers inputs that
+    read a block of a file now and then, where a single long time means nothing. The thread ends if the consumer mostly
+    waits for it, for example because the consumer's time was spent waiting for the GIL.
     """
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
         super().__init__(source, node, size, context)
         self._holder = source if isinstance(source, HoldingOperator) else None
-        self._unlooked = 0  # pulls until the next measurement
+        self._computes_many = self._takes_many and not context.is_traced and self._holder is None
+        self._count = 1  # how many elements to compute at once in the consumer's thread
+        self._is_logged = False  # whether the log counts the elements that are computed there
+        self._unlooked = 0  # pulls, or elements computed at once, until the next look at the times
         self._next_rest = 1
         self._made_seconds = 0.0  # of the previous pull
         self._made_count = 1  # elements of it
@@ -378,17 +382,25 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
 
     @property
     def held(self) -> int:
-        """The number of elements that the input holds, unless the next pull is measured or may start the thread."""
-        return self._holder.held if self._unlooked and self._holder is not None else 0
+        """The number of elements that wait here; or that the input holds, unless the next pull is measured."""
+        if self._holder is not None:
+            return self._holder.held if self._unlooked else 0
+        waits_here = self._is_logged and self._thread is None and self._context.input_is_replayable
+        return self._items.waiting() if waits_here else 0
 
     def save_before(self, count: int) -> State:
-        assert self._holder is not None  # it held elements
+        if self._holder is None:
+            return self._state(self._log.place(self._given - count), [])
         return self._state({"source": self._holder.save_before(count), "behind": 0}, [])
 
+    def skip(self, n: int) -> int:
+        self._is_logged = self._is_logged and self._reads_ahead
+        return super().skip(n)
+
     def pull(self, n: int) -> Chunk | None:
+        if self._reads_ahead:
+            return self._pull_ahead(n)
         if not self._unlooked:
-            if self._reads_ahead:
-                return self._pull_ahead(n)
             if self._items:
                 return self._give_saved(n)
             self._look_without_thread()
@@ -396,18 +408,59 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
                 self._begin_window()
                 return super().pull(n)
             self._log.go_on()
-        if self._unlooked:
+        if self._count > n and self._context.input_is_replayable:
+            return self._give_saved(n) if self._compute_many() else None
+        self._is_logged = False
+        if self._unlooked and not self._computes_many:
             self._unlooked -= 1
             chunk = self.source.pull(n)
         else:
+            self._unlooked = max(0, self._unlooked - 1)
             started = time.perf_counter()
             chunk = self.source.pull(n)
-            self._left_at = time.perf_counter()
-            self._made_seconds = self._left_at - started
+            if chunk is not None:
+                self._measure(chunk, chunk.nbytes if self._computes_many else 0, started)
         if chunk is not None:
             self.counters.taken += chunk.length
             self._made_count = chunk.length
         return chunk
+
+    def _compute_many(self) -> bool:
+        """Compute several elements, with the log, so that a state need not hold them; return False at the end."""
+        if not self._is_logged:
+            self._log = ReplayLog(self.source)
+            self._given, self._is_logged = 0, True
+        self._log.forget(self._given)
+        self._log.step()
+        made = nbytes = 0
+        started = time.perf_counter()
+        count = self._account.reserve(self._count)
+        try:
+            chunk = self._log.pull(max(1, count))
+            if chunk is not None:
+                made, nbytes = chunk.length, chunk.nbytes
+                self._measure(chunk, nbytes, started)
+                self._unlooked = max(0, self._unlooked - made)
+        except Exception:
+            self._given += 1
+            raise
+        finally:
+            self._account.settle(count, made, nbytes)
+        if chunk is None:
+            return False
+        with self._filled:
+            self._items.put(chunk, nbytes)
+            self._held += made
+        self._reads_ahead = True
+        return True
+
+    def _measure(self, chunk: Chunk, nbytes: int, started: float) -> None:
+        """Note how long it took to compute a chunk, and determine the size of the next one."""
+        self._left_at = time.perf_counter()
+        self._made_seconds, self._made_count = self._left_at - started, chunk.length
+        if self._computes_many:
+            fitting = _TARGET_BYTES * chunk.length // max(1, nbytes)
+            self._count = max(1, min(_next_count(chunk.length, self._made_seconds), fitting, self.knob.maximum))
 
     def _pull_ahead(self, n: int) -> Chunk | None:
         if self._thread is not None:
@@ -427,6 +480,11 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     def inline(self) -> bool:
         """Whether elements are computed without a thread."""
         return self._thread is None
+
+    @property
+    def capacity(self) -> int:
+        """The size set by the knob, or the number of elements that were computed at once without the thread."""
+        return max(self.knob.value, self._held)
 
     @property
     def learned(self) -> bool:

@@ -25,8 +25,8 @@ RULES: dict[str, Rule] = {
     "skip_by_seeking": rule_of_op("skip_by_seeking"),
     "repeat_pushdown": rule_of_op("repeat_pushdown"),
     "shuffle_before_gather": shuffle_before_gather,
-    "map_vectorization": vectorize_map,
     "parser_vectorization": rule_for_parsers("vectorize_parser"),  # before the rules that check which maps parse
+    "map_vectorization": vectorize_map,
     "parser_and_batch_fusion": rule_for_parsers("fuse_parser_and_batch"),
     "parser_projection": rule_for_parsers("project_parser"),
     "map_parallelization": rule_of_op("map_parallelization"),  # only maps that do not run on columns

@@ -357,6 +357,11 @@ def holds_user_code(node: Node) -> bool:
     return not all(part.traits.pure for part in walk(node))
 
 
+def may_wait(node: Node) -> bool:
+    """Return whether running the plan may call user code that waits for something."""
+    return not all(part.traits.pure or part.traits.computes for part in walk(node))
+
+
 def spec_is_static(node: Node) -> bool:
     """Return whether ``element_spec`` is known without running anything. Nodes cache it, as many ops need it."""
     waiting = [node]

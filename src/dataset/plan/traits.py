@@ -25,6 +25,7 @@ class Traits:
 
     Attributes:
         pure: running it calls no user function and iterates no user object, so read-ahead is unobservable.
+        computes: the user functions that it calls are proved to only compute: they wait for nothing.
         static_spec: its spec follows from those of its inputs; False if it is only known by running user code.
         counted: the number of its elements follows from those of its inputs; by default, it has as many as its input.
         gatherable: its operator is an IndexedOperator, and a position determines an element of this source.
@@ -66,6 +67,7 @@ class Traits:
     """
 
     pure: bool = True
+    computes: bool = False
     static_spec: bool = True
     counted: bool = True
     gatherable: bool = False

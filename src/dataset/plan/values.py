@@ -58,7 +58,7 @@ def row_offsets(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return where each of several rows with these lengths begins, and the end of the last."""
     counts = np.asarray(lengths, np.int64)
     offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
+    counts.cumsum(out=offsets[1:])  # np.cumsum takes twice as long for few rows
     return offsets
 
 

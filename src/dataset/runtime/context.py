@@ -22,6 +22,7 @@ from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.random.streams import Draws, EpochLedger, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.limits import Limits
+from dataset.runtime.resources.memory import keep_freed_memory
 from dataset.runtime.resources.periodic import PeriodicCallback
 
 _NO_OPTIONS = Options()
@@ -431,6 +432,7 @@ def open_plan(
         moved: maps the file names in a saved state to current names.
     """
     options = _NO_OPTIONS if options is None else options
+    keep_freed_memory()
     coordinator = Coordinator(options.threading.private_threadpool_size or None)
     epochs = EpochLedger(probing=probing) if epochs is None else epochs
     if profile is None:

@@ -113,12 +113,12 @@ class Mapping(dict):
 
 
 IN_THE_WAY = [
-    lambda r: io.parse_single_example(r, FEATURES)["label"] + 1,
+    lambda r: io.parse_single_example(r, FEATURES)["label"] ** 2,
     lambda r: io.parse_single_example(r, {"label": io.FixedLenFeature((), np.int64)}),
-    lambda r, features=FEATURES: io.parse_single_example(r, features),
 ]
 NEVER = [
     *IN_THE_WAY,
+    lambda r, features=FEATURES: io.parse_single_example(r, features),
     other_result,
     writes,
     picks_twice,

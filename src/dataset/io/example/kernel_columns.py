@@ -151,12 +151,17 @@ class _Scratch:
             numbers = np.empty(total, np.float32 if kind == 2 else np.int64)
             decode(self.address, place, kind, _address(numbers), numbers.nbytes, None, 0)
             return numbers
-        joined, ends = np.empty(octets, np.uint8), np.empty(total, np.int64)
-        decode(self.address, place, kind, _address(joined), octets, _address(ends), total)
+        joined, ends = self.join(place, total, octets)
         if width:
             return joined.view(f"V{width}").astype(object)
         content = joined.tobytes()
         return object_array([content[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])])
+
+    def join(self, place: int, total: int, octets: int) -> tuple[Array, Array]:
+        """Return the ``total`` byte strings of a key one after another, of ``octets`` bytes, and where each ends."""
+        joined, ends = np.empty(octets, np.uint8), np.empty(total, np.int64)
+        self.library.decode_features(self.address, place, 1, _address(joined), octets, _address(ends), total)
+        return joined, ends
 
 
 class KernelColumns:
@@ -196,3 +201,11 @@ class KernelColumns:
         else:
             values = self._scratch.decode(place, wanted, total, octets, width if kinds == sole else 0)
         return Column(present, counts, values, each)
+
+    def octets(self, place: int) -> Array | None:
+        """Return the values of a key that holds one byte string in each record, as ``MessageColumns`` does."""
+        place = self._places[place]
+        kinds, _, total, octets, width = self._summary[place]
+        if kinds != 1 << 1 or width <= 0:
+            return None
+        return self._scratch.join(place, total, octets)[0].view(f"V{width}")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, assembler_for
 from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, object_array, wrong_kind
-from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, keys_of
+from dataset.io.example.features import FeatureSpec, FixedLenFeature, FixedLenSequenceFeature, keys_of
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.reference import feature_names
 from dataset.plan.packed import is_packed
@@ -25,6 +25,7 @@ from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
 Records = Sequence[bytes] | npt.NDArray[Any]
+_SCALAR_BYTES = FixedLenFeature((), bytes)
 Planned = tuple[str, Assembler, list[tuple[int, int]]]
 """Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""
 
@@ -205,7 +206,9 @@ class ExampleParser(FeatureParser):
         """Parse n records into batched values, like parse_example."""
         return self._parse_many(as_records(serialized), self._features, as_batch=True)
 
-    def parse_columns(self, serialized: Records, read: Collection[str], *, packed: bool) -> dict[str, Any]:
+    def parse_columns(
+        self, serialized: Records, read: Collection[str], *, packed: bool, octets: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Parse n records into columns of n elements, like a call, for a plan that knows how they are used.
 
         Args:
@@ -213,8 +216,10 @@ class ExampleParser(FeatureParser):
             read: the features that are used downstream. If it is cheaper, other features are only checked, and their
                 columns contain placeholders.
             packed: whether values of different lengths may be returned as a RaggedColumn.
+            octets: features that may be returned as an array of void dtype, if they have shape () and hold byte strings
+                of one length.
         """
-        columns = self._parse_many(as_records(serialized), read)
+        columns = self._parse_many(as_records(serialized), read, octets=octets)
         return columns if packed else _unpacked(columns)
 
     def packs(self, read: Collection[str]) -> bool:
@@ -253,12 +258,22 @@ class ExampleParser(FeatureParser):
         return [dict(zip(columns, row)) for row in rows]  # noqa: B905  # a check of each length would cost as much
 
     def _parse_many(
-        self, records: npt.NDArray[Any], read: Collection[str], *, as_batch: bool = False
+        self,
+        records: npt.NDArray[Any],
+        read: Collection[str],
+        *,
+        as_batch: bool = False,
+        octets: Collection[str] = (),
     ) -> dict[str, Any]:
         """Parse n records into columns, or into batched values. Features not in ``read`` are only checked."""
         found = self._reader.columns(records)
-        result = {}
+        result: dict[str, Any] = {}
         for name, assembler, wanted in self._plan:
+            if name in octets and self._features[name] == _SCALAR_BYTES:
+                rows = found.octets(wanted[0][0])
+                if rows is not None:
+                    result[name] = rows
+                    continue
             is_read = name in read
             decoded = is_read or assembler.needs_values
             try:
@@ -284,6 +299,26 @@ class ExampleParser(FeatureParser):
         shown = [f"{name}: {type(feature).__name__}" for name, feature in self._features.items()]
         more = [f"... {len(shown) - 8} more"] if len(shown) > 8 else []
         return f"ExampleParser({', '.join(shown[:8] + more)})"
+
+
+def parse_column(
+    records: Records, features: Any, uses: Collection[str] | None, octets: Collection[str]
+) -> dict[str, Any]:
+    """Return the results of parse_single_example for a column of records, as a dict of columns.
+
+    Args:
+        records: the records.
+        features: the features.
+        uses: the features that are used; the others are only checked. None for all.
+        octets: see ``ExampleParser.parse_columns``.
+    """
+    if type(features) is not dict:
+        raise TypeError("parse_column(): another mapping is user code")
+    parser = parser_for(features, ExampleParser)
+    return parser.parse_columns(records, features if uses is None else uses, packed=False, octets=octets)
+
+
+parse_single_example.__dataset_column_twin__ = parse_column  # type: ignore[attr-defined]  # a proof reads it
 
 
 def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:

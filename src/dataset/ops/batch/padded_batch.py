@@ -95,6 +95,7 @@ class PaddedBatchOperator(BatchOperator):
         self.padded = node
         self.stack = self._pad
         self._plan: tuple[list[Shape], list[Any], list[str]] | None = None
+        self._paddings: dict[tuple[int, np.dtype[Any]], Any] = {}
 
     def _stack(self, elements: Chunk, size: int, position: int) -> Chunk:
         if self._plan is None:
@@ -112,7 +113,11 @@ class PaddedBatchOperator(BatchOperator):
             raise SpecError(f"{self.node}: {name} is a {type(first).__name__}, which cannot be padded; use batch()")
         if shape is None:
             shape = (None,) * np.ndim(first)
-        padding = padding_of(self.padded.op, "padding_values", name, component_spec(first).dtype, values[index])
+        is_number = isinstance(first, np.ndarray | np.generic) and first.dtype.kind in "biufc"
+        dtype = first.dtype if is_number else component_spec(first).dtype
+        if (padding := self._paddings.get((index, dtype))) is None:
+            padding = padding_of(self.padded.op, "padding_values", name, dtype, values[index])
+            self._paddings[index, dtype] = padding
         return pad_column(column, shape, padding)
 
 

@@ -3,7 +3,10 @@
 The bytecode is interpreted (runtime/functions/bytecode.py) on abstract values: arguments and their parts, numbers and
 arrays, and known functions of NumPy. Each abstract value records the components of the element from which it is
 computed. An operation, a callable or a method that is not listed here ends the attempt: unknown behaviour is never
-guessed.
+guessed. The operations are recorded, to be applied to columns later.
+
+Functions of the library that parse or decode bytes may declare a twin for columns (``__dataset_column_twin__``). The
+result of a call of such a function is treated like a further argument.
 
 Each listed operation gives for an array, bit for bit, what it gives for each scalar or row in it, at any position:
 
@@ -18,18 +21,32 @@ Each listed operation gives for an array, bit for bit, what it gives for each sc
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import dis
+import operator
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from dataset.runtime.functions.bytecode import UNBOUND, Constant, NotProvedError, Variable, arity_of, interpret
-from dataset.runtime.functions.columnwise import NUMBERS, ElementwiseProof, Path, Read, kind_of, stays_integer
+from dataset.runtime.functions.columnwise import (
+    NUMBERS,
+    Derived,
+    ElementPart,
+    ElementwiseProof,
+    Operation,
+    Path,
+    Read,
+    Slot,
+    decode_column,
+    kind_of,
+    stays_integer,
+)
 
 _INTEGER_OPERATORS = frozenset({"+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>"})
 _COMPARISONS = frozenset({"<", "<=", "==", "!=", ">", ">="})
@@ -48,14 +65,28 @@ _UFUNCS: dict[np.ufunc, int] = {
     **dict.fromkeys([np.rint, np.floor, np.ceil, np.trunc], _UNKNOWN),
 }
 _DTYPES = frozenset({*(dtype.type for dtype in NUMBERS), float, int, bool})
-_FUNCTIONS = frozenset({np.where, np.clip, abs})
+_FUNCTIONS = frozenset({np.where, np.clip, np.reshape, np.frombuffer, abs})
 
-
-@dataclass(frozen=True)
-class _Part:
-    """Abstract value of an argument or a part of it: a component or a nested element."""
-
-    path: Path
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "~": operator.invert}
 
 
 @dataclass(frozen=True)
@@ -67,17 +98,21 @@ class _Array:
         rank: the rank of a constant.
         floats: it is an integer or a bool if these components are; None if its type is unknown.
         is_python: whether it is a Python number.
+        reshaped: its rank, if it was reshaped; otherwise it has the rank of its components.
+        slot: where the operation is that computes it; None for a component and for a literal.
     """
 
     components: frozenset[Path] = frozenset()
     rank: int = 0
     floats: frozenset[Path] | None = frozenset()
     is_python: bool = False
+    reshaped: int | None = None
+    slot: Slot | None = None
 
 
 @dataclass(frozen=True)
 class _Known:
-    """Known value of a variable: NumPy, or one of its functions or types."""
+    """Known value of a variable: a module, a function, a type, a shape, or a dict, which may only be passed on."""
 
     value: Any
     variable: Variable
@@ -94,9 +129,11 @@ class _Built:
     """Abstract value of a tuple or a dict of results."""
 
     values: tuple[Any, ...]
+    slot: Slot | None = None
 
 
-_Value: TypeAlias = Constant | _Part | _Array | _Known | _Method | _Built
+_Result = TypeVar("_Result", "_Array", "_Built")
+_Value: TypeAlias = Constant | ElementPart | _Array | _Known | _Method | _Built
 
 
 def prove_elementwise(function: Callable[..., Any]) -> ElementwiseProof | str | None:
@@ -133,13 +170,17 @@ _FOUND: weakref.WeakKeyDictionary[CodeType, _Outcome] = weakref.WeakKeyDictionar
 def _outcome(function: FunctionType, arity: int) -> _Outcome:
     domain = _Arithmetic(function)
     try:
-        domain.pass_on(interpret(function, domain.evaluate))
+        result = interpret(function, domain.evaluate)
+        domain.pass_on(result)
     except NotProvedError as error:
         reason = error.reason
         if reason is not None and error.line not in {None, function.__code__.co_firstlineno}:
             reason = f"{reason} (line {error.line})"
         return _Outcome(arity, tuple(domain.reads), reason=reason, lasts=domain.is_reusable)
-    facts = {name: frozenset(found) for name, found in domain.facts.items()}
+    returned = _operand(result)
+    facts: dict[str, Any] = {name: frozenset(found) for name, found in domain.facts.items()}
+    facts |= {"derived": domain.final_derived(), "result": returned}
+    facts["operations"] = tuple(_with_reuse(domain.operations, returned))
     return _Outcome(arity, tuple(domain.reads), facts)
 
 
@@ -149,46 +190,62 @@ class _Arithmetic:
     def __init__(self, function: FunctionType) -> None:
         self.function = function
         self.reads: dict[Read, None] = {}
+        self.derived: list[Derived] = []
+        self.operations: list[Operation] = []
         self.is_reusable = True  # a failure depends only on the code and the reads
-        names = ("numbers", "together", "integers", "tuples", "dicts", "passed")
+        names = ("parts", "numbers", "together", "integers", "tuples", "dicts", "passed")
         self.facts: dict[str, set[Any]] = {name: set() for name in names}
 
     def evaluate(self, operation: str, *operands: Any) -> Any:  # noqa: C901, PLR0912  # a table of operations
         match operation, *operands:
             case "argument", position:
-                return _Part((position,))
+                return ElementPart((position,))
             case "variable", Variable() as variable:
                 return self._read(variable)
-            case "attribute", _Known(value, variable), name if value is np:
-                return self._read(dataclasses.replace(variable, attributes=(name,)))
-            case "attribute", (_Part() | _Array()) as owner, ("astype" | "clip") as name:
+            case "attribute", _Known(ModuleType(), variable), name:
+                return self._read(dataclasses.replace(variable, attributes=(*variable.attributes, name)))
+            case "attribute", (ElementPart() | _Array()) as owner, name if name in _METHODS:
                 return _Method(name, self._array(owner))
-            case "subscript", _Part(path), Constant(key) if type(key) is str or (type(key) is int and key >= 0):
-                return _Part((*path, key))
-            case "subscript", _Array(), _:
+            case "subscript", ElementPart(path), Constant(key) if self._is_lookup(path, key):
+                self.facts["parts"].add((*path, key))
+                return ElementPart((*path, key))
+            case "subscript", _Array() | ElementPart(), _:
                 raise NotProvedError("it indexes an array")
-            case "unary", _, value:
-                return self._combine([value])
+            case "unary", symbol, value:
+                return self._record(self._combine([value]), _UNARY[symbol], value)
             case "binary", symbol, left, right:
-                return self._binary(symbol, [left, right])
+                return self._record(self._binary(symbol, [left, right]), _OPERATORS[symbol], left, right)
             case "call", called, arguments, keywords:
-                if keywords:
-                    raise NotProvedError("it uses keyword arguments in a call")
-                return self._call(called, arguments)
-            case "unpack", _Part(path), size:
+                return self._call(called, arguments, keywords)
+            case "unpack", ElementPart(path), size if path[0] < arity_of(self.function):
                 self.facts["tuples"].add((path, size))
-                return [_Part((*path, index)) for index in range(size)]
+                return [ElementPart((*path, index)) for index in range(size)]
             case "tuple", values:
-                return _Built(tuple(values))
+                return self._record(_Built(tuple(values)), _tuple_of, *values)
             case "dict", keys, values if all(isinstance(key, Constant) and type(key.value) is str for key in keys):
-                return _Built(tuple(values))
-            case "merge", _Built(values), (_Part() | _Built()) as other:
-                if isinstance(other, _Part):
+                return self._record(_Built(tuple(values)), _dict_of, tuple(key.value for key in keys), *values)
+            case "merge", _Built(values) as target, (ElementPart() | _Built()) as other:
+                if isinstance(other, ElementPart):
                     self.facts["dicts"].add(other.path)
-                return _Built((*values, other))
+                return self._record(_Built((*values, other)), operator.or_, target, other)
             case "unknown", _:
                 raise NotProvedError(_what_is_unknown(self.function.__code__))
+        for operand in operands:
+            if isinstance(operand, _Known):
+                raise NotProvedError(_what_was_read(operand.value, operand.variable))
         raise NotProvedError
+
+    def _is_lookup(self, path: Path, key: Any) -> bool:
+        """Return whether a subscript can only look up a part of an element; those of derived arguments are columns."""
+        number = path[0] - arity_of(self.function)
+        if number >= 0:
+            return type(key) is str and len(path) == 1 and self.derived[number].gives_dict
+        return type(key) is str or (type(key) is int and key >= 0)
+
+    def _record(self, value: _Result, operate: Callable[..., Any], *operands: Any) -> _Result:
+        """Record the operation that computes a value."""
+        self.operations.append((operate, tuple(map(_operand, operands))))
+        return dataclasses.replace(value, slot=Slot(len(self.operations) - 1))
 
     def _read(self, variable: Variable) -> _Value:
         value = variable.value_in(self.function)
@@ -196,12 +253,15 @@ class _Arithmetic:
         if kind is None and not _is_known(value):
             self.is_reusable = False
             raise NotProvedError(_what_was_read(value, variable))
-        self.reads[Read(variable, value if kind is None else kind)] = None
-        return _Known(value, variable) if kind is None or value is np else _constant_like(value)
+        if type(value) is not ModuleType:  # or its attributes are read
+            self.reads[Read(variable, value if kind is None else kind)] = None
+        if kind is None or type(value) in {dict, tuple, ModuleType}:
+            return _Known(value, variable)
+        return self._record(_constant_like(value), _value_of, variable, Slot(-1))
 
     def pass_on(self, value: _Value) -> None:
         """Record a returned value."""
-        if isinstance(value, _Part):
+        if isinstance(value, ElementPart):
             self.facts["passed"].add(value.path)
         elif isinstance(value, _Built) and value.values:
             for part in value.values:
@@ -227,15 +287,18 @@ class _Arithmetic:
         arrays = list(map(self._array, operands))
         components = frozenset[Path]().union(*(array.components for array in arrays))
         rank = max(array.rank for array in arrays)
-        if components and (rank or len(components) > 1):
+        reshaped = {array.reshaped for array in arrays if array.components} or {None}
+        if len(reshaped) > 1 or ((known := reshaped.pop()) is not None and rank > known):
+            raise NotProvedError("it combines arrays of different ranks")
+        if known is None and components and (rank or len(components) > 1):
             self.facts["together"].add((components, rank))
         floats: frozenset[Path] | None = None if is_integer == _UNKNOWN else frozenset()
         for array in arrays if is_integer == _IF_ALL else ():
             floats = None if floats is None or array.floats is None else floats | array.floats
-        return _Array(components, 0 if components else rank, floats)
+        return _Array(components, 0 if components else rank, floats, reshaped=known)
 
     def _array(self, value: _Value) -> _Array:
-        if isinstance(value, _Part):
+        if isinstance(value, ElementPart):
             self.facts["numbers"].add(value.path)
             return _Array(frozenset({value.path}), floats=frozenset({value.path}))
         if isinstance(value, Constant) and type(value.value) in {int, float, bool} and kind_of(value.value) is not None:
@@ -253,18 +316,31 @@ class _Arithmetic:
 
     # Calls
 
-    def _call(self, called: _Value, arguments: list[_Value]) -> _Array:
+    def _call(self, called: _Value, arguments: list[_Value], keywords: dict[str, _Value]) -> _Array | ElementPart:
         if isinstance(called, _Method):
-            arguments = [called.owner, *arguments]
-            return self._cast(arguments) if called.name == "astype" else self._clip(arguments)
-        function = called.value if isinstance(called, _Known) else None
+            function, arguments = _METHODS[called.name], [called.owner, *arguments]
+        elif isinstance(called, _Known) and callable(called.value):
+            function = called.value
+        else:
+            raise NotProvedError
+        if (found := _twin_of(function)) is not None:
+            return self._derive(*found, arguments, keywords)
+        if keywords:
+            raise NotProvedError("it uses keyword arguments in a call")
+        if function is _reshaped or (function is np.reshape and len(arguments) == 2):
+            return self._reshape(arguments)
+        return self._record(self._result(function, called, arguments), function, *arguments)
+
+    def _result(self, function: Any, called: _Value, arguments: list[_Value]) -> _Array:
         if isinstance(function, np.ufunc):
             return self._ufunc(function, arguments)
+        if function is _astype:
+            return self._cast(arguments)
         if isinstance(function, type) and issubclass(function, np.generic):
             return self._cast([*arguments, called])
         if function is np.where and len(arguments) == 3:
             return dataclasses.replace(self._combine(arguments), floats=self._combine(arguments[1:]).floats)
-        if function is np.clip:
+        if function is np.clip or function is _clip:
             return self._clip(arguments)
         if function is abs and len(arguments) == 1:
             return self._combine(arguments)
@@ -273,6 +349,46 @@ class _Arithmetic:
                 f"it calls {function.__name__}(), which takes single numbers; NumPy's types also take arrays"
             )
         raise NotProvedError
+
+    def _derive(
+        self, twin: Any, names: tuple[str, ...], arguments: list[_Value], keywords: dict[str, _Value]
+    ) -> ElementPart:
+        """Return the result of a function with a twin, as a further argument."""
+        given = dict(zip(names, arguments, strict=False)) | keywords
+        if len(arguments) + len(keywords) != 2 or given.keys() != set(names):
+            raise NotProvedError
+        part, argument = map(given.__getitem__, names)
+        if not isinstance(part, ElementPart) or not isinstance(argument, _Known | Constant):
+            raise NotProvedError
+        is_dict = isinstance(argument, _Known) and type(argument.value) is dict
+        self.derived.append(Derived(twin, part.path, argument.variable if is_dict else argument.value, is_dict))  # type: ignore[union-attr]  # it is _Known
+        return ElementPart((arity_of(self.function) + len(self.derived) - 1,))
+
+    def final_derived(self) -> tuple[Derived, ...]:
+        """Return the calls of functions with twins, and for those that return dicts what is used of these."""
+        returned, looked_up = self.facts["dicts"] | self.facts["passed"], self.facts["parts"]
+        decoded = {derived.path for derived in self.derived} - self.facts["numbers"] - returned
+        found = []
+        for number, derived in enumerate(self.derived, arity_of(self.function)):
+            uses = None if (number,) in returned else _keys(number, looked_up)
+            octets = frozenset() if uses is None else _keys(number, decoded)
+            found.append(dataclasses.replace(derived, uses=uses, octets=octets))
+        return tuple(found)
+
+    def _reshape(self, arguments: list[_Value]) -> _Array:
+        owner, *sizes = arguments
+        array, shape = self._array(owner), sizes[0] if len(sizes) == 1 else None
+        if isinstance(shape, Constant | _Known) and type(shape.value) is tuple:
+            sizes = list(map(Constant, shape.value))
+        elif isinstance(shape, _Built):
+            sizes = list(shape.values)
+        are_known = all(isinstance(size, Constant) and type(size.value) is int for size in sizes)
+        if not array.components or not sizes or not are_known:
+            raise NotProvedError("it reshapes an array to a shape that is not constant")
+        place = _operand(owner)
+        is_given = isinstance(place, ElementPart) and place.path[0] < arity_of(self.function)
+        reshaped = dataclasses.replace(array, reshaped=len(sizes))
+        return self._record(reshaped, _reshaped_copy if is_given else _reshaped, place, *sizes)
 
     def _ufunc(self, function: np.ufunc, arguments: list[_Value]) -> _Array:
         if len(arguments) != function.nin:  # further arguments would be outputs
@@ -308,6 +424,93 @@ class _Arithmetic:
         return self._combine([value], _ALWAYS if stays_integer(dtype) else _UNKNOWN)
 
 
+# Operations whose arguments are arrays or columns.
+
+
+def _value_of(variable: Variable, function: FunctionType) -> Any:
+    return variable.value_in(function)
+
+
+def _astype(array: Any, dtype: Any) -> Any:
+    return array.astype(dtype)
+
+
+def _clip(array: Any, *bounds: Any) -> Any:
+    return array.clip(*bounds)
+
+
+def _reshaped(column: Any, *shape: int) -> Any:
+    return column.reshape(len(column), *shape)
+
+
+def _reshaped_copy(column: Any, *shape: int) -> Any:
+    return _reshaped(column.copy(), *shape)  # the column belongs to the input
+
+
+def _reusing(function: np.ufunc, array: Any, other: Any) -> Any:
+    """Call the function, and write the result into the array if it is of the same dtype and shape."""
+    if type(array) is not np.ndarray or array.dtype.kind != "f":
+        return function(array, other)
+    is_alike = type(other) is np.ndarray and other.dtype == array.dtype and other.shape == array.shape
+    return function(array, other, out=array) if is_alike or type(other) in {int, float} else function(array, other)
+
+
+_IN_PLACE = {
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.divide,
+}
+
+
+def _with_reuse(operations: list[Operation], returned: Any) -> Iterator[Operation]:
+    """Yield the operations; those that are the only use of an intermediate result may write into its memory."""
+    used = [returned, *(operand for _, operands in operations for operand in operands)]
+    uses = collections.Counter(operand for operand in used if type(operand) is Slot)
+    for operate, operands in operations:
+        found, target = _IN_PLACE.get(operate), operands[0] if operands else None
+        if found is not None and type(target) is Slot and uses[target] == 1:
+            producer = operations[target.index][0]
+            if producer is _astype or producer in _IN_PLACE:
+                yield _reusing, (found, *operands)
+                continue
+        yield operate, operands
+
+
+def _tuple_of(*values: Any) -> tuple[Any, ...]:
+    return values
+
+
+def _dict_of(keys: Iterable[str], *values: Any) -> dict[str, Any]:
+    return dict(zip(keys, values, strict=True))
+
+
+_METHODS: dict[str, Callable[..., Any]] = {"astype": _astype, "clip": _clip, "reshape": _reshaped}
+
+
+def _keys(number: int, paths: Iterable[Path]) -> frozenset[str]:
+    """Return the keys that ``paths`` look up in an argument."""
+    return frozenset(path[1] for path in paths if path[0] == number and len(path) > 1)
+
+
+def _operand(value: Any) -> Any:
+    """Return how an operation finds the value when it runs."""
+    if isinstance(value, _Array) and value.slot is None:
+        (path,) = value.components
+        return ElementPart(path)
+    if isinstance(value, _Array | _Built):
+        return value.slot
+    return value.value if isinstance(value, Constant | _Known) else value
+
+
+def _twin_of(function: Any) -> tuple[Callable[..., Any], tuple[str, ...]] | None:
+    """Return the twin of a function for columns and the names of its two parameters, or None."""
+    if function is np.frombuffer:
+        return decode_column, ("buffer", "dtype")
+    twin = vars(function).get("__dataset_column_twin__") if type(function) is FunctionType else None
+    return None if twin is None else (twin, function.__code__.co_varnames[:2])
+
+
 _NO_ZERO = 2.0**-14  # the smallest normal float16; much smaller numbers are rounded to zero
 _LAST_BIT = "whose results for arrays and for single numbers may differ in the last bit"
 _SIGN_OF_ZERO = "which may choose a different sign of zero for arrays"
@@ -322,7 +525,7 @@ def _constant_like(value: Any) -> _Array:
 
 def _is_known(value: Any) -> bool:
     """Return whether it is a supported function or type."""
-    return any(value is known for known in (*_UFUNCS, *_DTYPES, *_FUNCTIONS))
+    return any(value is known for known in (*_UFUNCS, *_DTYPES, *_FUNCTIONS)) or _twin_of(value) is not None
 
 
 def _what_is_unknown(code: CodeType) -> str | None:

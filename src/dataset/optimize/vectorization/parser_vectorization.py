@@ -20,7 +20,7 @@ def vectorize_parser(node: Node) -> Node | Miss | None:
     """Return the map, set to parse whole columns of records."""
     if not isinstance(node, Elementwise) or not node.traits.aligned:
         return None
-    if node.column_function is not None or node.executor != "thread":
+    if node.column_function is not None or node.columnwise is not None or node.executor != "thread":
         return None
     found = parsing_function(node.called)
     if found is None:
@@ -29,7 +29,7 @@ def vectorize_parser(node: Node) -> Node | Miss | None:
 
 
 _REASON = (
-    "records are parsed one by one, because the function does more than select features from the result of "
-    "parse_single_example, or its features are not in a dict outside the function; use a dataset.io.ExampleParser in "
-    "one map, and do the rest in a second map"
+    "the function is called for each record, because it does more than parse_single_example, decode_raw and simple "
+    "arithmetic, or its features are not in a dict outside the function; use a dataset.io.ExampleParser in one map, "
+    "and do the rest in a second map"
 )

@@ -158,6 +158,8 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
     """
     if is_packed(column) and (padded := _pad_packed(column, shape, value)) is not None:
         return padded
+    if not shape and isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype != object:
+        return column  # scalars need no padding
     arrays, dtype = _arrays_of(column)
     if not shape and not any(array.ndim for array in arrays):
         return stack_column(column)  # type: ignore[no-any-return]  # scalars need no padding

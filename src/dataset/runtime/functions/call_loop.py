@@ -139,30 +139,46 @@ class CallLoop(Divisible):
             self.unread(inputs, 0)
             raise
         columns = self._columns  # if the function is proved to return the same for columns as for single elements
-        fits = columns is not None and columns.fit(inputs, self.position)
-        return self._try_columns(inputs) if fits else self._call(inputs)
+        may_fit = columns is not None and columns.may_fit(inputs.length, self.position)
+        return self._try_columns(inputs) if may_fit else self._call(inputs)
 
     def _try_columns(self, inputs: Chunk) -> Chunk | None:
-        """Call a function that is proved to be elementwise on columns; at the first doubt, on single elements."""
+        """Compute a function that is proved to be elementwise on columns; at the first doubt, on single elements."""
         columns = self._columns
         assert columns is not None  # checked by the caller
-        if not columns.trusted and inputs.length > TRIAL:
-            self.unread(inputs, TRIAL)
-            inputs = inputs.slice(0, TRIAL)
+        is_trial = not columns.trusted  # read once: another worker may end the trial meanwhile
+        tried = inputs.slice(0, min(TRIAL, inputs.length)) if is_trial else inputs
         try:
-            output = self.finish_columns(inputs, columns.call(self.function, inputs))
+            result = columns.call(self.function, tried)
+            if result is None:
+                return self._call(inputs)
+            output = self.finish_columns(tried, result)
         except Exception:  # noqa: BLE001  # the calls for single elements show which one failed
             columns.rest()
             return self._call(inputs)
         except BaseException:  # such as KeyboardInterrupt: no element is lost
             self.unread(inputs, 0)
             raise
-        if columns.trusted:
+        if not is_trial:
             self.position += inputs.length
             return output if inputs.lineage is None else descended(output, inputs)
-        expected = self._call(inputs)
+        rest = inputs.length - tried.length
+        self.unread(inputs, tried.length)
+        expected = self._call(tried)
         columns.judge(same=not self.outbox and are_identical(output, expected))
-        return expected
+        if not (rest and columns.trusted):
+            return expected
+        # A state in the middle of the chunk would hold elements.
+        later = self._todo.give(rest)
+        assert later is not None  # it was put back
+        try:
+            further = self._try_columns(later)
+        except BaseException:
+            if expected is not None:
+                self.outbox.put_first(expected)
+            raise
+        outputs = [part for part in (expected, further) if part is not None]
+        return Chunk.concatenate(outputs) if outputs else None
 
     def next_inputs(self, n: int) -> Chunk | None:
         if self.given:

@@ -2,28 +2,32 @@
 
 optimize/vectorization/elementwise_proof.py derives the proof from a function's bytecode, before anything runs. The
 checks here, done for each chunk, cover what it cannot know: the structure of the elements, the dtypes and ranks of the
-columns, and whether the globals that the function reads are still of the same kind. None of this calls user code.
+columns, and whether the globals that the function reads are still of the same kind. Then the function's operations are
+applied to the columns. None of this calls user code.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import marshal
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, to_plain
-from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.bytecode import Variable
-from dataset.runtime.resources.interrupts import call
 
 Path: TypeAlias = tuple[Any, ...]
-"""The path of a part of an element: the position of the argument, then the keys that the function looks up."""
+"""The path of a part of an element: the position of the argument, then the keys that the function looks up.
+
+The results of library functions that the function calls are numbered like further arguments (``Derived``).
+"""
 
 NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQefd")
 """The dtypes that NumPy computes with alike in scalars and in arrays.
@@ -59,8 +63,8 @@ class Read:
     """The result of ``kind_of`` for a number or an array; otherwise the object itself."""
 
     @property
-    def is_function_of_numpy(self) -> bool:
-        """Whether it is an attribute of NumPy."""
+    def is_function_of_module(self) -> bool:
+        """Whether it is an attribute of NumPy or of this package."""
         return bool(self.variable.attributes)
 
     def holds(self, function: FunctionType) -> bool:
@@ -73,11 +77,16 @@ class Read:
 def kind_of(value: Any) -> Any:
     """Return the kind of a number or array of numbers: values of one kind are interchangeable. None for all else.
 
-    NumPy itself has its name as kind, since modules cannot be sent to other processes.
+    Modules have their names as kinds, since they cannot be sent to other processes. A shape is its own kind. A dict has
+    its type, since it is only passed on.
     """
-    if value is np:
-        return "numpy"
     kind = type(value)
+    if kind is ModuleType:
+        return value.__name__ if value.__name__.partition(".")[0] in {"numpy", "dataset"} else None
+    if kind is tuple:
+        return value if all(type(size) is int for size in value) else None
+    if kind is dict:
+        return dict
     if kind is int:
         return int if -(2**63) <= value < 2**64 else None  # NumPy converts larger ints to objects
     if kind is float or kind is bool:
@@ -90,6 +99,88 @@ def kind_of(value: Any) -> Any:
 def stays_integer(dtype: np.dtype[Any]) -> bool:
     """Return whether integer arithmetic with such dtypes yields integers; uint64 with int64 yields floats."""
     return dtype.kind in "bi" or (dtype.kind == "u" and dtype.itemsize < 8)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Operand of an operation: the result of the operation at ``index``, or the function itself at -1."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ElementPart:
+    """The part of an element at ``path``, or its columns: an operand, and in a proof its abstract value."""
+
+    path: Path
+
+    def of(self, arguments: Sequence[Any]) -> Any:
+        """Return the part."""
+        value: Any = arguments
+        for key in self.path:
+            value = value[key]
+        return value
+
+
+Operation: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function of NumPy or Python, and its operands: slots, parts, or other values as they are."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A call of a library function that has a twin for columns.
+
+    Attributes:
+        twin: returns the results for a column as a column, or as a dict of columns.
+        path: the part of an element that the function is called with.
+        argument: the second argument; a variable, if it has to be read again.
+        gives_dict: whether the result is a dict.
+        uses: the keys of the dict that the function looks up, or None for all.
+        octets: those whose values are only passed to functions that decode raw bytes.
+    """
+
+    twin: Callable[..., Any]
+    path: Path
+    argument: Any
+    gives_dict: bool
+    uses: frozenset[str] | None = None
+    octets: frozenset[str] = frozenset()
+
+    def __call__(self, function: FunctionType, arguments: Sequence[Any]) -> Any:
+        """Return the results for the columns of the arguments.
+
+        Raises:
+            Exception: if there are none, or the function would fail for an element.
+        """
+        column, argument = ElementPart(self.path).of(arguments), self.argument
+        if isinstance(argument, Variable):
+            argument = argument.value_in(function)
+        return self.twin(column, argument, self.uses, self.octets) if self.gives_dict else self.twin(column, argument)
+
+
+def decode_column(column: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return the results of decode_raw and np.frombuffer for a column of byte strings.
+
+    Args:
+        column: the byte strings; strings of one length may be values of a void dtype.
+        dtype: the dtype of the results.
+
+    Raises:
+        TypeError: the results are not views of the bytes, or there is something else than bytes in the column.
+        ValueError: the strings are empty, differ in length, or hold no whole number of values.
+    """
+    target = np.dtype(dtype)
+    if target not in NUMBERS or target.kind == "b" or sys.byteorder != "little":
+        raise TypeError(f"the result is not a view of {target}")
+    if not isinstance(column, np.ndarray) or column.dtype.kind != "V":
+        strings = list(column)
+        if set(map(type, strings)) != {bytes}:
+            raise TypeError("there is something else than bytes")
+        if len(set(map(len, strings))) > 1 or not strings[0]:
+            raise ValueError("the strings are empty or differ in length")
+        column = np.frombuffer(bytearray().join(strings), f"V{len(strings[0])}")
+    decoded: np.ndarray[Any, Any] = column.view(np.uint8).reshape(len(column), -1).view(target)
+    return decoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +198,10 @@ class ElementwiseProof:
         code: its code at that time.
         reads: what it reads apart from its arguments.
         arity: the number of its arguments.
+        derived: the calls of library functions whose results are further arguments, in order.
+        operations: what it computes, in order.
+        result: the operand that it returns.
+        parts: the parts that it looks up.
         numbers: the components that it computes with.
         together: sets of components combined in one operation, with the rank of the constants in that operation.
         integers: the components that must be integers or bools.
@@ -119,6 +214,10 @@ class ElementwiseProof:
     code: CodeType
     reads: tuple[Read, ...]
     arity: int
+    derived: tuple[Derived, ...]
+    operations: tuple[Operation, ...]
+    result: Any
+    parts: frozenset[Path]
     numbers: frozenset[Path]
     together: frozenset[tuple[frozenset[Path], int]]
     integers: frozenset[Path]
@@ -129,12 +228,59 @@ class ElementwiseProof:
     @property
     def reads_nothing(self) -> bool:
         """Whether nothing can be rebound between two calls except the function itself and NumPy's own functions."""
-        return all(read.is_function_of_numpy or read.expected == "numpy" for read in self.reads)
+        return all(read.is_function_of_module for read in self.reads)
 
     def holds(self) -> bool:
         """Return whether the function is unchanged and still reads what the proof expects."""
         code = self.function.__code__
         return (code is self.code or code == self.code) and all(read.holds(self.function) for read in self.reads)
+
+    def takes(self, structure: Structure) -> bool:
+        """Return whether elements of this structure fit the function's arguments, and run no user code themselves."""
+        arguments = structure.children if is_tuple(structure) else (structure,)
+        if to_plain(structure) is None or len(arguments) != self.arity:  # constructors of user classes are user code
+            return False
+        paths = [path for path in self.parts | self.numbers | self.dicts | self.passed if path[0] < self.arity]
+        try:
+            parts = {path: _part(arguments, path) for path in paths}
+            unpacked = [(_part(arguments, path), size) for path, size in self.tuples]
+        except LookupError:
+            return False
+        return (
+            all(is_tuple(part) and len(part.children) == size for part, size in unpacked)
+            and all(is_dict(part) for path, part in parts.items() if path in self.dicts)
+            and all(part is LEAF for path, part in parts.items() if path in self.numbers)
+        )
+
+    def fits(self, arguments: Sequence[Any]) -> bool:
+        """Return whether the columns in these arguments meet the requirements."""
+        if not all(path[1] in arguments[path[0]] for path in self.parts if path[0] >= self.arity):
+            return False
+        element_bytes = 0
+        columns = {path: ElementPart(path).of(arguments) for path in self.numbers}
+        for column in columns.values():
+            if type(column) is not np.ndarray or column.dtype not in NUMBERS:
+                return False
+            if column.ndim > 1:
+                if not column.flags.c_contiguous:  # the results would have the same memory layout
+                    return False
+                element_bytes += column.nbytes // len(column)
+        if element_bytes > ELEMENT_BYTES_MAX:
+            return False
+        for paths, rank in self.together:
+            ndims = {columns[path].ndim for path in paths}
+            if len(ndims) > 1 or ndims.pop() <= rank:  # broadcasting would align other axes than for single elements
+                return False
+        if not all(_is_passed_on(ElementPart(path).of(arguments)) for path in self.passed):
+            return False
+        return all(stays_integer(columns[path].dtype) for path in self.integers)
+
+    def length_min(self, arguments: Sequence[Any], structure: Structure) -> int:
+        """Return the length from which on it is faster to run the function on these columns."""
+        if any(ElementPart(path).of(arguments).ndim > 1 for path in self.numbers) or self.derived:
+            return LENGTH_MIN
+        is_costly = not structure.is_immutable or any(read.is_function_of_module for read in self.reads)
+        return COSTLY_MIN if is_costly else SCALARS_MIN
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle does not support code objects. The marshalled code is only compared in the other process, never run.
@@ -156,7 +302,7 @@ class Columns:
 
     def __init__(self, proof: ElementwiseProof) -> None:
         self._proof = proof
-        self._seen: tuple[Structure, ColumnLayout | None] | None = None
+        self._seen: tuple[Structure, bool] | None = None
         self._length_min = LENGTH_MIN  # until elements have been seen
         self._failures = 0
         self._resting = 0  # how many more chunks to skip without a check
@@ -164,32 +310,34 @@ class Columns:
         self.trusted = False
         """Whether columns and single elements gave the same results when both were computed."""
 
-    def fit(self, inputs: Chunk, position: int) -> bool:
-        """Return whether the function is proved to give the same results on these columns, and this is worthwhile."""
-        if inputs.length < self._length_min or self._refused:
+    def may_fit(self, length: int, position: int) -> bool:
+        """Return whether to look at a chunk of this length, whose first element has this position."""
+        if length < self._length_min or self._refused:
             return False
-        if not self.trusted and position + inputs.length < TRIED_FROM:
+        if not self.trusted and position + length < TRIED_FROM:
             return False
         if self._resting:
             self._resting -= 1
             return False
-        layout = self._layout(inputs.structure)
-        if layout is None or not layout.fits(inputs.columns()) or not self._proof.holds() or _overflow_raises():
-            self.rest()
-            return False
-        self._length_min = layout.length_min(inputs.columns())
-        return inputs.length >= self._length_min
+        return True
 
-    def call(self, function: Callable[..., Any], inputs: Chunk) -> Any:
-        """Call the function on whole columns.
+    def call(self, function: Any, inputs: Chunk) -> Any:
+        """Return the results for whole columns; None if it is not proved that they are the same, or not worthwhile.
 
         Raises:
-            FloatingPointError: where NumPy would warn. For single elements, the warning differs in text and location.
+            Exception: if the function may raise or warn for an element.
         """
-        element = inputs.structure.unflatten(inputs.columns())
-        given = element if is_tuple(inputs.structure) else (element,)
-        with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
-            return call(function, *given)
+        proof, structure = self._proof, inputs.structure
+        if self._takes(structure) and proof.holds() and not _overflow_raises():
+            element = structure.unflatten(inputs.columns())
+            arguments = element if is_tuple(structure) else (element,)
+            for derived in proof.derived:
+                arguments = (*arguments, derived(function, arguments))
+            if proof.fits(arguments):
+                self._length_min = proof.length_min(arguments, structure)
+                return _run(proof, function, arguments) if inputs.length >= self._length_min else None
+        self.rest()
+        return None
 
     def rest(self) -> None:
         """Note a chunk that did not qualify for columns."""
@@ -200,97 +348,52 @@ class Columns:
         """Trust columns from now on, or never use them again."""
         self.trusted, self._refused = same, not same
 
-    def _layout(self, structure: Structure) -> ColumnLayout | None:
+    def _takes(self, structure: Structure) -> bool:
         seen = self._seen
         if seen is None or (seen[0] is not structure and seen[0] != structure):
-            self._seen = seen = structure, layout_of(self._proof, structure)
+            self._seen = seen = structure, self._proof.takes(structure)
         return seen[1]
 
 
-@dataclass(frozen=True)
-class ColumnLayout:
-    """Requirements of a proof for the columns of elements of one structure."""
-
-    numbers: tuple[int, ...]
-    together: tuple[tuple[tuple[int, ...], int], ...]
-    integers: tuple[int, ...]
-    passed: tuple[int, ...]
-    scalars_min: int
-
-    def fits(self, columns: Sequence[Column]) -> bool:
-        """Return whether these columns meet the requirements."""
-        element_bytes = 0
-        for index in self.numbers:
-            column = columns[index]
-            if type(column) is not np.ndarray or column.dtype not in NUMBERS:
-                return False
-            if column.ndim > 1:
-                if not column.flags.c_contiguous:  # the results would have the same memory layout
-                    return False
-                element_bytes += column.nbytes // len(column)
-        if element_bytes > ELEMENT_BYTES_MAX:
-            return False
-        for indices, rank in self.together:
-            ndims = {columns[index].ndim for index in indices}  # type: ignore[union-attr]  # they are among the numbers
-            if len(ndims) > 1 or ndims.pop() <= rank:  # broadcasting would align other axes than for single elements
-                return False
-        if not all(map(_is_passed_on, [columns[index] for index in self.passed])):
-            return False
-        return all(stays_integer(columns[index].dtype) for index in self.integers)  # type: ignore[union-attr]
-
-    def length_min(self, columns: Sequence[Column]) -> int:
-        """Return the length from which on it is faster to run the function on such columns."""
-        holds_arrays = any(columns[index].ndim > 1 for index in self.numbers)  # type: ignore[union-attr]
-        return LENGTH_MIN if holds_arrays else self.scalars_min
+def _is_passed_on(part: Any) -> bool:
+    """Return whether values passed through unchanged equal those of the columns; scalars may lose a byte order."""
+    if isinstance(part, tuple | dict):
+        return all(map(_is_passed_on, part.values() if isinstance(part, dict) else part))
+    return isinstance(part, list) or part.ndim > 1 or part.dtype in NUMBERS or part.dtype == object
 
 
-def _is_passed_on(column: Column) -> bool:
-    """Return whether values passed through unchanged equal those of the column; scalars may lose a byte order."""
-    return isinstance(column, list) or column.ndim > 1 or column.dtype in NUMBERS or column.dtype == object
+def _run(proof: ElementwiseProof, function: Any, arguments: Sequence[Any]) -> Any:
+    """Apply the function's operations to columns, and return its result.
+
+    Raises:
+        FloatingPointError: where NumPy would warn. For single elements, the warning differs in text and location.
+    """
+    results: list[Any] = []
+
+    def value_of(operand: Any) -> Any:
+        if type(operand) is Slot:
+            return results[operand.index] if operand.index >= 0 else function
+        return operand.of(arguments) if type(operand) is ElementPart else operand
+
+    with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
+        for operate, operands in proof.operations:
+            results.append(operate(*map(value_of, operands)))
+    return value_of(proof.result)
 
 
-def layout_of(proof: ElementwiseProof, structure: Structure) -> ColumnLayout | None:
-    """Return the requirements for columns; None if elements of this structure do not fit the function's arguments."""
-    arguments = structure.children if is_tuple(structure) else (structure,)
-    if to_plain(structure) is None or len(arguments) != proof.arity:  # constructors of user classes are user code
-        return None
-    try:
-        parts = {path: _part(arguments, path) for path in proof.numbers | proof.dicts | proof.passed}
-        sizes = [(_part(arguments, path)[0], size) for path, size in proof.tuples]
-    except LookupError:
-        return None
-    taken_apart = all(is_tuple(part) and len(part.children) == size for part, size in sizes)
-    if not taken_apart or not all(is_dict(parts[path][0]) for path in proof.dicts):
-        return None
-    if any(parts[path][0] is not LEAF for path in proof.numbers):
-        return None
-    column = {path: parts[path][1] for path in proof.numbers}
-    together = tuple((tuple(column[path] for path in paths), rank) for paths, rank in proof.together)
-    passed = {
-        start + index for part, start in (parts[path] for path in proof.passed) for index in range(part.num_components)
-    }
-    integers = tuple(column[path] for path in proof.integers)
-    is_costly = not structure.is_immutable or any(read.is_function_of_numpy for read in proof.reads)
-    scalars_min = COSTLY_MIN if is_costly else SCALARS_MIN
-    return ColumnLayout(tuple(column.values()), together, integers, tuple(passed), scalars_min)
-
-
-def _part(arguments: Sequence[Structure], path: Path) -> tuple[Structure, int]:
-    """Return the part at ``path``, and the index of its first column.
+def _part(arguments: Sequence[Structure], path: Path) -> Structure:
+    """Return the part at ``path``.
 
     Raises:
         LookupError: if it does not exist.
     """
-    children, keys, start = arguments, tuple(range(len(arguments))), 0
-    part = arguments[0]
+    part, children, keys = arguments[0], arguments, tuple(range(len(arguments)))
     for key in path:
         if key not in keys:
             raise LookupError(key)
-        index = keys.index(key)
-        start += sum(child.num_components for child in children[:index])
-        part = children[index]
+        part = children[keys.index(key)]
         children, keys = part.children, part.child_keys()
-    return part, start
+    return part
 
 
 def _overflow_raises() -> bool:

@@ -6,7 +6,6 @@ call_loop.py determines when they are called, and what happens if one raises.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -86,6 +85,8 @@ def column_arguments(inputs: Chunk) -> list[Any]:
 
 
 def _as_column(component: Any) -> Column:
+    if type(component) is np.ndarray and component.dtype.kind in "biufc":
+        return component
     if isinstance(component, list) or is_packed(component):
         return component  # type: ignore[return-value]  # it takes the place of a list
     if isinstance(component, RaggedTensor | SparseTensor):
@@ -131,7 +132,7 @@ def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, 
 
 
 def are_identical(a: Chunk | None, b: Chunk | None) -> bool:
-    """Return whether two chunks hold the same objects, or values of equal dtypes and shapes, bit for bit."""
+    """Return whether two chunks hold the same objects, or equal values of the library's types, bit for bit."""
     if a is None or b is None:
         return a is b
     if a.structure != b.structure or a.length != b.length:
@@ -141,11 +142,22 @@ def are_identical(a: Chunk | None, b: Chunk | None) -> bool:
 
 def _is_same_column(a: Column, b: Column) -> bool:
     if isinstance(a, list) and isinstance(b, list):
-        return all(map(operator.is_, a, b))
+        return all(map(_is_same, a, b))
     try:
         x, y = stack_column(a), stack_column(b)
     except ColumnMismatchError:
         return False
-    if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
+    return _is_same(x, y)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
         return False
-    return all(map(operator.is_, x.ravel(), y.ravel())) if x.dtype == object else x.tobytes() == y.tobytes()
+    if kind is np.ndarray:
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return all(map(_is_same, a.ravel(), b.ravel())) if a.dtype == object else a.tobytes() == b.tobytes()
+    return kind in {bytes, RaggedTensor, SparseTensor} and bool(a == b)

@@ -29,6 +29,7 @@ from dataset.runtime.processes.transport.connection import Connection, Unreadabl
 from dataset.runtime.processes.transport.encoding import encode
 from dataset.runtime.processes.transport.sent_exceptions import Failure
 from dataset.runtime.processes.transport.shared_memory import StartedCount
+from dataset.runtime.resources.memory import keep_freed_memory
 
 
 def main(end: socket.socket, started: StartedCount) -> None:
@@ -42,6 +43,7 @@ def main(end: socket.socket, started: StartedCount) -> None:
 
 
 def _set_up() -> None:
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if not faulthandler.is_enabled() and sys.stderr is not None:

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 from dataset.runtime.resources.cgroups import GROUPS, OWN_GROUPS, group_readings
 
 GUESSED_BYTES = 4 << 30
@@ -45,6 +47,23 @@ def default_budget() -> int:
     Computed at most once per second, because it reads files and short iterations may follow each other.
     """
     return _budget_in_second(int(time.monotonic()))
+
+
+_KEPT_BYTES = 8 << 20
+"""Arrays up to this size are worth keeping in the process; larger ones are used for longer."""
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Let the allocator keep the memory of freed arrays, instead of having the system clear it again for each batch.
+
+    The allocator of glibc obtains arrays above a threshold from the system, and returns free memory at the end of a
+    heap above twice this threshold. It raises the threshold to the size of the largest such array that was freed
+    (mallopt(3), M_MMAP_THRESHOLD). So one array is allocated and freed here. It is never written to, so it occupies no
+    memory. If the user has set a threshold, the allocator keeps that one.
+    """
+    with contextlib.suppress(MemoryError):
+        np.empty(_KEPT_BYTES, np.uint8)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,0 +1,294 @@
+"""map_vectorization: functions that parse or decode each record, and compute with the result, run on whole columns."""
+
+import contextlib
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dataset
+from dataset import Dataset, io
+from dataset.io import decode_raw, parse_single_example
+from dataset.optimize.driver import optimize
+from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
+from dataset.runtime.functions import columnwise
+from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.columns_at_once import columns_at_once
+from support.pipelines import unoptimized
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+FEATURES = {
+    "image": io.FixedLenFeature((), bytes),
+    "label": io.FixedLenFeature((), np.int64),
+    "box": io.FixedLenFeature((2, 2), np.float32),
+    "words": io.VarLenFeature(np.int64),
+}
+WIDE = (2, 3)
+SCALE = np.array([1.0, 2.0], np.float32)
+SHIFT = 3
+RECORDS = [
+    io.encode_example({"image": bytes(range(i, i + 6)), "label": i, "box": [i / 4] * 4, "words": [i] * (i % 4)})
+    for i in range(60)
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _at_once():
+    with columns_at_once():
+        yield
+
+
+@contextlib.contextmanager
+def columns_recorded():
+    """The lengths of the chunks that went through a function as columns."""
+    lengths = []
+    call = columnwise.Columns.call
+
+    def recording(self, function, inputs):
+        result = call(self, function, inputs)
+        lengths.extend([] if result is None else [inputs.length])
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columnwise.Columns, "call", recording)
+        yield lengths
+
+
+def records(*changed, by=b"bad"):
+    return Dataset.from_tensor_slices(np.array([by if i in changed else RECORDS[i] for i in range(60)], object))
+
+
+def natural(record):
+    example = io.parse_single_example(record, FEATURES)
+    image = io.decode_raw(example["image"], np.uint8)
+    return image.astype(np.float32) / 255 - 0.5, example["label"]
+
+
+def by_keywords(record):
+    example = parse_single_example(features=FEATURES, serialized=record)
+    return decode_raw(out_type="uint8", input_bytes=example["image"]) + np.uint8(1)
+
+
+def from_buffer(record):
+    example = parse_single_example(record, FEATURES)
+    pixels = np.frombuffer(example["image"], dtype=np.uint8).reshape(WIDE)
+    return {"image": pixels * np.float32(2), "bytes": example["image"], "sign": example["label"] % 2 == 0}
+
+
+def reshapes(record):
+    example = parse_single_example(record, FEATURES)
+    pixels = decode_raw(example["image"], np.uint8).reshape(2, 3, 1)
+    flat = np.reshape(pixels, (-1,))
+    return pixels, flat + SHIFT, example["box"].reshape((1, 4)) * 2
+
+
+def merges(record):
+    example = parse_single_example(record, FEATURES)
+    return {"twice": example["label"] * 2, **example}
+
+
+def without_result(record):
+    example = parse_single_example(record, FEATURES)
+    box = example["box"]  # noqa: F841  # it is looked up
+    return np.maximum(example["label"], 7) + SHIFT
+
+
+def twice(record):
+    first, second = parse_single_example(record, FEATURES), parse_single_example(record, OTHERS)
+    return first["label"] + second["label"], record
+
+
+OTHERS = {"label": io.FixedLenFeature((), np.int64)}
+PROVED = [natural, by_keywords, from_buffer, reshapes, merges, without_result, twice]
+PROVED += [lambda r, features=FEATURES: parse_single_example(r, features)["label"] + 1]
+PROVED += [lambda r: parse_single_example(r, FEATURES)["box"] * SCALE]
+PROVED += [lambda r: (parse_single_example(r, FEATURES)["words"], parse_single_example(r, OTHERS)["label"] + 1)]
+
+
+@pytest.mark.parametrize("function", PROVED)
+@pytest.mark.parametrize("calls", [None, 2])
+def test_the_results_are_those_of_single_calls(function, calls):
+    def make():
+        return records().map(function, num_parallel_calls=calls).batch(20)
+
+    rules = {fired.rule for fired in optimize(records().map(function).plan).fired}
+    assert rules == {"map_vectorization"}
+    with columns_recorded() as lengths:
+        check_operator(make, outcomes(iter(unoptimized(make()))), positions=2)
+    assert sum(lengths) > 60
+
+
+@pytest.mark.parametrize("function", [natural, from_buffer, reshapes, merges])
+@pytest.mark.parametrize("bad", [(0,), (21, 22, 59), tuple(range(0, 60, 7))])
+def test_failures_keep_their_places(function, bad):
+    def make():
+        return records(*bad).map(function).batch(10)
+
+    found = outcomes(iter(make()))
+    expected = outcomes(iter(unoptimized(make())))
+    assert_elements_equal(found, expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert getattr(mine, "__notes__", []) == getattr(theirs, "__notes__", [])
+
+
+UNUSUAL = {
+    "a longer image": {"image": bytes(7), "label": 3, "box": [0.0] * 4},
+    "no image": {"label": 3, "box": [0.0] * 4},
+    "an empty image": {"image": b"", "label": 3, "box": [0.0] * 4},
+    "two images": {"image": [bytes(6), bytes(6)], "label": 3, "box": [0.0] * 4},
+    "another kind": {"image": 3, "label": 3, "box": [0.0] * 4},
+    "a box that is too short": {"image": bytes(6), "label": 3, "box": [0.0] * 3},
+}
+
+
+@pytest.mark.parametrize("example", UNUSUAL.values(), ids=UNUSUAL)
+@pytest.mark.parametrize("function", [natural, by_keywords, from_buffer, reshapes])
+def test_unusual_records_give_what_single_calls_give(example, function):
+    made = records(5, 33, by=io.encode_example(example)).map(function)
+    assert_elements_equal(outcomes(iter(made.take(40))), outcomes(iter(unoptimized(made.take(40)))))
+    assert_elements_equal(outcomes(iter(made.batch(7))), outcomes(iter(unoptimized(made.batch(7)))))
+
+
+def test_all_images_may_be_empty():
+    def buffers(record):
+        return np.frombuffer(record, np.uint8), record
+
+    def decodes(record):
+        return decode_raw(record, np.uint8) + np.uint8(1)
+
+    for function in (buffers, decodes):
+        made = Dataset.from_tensor_slices(np.array([b""] * 9, object)).map(function).batch(3)
+        assert_elements_equal(outcomes(iter(made)), outcomes(iter(unoptimized(made))))
+
+
+@pytest.mark.parametrize("dtype", ["<i2", ">i2", "?", "f4", "c8", "S2", "O", "i8", float])
+def test_any_dtype_gives_what_single_calls_give(dtype):
+    def decodes(record):
+        return decode_raw(record, dtype)
+
+    def buffers(record):
+        return np.frombuffer(record, dtype)
+
+    texts = np.array([bytes(range(i, i + 16)) for i in range(12)], object)
+    for function in (decodes, buffers):
+        made = Dataset.from_tensor_slices(texts).map(function).batch(3)
+        assert_elements_equal(outcomes(iter(made)), outcomes(iter(unoptimized(made))))
+
+
+def test_each_element_has_memory_of_its_own():
+    def decodes(record):
+        pixels = np.frombuffer(record, np.uint8)
+        return pixels, pixels.reshape(2, 3)
+
+    def views(row):
+        return row.reshape(3, 2), row
+
+    source = np.arange(60).reshape(10, 6)
+    kept = source.copy()
+    texts = np.array([bytes(range(i, i + 6)) for i in range(10)], object)
+    for rows, function in ((texts, decodes), (source, views)):
+        for made in (
+            Dataset.from_tensor_slices(rows).map(function),
+            Dataset.from_tensor_slices(rows).map(function).batch(5),
+        ):
+            expected = list(unoptimized(made))
+            elements = []
+            for first, second in made:
+                elements.append((first.copy(), second.copy()))
+                for array in (first, second):
+                    if array.flags.writeable:
+                        array[...] = 0
+            assert_elements_equal(elements, expected)
+    assert source.tolist() == kept.tolist()
+
+
+def test_features_that_change_later_are_those_that_count():
+    features = {"label": io.FixedLenFeature((), np.int64)}
+    made = records().map(lambda record: parse_single_example(record, features)["label"] * 2).batch(20)
+    batches = iter(made)
+    assert next(batches).shape == (20,)
+    features["label"] = io.FixedLenFeature((1,), np.int64)
+    assert next(batches).shape == (20, 1)
+    features["label"] = io.FixedLenFeature((), np.float32)
+    with pytest.raises(dataset.ParseError, match="holds int64, but float32 was requested"):
+        next(batches)
+
+
+def test_a_function_of_the_library_that_is_replaced_is_called(monkeypatch):
+    made = records().map(natural).batch(20)
+    batches = iter(made)
+    next(batches)
+    monkeypatch.setattr(io, "decode_raw", lambda image, _: np.array([len(image)]))
+    assert next(batches)[0].tolist() == [[np.float32(6 / 255) - 0.5]] * 20
+
+
+NOT_PROVED = [
+    lambda r: decode_raw(r, np.uint8, True),
+    lambda r: decode_raw(r, np.uint8, fixed_length=4),
+    lambda r: np.frombuffer(r, np.uint8, 3),
+    lambda r: np.frombuffer(r) + 1,
+    lambda r: decode_raw(r, np.uint8)[0],
+    lambda r: parse_single_example(r, FEATURES)["box"][0],
+    lambda r: parse_single_example(r, FEATURES)["box"].reshape(SIZES),
+    lambda r: parse_single_example(r, FEATURES)["label"].reshape(1) + parse_single_example(r, FEATURES)["label"],
+    lambda r: decode_raw(r, np.uint8).reshape(2, 3) + np.ones((1, 2, 3)),
+    lambda r: np.reshape(decode_raw(r, np.uint8), 2, 3),
+    lambda r: decode_raw(r, np.uint8).reshape(),
+    lambda r: decode_raw(r, np.uint8).reshape(len(r)),
+    lambda r: parse_single_example(r, FEATURES.copy()),
+    lambda r: parse_single_example(r, {"label": FEATURES["label"]}),
+    lambda r: parse_single_example(FEATURES, r),
+    lambda r: len(FEATURES),
+    lambda r: FEATURES,
+    lambda r: FEATURES["label"] * r,
+]
+SIZES = [2, 2]
+
+
+@pytest.mark.parametrize("function", NOT_PROVED)
+def test_what_is_not_proved(function):
+    assert not isinstance(prove_elementwise(function), columnwise.ElementwiseProof)
+
+
+def test_only_what_is_looked_up_is_decoded():
+    parse, whole = prove_elementwise(natural).derived[0], prove_elementwise(merges).derived[0]
+    assert (parse.uses, parse.octets) == ({"image", "label"}, {"image"})
+    assert (whole.uses, whole.octets) == (None, frozenset())
+    assert prove_elementwise(from_buffer).derived[0].octets == frozenset()  # the bytes are returned, too
+
+
+def test_the_proof_can_be_sent():
+    proof = prove_elementwise(natural)
+    received = pickle.loads(pickle.dumps(dataclasses.replace(proof, function=None)))
+    assert received.derived == proof.derived
+    assert received.operations == proof.operations
+    made = records().map(natural, num_parallel_calls=2, executor="process").batch(20)
+    assert_elements_equal(list(made), list(unoptimized(records().map(natural).batch(20))))
+
+
+def test_single_elements_and_interleaved_failures_are_resumed():
+    def make():
+        return records(17).map(natural)
+
+    check_operator(make, outcomes(iter(unoptimized(make()))), positions=5)
+
+
+images = st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(images, st.booleans(), st.integers(1, 6))
+def test_random_images(found, padded, size):
+    width = max(map(len, found))
+    encoded = [
+        io.encode_example(
+            {"image": image.ljust(width, b"x") if padded else image, "label": len(image), "box": [1.0] * 4}
+        )
+        for image in found
+    ]
+    made = Dataset.from_tensor_slices(np.array(encoded, object)).map(natural).batch(size)
+    assert_elements_equal(outcomes(iter(made)), outcomes(iter(unoptimized(made))))
