@@ -5,18 +5,18 @@ kernel_columns.py reads the same columns with the native kernels; assemble.py sh
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.reference import read_lists, read_steps
-from dataset.plan.spec import BYTES
+from dataset.io.example.reference import list_of, read_features, read_lists
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
+INT64 = 3
 
 
 class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py converts it to a complete message
@@ -34,8 +34,7 @@ class MissingFeature(Problem):
         super().__init__(row, "is required, but missing. Set default_value, or use VarLenFeature")
 
 
-@dataclass(slots=True)
-class Column:
+class Column(NamedTuple):
     """Column: the values of one key in n records.
 
     Attributes:
@@ -51,34 +50,18 @@ class Column:
     each: int = -1
 
 
-class ListColumns(Protocol):
-    """The columns of a few keys in n records."""
-
-    def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
-        """Return the values of the key at ``place``; the column has no values unless ``decoded``.
-
-        Raises:
-            Problem: for the first record whose list is not of kind ``wanted``.
-        """
-        ...
-
-    def octets(self, place: int) -> npt.NDArray[np.void] | None:
-        """Return the values of the key at ``place``, if each record has one, none is empty, and all have one length."""
-        ...
-
-
 class Steps(NamedTuple):
     """The steps of one key in n SequenceExamples.
 
     Attributes:
         present: bool (n,), whether the record has the key.
         counts: int64 (n,), the number of steps in each record.
-        columns: the columns of all steps, which have only this key.
+        columns: the MessageColumns or KernelColumns of all steps, which have only this key.
     """
 
     present: npt.NDArray[np.bool_]
     counts: npt.NDArray[np.int64]
-    columns: ListColumns
+    columns: Any
 
 
 class MessageReader:
@@ -105,12 +88,13 @@ class MessageReader:
         Raises:
             ParseError: a record is not a SequenceExample; the message has its position.
         """
-        rows, found = [read_steps(record, self.keys, row) for row, record in enumerate(records)], []
+        rows, found = [read_features(record, self.keys, row, in_lists=True) for row, record in enumerate(records)], []
         for place in range(len(self.keys)):
             lists = [row[place] for row in rows]
-            present = np.array([steps is not None for steps in lists], np.bool_)
-            counts = np.array([len(steps or ()) for steps in lists], np.int64)
-            found.append(Steps(present, counts, MessageColumns([[step] for steps in lists for step in steps or ()])))
+            steps = [() if one is None else one.feature for one in lists]
+            present = np.array([one is not None for one in lists], np.bool_)
+            columns = MessageColumns([[list_of(step)] for step in itertools.chain(*steps)])
+            found.append(Steps(present, np.array([*map(len, steps)], np.int64), columns))
         return found
 
 
@@ -121,7 +105,11 @@ class MessageColumns:
         self._lists = lists
 
     def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
-        """Return the values of the key at ``place``, as ``ListColumns`` says."""
+        """Return the values of the key at ``place``; the column has no values unless ``decoded``.
+
+        Raises:
+            Problem: for the first record whose list is not of kind ``wanted``.
+        """
         lists = [row[place] for row in self._lists]
         for row, (kind, _) in enumerate(lists):
             if kind and kind != wanted:
@@ -133,7 +121,7 @@ class MessageColumns:
         return Column(present, counts, values)
 
     def octets(self, place: int) -> npt.NDArray[np.void] | None:
-        """Return the values of the key at ``place``, as ``ListColumns`` says."""
+        """Return the values of the key at ``place``, if each record has one, none is empty, and all have one length."""
         lists = [row[place] for row in self._lists]
         if any(kind != 1 or len(values) != 1 or not values[0] for kind, values in lists):
             return None
@@ -145,7 +133,7 @@ class MessageColumns:
 
 def kind_of(dtype: np.dtype[Any]) -> int:
     """Return the field number in Feature of lists of ``dtype``."""
-    return 1 if dtype == BYTES else 2 if dtype.kind == "f" else 3
+    return {"S": 1, "f": 2, "i": INT64}[dtype.kind]
 
 
 def wrong_kind(row: int, kind: int, wanted: int) -> Problem:

@@ -1,18 +1,25 @@
 """Encoder from a dict of values to the bytes of a tf.train.Example, with protobuf messages only for lists.
 
-This module knows bytes and values. messages.py has the message classes; tfrecord/ writes files.
+Protobuf writes a map in sorted order only if no key begins with another one. This module knows bytes and values.
+messages.py has the message classes; tfrecord/ writes files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dataset.io import example
+
+_TYPES = {
+    "BytesList": bytes | str | np.object_,  # the type of empty object arrays
+    "FloatList": float | np.floating,
+    "Int64List": int | np.integer | np.bool_,
+}
+_TAGS = {"BytesList": b"\x0a", "FloatList": b"\x12", "Int64List": b"\x1a"}  # of the fields of Feature
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
@@ -37,107 +44,71 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     """
     entries = []
     for name in sorted(features):
-        key = _name_bytes(name)
-        feature = _encode_feature(name, features[name])
+        if not isinstance(name, str):
+            raise TypeError(f"encode_example: names of features must be str, got {name!r}")
+        key, feature = name.encode(), _feature(name, features[name])
         entry = b"\x0a" + _varint(len(key)) + key + b"\x12" + _varint(len(feature)) + feature
         entries.append(b"\x0a" + _varint(len(entry)) + entry)
     body = b"".join(entries)
     return b"\x0a" + _varint(len(body)) + body
 
 
-def _name_bytes(name: object) -> bytes:
-    if not isinstance(name, str):
-        raise TypeError(f"encode_example: names of features must be str, got {name!r}")
-    return name.encode()
-
-
 @lru_cache(maxsize=1 << 12)  # nearly all are lengths, and the same few recur in every record
 def _varint(number: int) -> bytes:
     """Return the varint of ``number``, at least 0: groups of seven bits, lowest first."""
-    if number < 0x80:
-        return number.to_bytes()
-    groups = bytearray()
-    while number >= 0x80:
-        groups.append(number & 0x7F | 0x80)
-        number >>= 7
-    groups.append(number)
-    return bytes(groups)
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + _varint(number >> 7)
 
 
-def _encode_feature(name: str, value: Any) -> bytes:
-    """Return the bytes of the Feature message."""
-    if isinstance(value, bytes):
-        return _bytes_feature([value])
-    if isinstance(value, str):
-        return _bytes_feature([value.encode()])
-    if isinstance(value, int | np.integer):
-        value = int(value)
-        if not -(1 << 63) <= value < 1 << 63:
-            raise _wrong_value(name, value, "an int beyond int64")
-        packed = _varint(value & 0xFFFFFFFFFFFFFFFF)
-        return _feature(b"\x1a", b"\x0a" + _varint(len(packed)) + packed)
-    if isinstance(value, list | tuple):
-        return _encode_list(name, value)
-    if isinstance(value, float | np.ndarray | np.generic):
-        if isinstance(value, np.ma.MaskedArray):
-            raise _wrong_value(
-                name, value, "a masked array, whose mask would be lost; use .filled(value), or two features"
-            )
-        return _encode_array(name, np.asarray(value))
-    raise _wrong_value(name, value, f"a {type(value).__name__}")
+def _feature(name: str, value: Any) -> bytes:
+    """Return the bytes of the Feature message. That of an empty list, which has no kind, is empty."""
+    kind = _kind_of(value.__class__)
+    if kind == "Int64List" and -(1 << 63) <= (number := int(value)) < 1 << 63:
+        return _packed(kind, _varint(number & 0xFFFFFFFFFFFFFFFF))
+    if kind is not None:
+        return _listed(kind, name, [value.encode() if isinstance(value, str) else value])
+    if isinstance(value, np.ndarray) and not (value.dtype == object and value.size):
+        kind, types = _kind_of(value.dtype.type), {value.dtype.type}
+        if kind is None or isinstance(value, np.ma.MaskedArray):
+            lost = "a masked array, whose mask would be lost; use .filled(value), or two features"
+            raise _wrong_value(name, value, lost if kind else f"an array of dtype {value.dtype}")
+        if kind == "FloatList":
+            with np.errstate(over="ignore"):  # values beyond float32 become infinity, as in protobuf
+                return _packed(kind, value.astype("<f4").tobytes())
+        items: Any = value.ravel().tolist()
+    elif isinstance(value, list | tuple | np.ndarray):
+        items = value.ravel().tolist() if isinstance(value, np.ndarray) else value
+        types = set(map(type, items))
+        kind, *others = set(map(_kind_of, types)) or {""}
+        if others or kind is None:
+            raise _wrong_value(name, value, f"a list of {', '.join(sorted(cls.__name__ for cls in types))}")
+    else:
+        raise _wrong_value(name, value, f"a {type(value).__name__}")
+    if kind == "BytesList":
+        items = [item.encode() if isinstance(item, str) else item for item in items]
+    elif types & {bool, np.bool_}:  # protobuf refuses them
+        items = [*map(int, items)]
+    return _listed(kind, name, items) if kind else b""
 
 
-def _encode_list(name: str, values: list[Any] | tuple[Any, ...]) -> bytes:
-    """Encode a flat list whose items are all of one kind."""
-    kinds = {_item_kind(item) for item in values}
-    if kinds == {"bytes"}:
-        return _bytes_feature(item.encode() if isinstance(item, str) else item for item in values)
-    if kinds == {"float"}:
-        return _encode_array(name, np.array(values, np.float64))
-    if kinds == {"int"}:
-        try:
-            return _encode_array(name, np.array(values, np.int64))
-        except OverflowError:
-            raise _wrong_value(name, values, "an int beyond int64") from None
-    if not kinds:
-        return b""
-    names = sorted({type(item).__name__ for item in values})
-    raise _wrong_value(name, values, f"a list of {', '.join(names)}")
+def _listed(kind: str, name: str, items: Any) -> bytes:
+    """Return the bytes of the Feature message with a list of these values."""
+    try:
+        content: bytes = getattr(example.messages, kind)(value=items).SerializeToString()
+    except ValueError:
+        raise _wrong_value(name, items, "an int beyond int64") from None
+    return _TAGS[kind] + _varint(len(content)) + content
 
 
-def _item_kind(item: Any) -> str:
-    if isinstance(item, bytes | str):
-        return "bytes"
-    if isinstance(item, int | np.integer | np.bool_):
-        return "int"
-    return "float" if isinstance(item, float | np.floating) else "other"
+def _packed(kind: str, packed: bytes) -> bytes:
+    """Return the bytes of the Feature message with packed numbers."""
+    listed = b"\x0a" + _varint(len(packed)) + packed if packed else b""
+    return _TAGS[kind] + _varint(len(listed)) + listed
 
 
-def _encode_array(name: str, array: npt.NDArray[Any]) -> bytes:
-    """Encode a flattened array. Object arrays are encoded as lists of their items."""
-    kind = array.dtype.kind
-    if kind == "f":
-        with np.errstate(over="ignore"):  # values beyond float32 become infinity, as in protobuf
-            packed = array.astype("<f4").tobytes()
-        return _feature(b"\x12", b"\x0a" + _varint(len(packed)) + packed if packed else b"")
-    if kind in "iub":
-        if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-            raise _wrong_value(name, array, "an int beyond int64")
-        numbers = array.astype(np.int64).ravel().tolist()
-        return _feature(b"\x1a", example.messages.Int64List(value=numbers).SerializeToString())
-    if kind in "SU" or (kind == "O" and not array.size):
-        return _bytes_feature(item.encode() if isinstance(item, str) else item for item in array.ravel().tolist())
-    if kind == "O":
-        return _encode_list(name, array.ravel().tolist())
-    raise _wrong_value(name, array, f"an array of dtype {array.dtype}")
-
-
-def _bytes_feature(values: Iterable[bytes]) -> bytes:
-    return _feature(b"\x0a", example.messages.BytesList(value=values).SerializeToString())
-
-
-def _feature(kind: bytes, listed: bytes) -> bytes:
-    return kind + _varint(len(listed)) + listed
+@lru_cache
+def _kind_of(cls: Any) -> str | None:
+    """Return the message for lists of a type, None if there is none."""
+    return next((kind for kind, types in _TYPES.items() if issubclass(cls, types) and cls is not np.timedelta64), None)
 
 
 def _wrong_value(name: str, value: Any, what: str) -> TypeError:

@@ -1,14 +1,16 @@
 """Feature configurations for parse.py: the kind, shape and dtype of the parsed values.
 
-The classes have TensorFlow's names. assemble.py and parse.py do the parsing.
+The classes have TensorFlow's names. They are frozen, so their constructors set attributes through ``vars``. assemble.py
+and parse.py do the parsing.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,58 +19,65 @@ from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTens
 
 ShapeLike: TypeAlias = "int | Sequence[int]"
 
-_DTYPES = (np.dtype(np.int64), np.dtype(np.float32), BYTES)
+_DTYPES = {np.dtype(kind): np.dtype(kind.replace("U", "S")) for kind in ("int64", "float32", "S", "U")}
 
 
 def _feature_dtype(owner: str, dtype: Any) -> np.dtype[Any]:
     """Return ``dtype`` as one of the three dtypes that an Example can hold."""
     try:
-        result = BYTES if dtype in {"bytes", "string"} else np.dtype(dtype)
-    except TypeError:
-        result = np.dtype(object)
-    result = BYTES if result in {BYTES, np.dtype("U")} else result
-    if dtype is None or result not in _DTYPES:
+        return _DTYPES[np.dtype("S" if dtype == "string" else dtype)]
+    except (KeyError, TypeError):
         raise ValueError(
             f"{owner}: dtype must be int64, float32, or bytes (or str, which means bytes), got {dtype!r}. An Example "
             "can't hold other dtypes; convert the values after parsing"
-        )
-    return result
+        ) from None
 
 
 def _feature_shape(owner: str, shape: Any) -> tuple[int, ...]:
     """Return ``shape`` as a tuple; every dimension must be known."""
     try:
-        dims = as_shape(shape)
+        return tuple(map(operator.index, as_shape(shape)))  # type: ignore[arg-type]  # None is refused
     except (TypeError, ValueError):
-        dims = None
-    if dims is None or None in dims:
         raise ValueError(
             f"{owner}: every dimension of shape must be known and at least 0, got {shape!r}. "
             "Use FixedLenSequenceFeature, VarLenFeature or RaggedFeature if the number of values varies"
-        )
-    return tuple(int(dim) for dim in dims if dim is not None)
+        ) from None
 
 
-def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> Any:
-    """Return ``value`` as a tuple of ``count`` Python values of ``dtype``."""
+def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> tuple[Any, ...] | None:
+    """Return ``value`` as a tuple of ``count`` Python values of ``dtype``; None stays None."""
+    if value is None:
+        return None
     array = np.asarray(value, object) if dtype == BYTES else np.asarray(value)
     items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
-    kinds = {BYTES: bytes, _DTYPES[0]: int, _DTYPES[1]: int | float}
-    if len(items) != count or not all(isinstance(item, kinds[dtype]) for item in items):
+    kinds = {"S": bytes, "i": int, "f": int | float}
+    if len(items) != count or not all(isinstance(item, kinds[dtype.kind]) for item in items):
         name = "bytes" if dtype == BYTES else dtype.name
         raise ValueError(f"{owner}: default_value must hold {count} values of {name}, got {value!r}")
     return tuple(items)
+
+
+class Partition:
+    """Partition of values into rows; the base class of the six kinds in RaggedFeature."""
+
+
+@dataclass(frozen=True)
+class _Stored(Partition):
+    """Partition stored in the feature ``key``."""
+
+    key: str
 
 
 class FeatureSpec:
     """Configuration of a feature; the base class of the five kinds."""
 
     dtype: np.dtype[Any]
-
-    @property
-    def spec(self) -> ComponentSpec:
-        """Return the spec of one parsed element."""
-        raise NotImplementedError
+    spec: ComponentSpec
+    """The spec of one parsed element."""
+    inner_shape: tuple[int, ...] = ()
+    """The shape of a row: of the values that are always together."""
+    outer_partitions: tuple[Partition, ...] = ()
+    """The partitions that become ragged dimensions."""
 
 
 @dataclass(frozen=True, init=False)
@@ -93,16 +102,10 @@ class FixedLenFeature(FeatureSpec):
     default_value: Any
 
     def __init__(self, shape: ShapeLike, dtype: npt.DTypeLike, default_value: Any = None) -> None:
-        object.__setattr__(self, "shape", _feature_shape("FixedLenFeature", shape))
-        object.__setattr__(self, "dtype", _feature_dtype("FixedLenFeature", dtype))
-        if default_value is not None:
-            default_value = _default("FixedLenFeature", default_value, self.dtype, math.prod(self.shape))
-        object.__setattr__(self, "default_value", default_value)
-
-    @property
-    def spec(self) -> ComponentSpec:
-        """Return the spec of one parsed element."""
-        return TensorSpec(self.shape, self.dtype)
+        dims, kind = _feature_shape("FixedLenFeature", shape), _feature_dtype("FixedLenFeature", dtype)
+        default = _default("FixedLenFeature", default_value, kind, math.prod(dims))
+        vars(self).update(shape=dims, dtype=kind, default_value=default)
+        vars(self).update(spec=TensorSpec(dims, kind), inner_shape=dims)
 
 
 @dataclass(frozen=True, init=False)
@@ -122,12 +125,8 @@ class VarLenFeature(FeatureSpec):
     dtype: np.dtype[Any]
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        object.__setattr__(self, "dtype", _feature_dtype("VarLenFeature", dtype))
-
-    @property
-    def spec(self) -> ComponentSpec:
-        """Return the spec of one parsed element."""
-        return SparseTensorSpec((None,), self.dtype)
+        kind = _feature_dtype("VarLenFeature", dtype)
+        vars(self).update(dtype=kind, spec=SparseTensorSpec((None,), kind))
 
 
 @dataclass(frozen=True, init=False)
@@ -160,22 +159,17 @@ class SparseFeature(FeatureSpec):
         index_key: str | Sequence[str],
         value_key: str,
         dtype: npt.DTypeLike,
-        size: int | Sequence[int],
+        size: ShapeLike,
         already_sorted: bool = False,
     ) -> None:
-        is_one = isinstance(index_key, str)
-        object.__setattr__(self, "index_key", index_key if is_one else tuple(index_key))
-        object.__setattr__(self, "value_key", value_key)
-        object.__setattr__(self, "dtype", _feature_dtype("SparseFeature", dtype))
-        object.__setattr__(self, "size", size if is_one else _feature_shape("SparseFeature", size))
-        object.__setattr__(self, "already_sorted", already_sorted)
-        if not (self.value_key and self.index_key and all(self.index_keys)):
+        is_one, kind = isinstance(index_key, str), _feature_dtype("SparseFeature", dtype)
+        vars(self).update(index_key=index_key if is_one else tuple(index_key), value_key=value_key, dtype=kind)
+        vars(self).update(size=size if is_one else _feature_shape("SparseFeature", size), already_sorted=already_sorted)
+        if not (value_key and self.index_key and all(self.index_keys)):
             raise ValueError("SparseFeature: index_key and value_key must not be empty")
         if len(self.shape) != len(self.index_keys) or min(self.shape) < 1:
-            raise ValueError(
-                f"SparseFeature: size must hold a size of at least 1 for each of the keys {self.index_keys}, got "
-                f"{self.size!r}"
-            )
+            wanted = f"a size of at least 1 for each of the keys {self.index_keys}"
+            raise ValueError(f"SparseFeature: size must hold {wanted}, got {self.size!r}")
 
     @property
     def index_keys(self) -> tuple[str, ...]:
@@ -188,7 +182,7 @@ class SparseFeature(FeatureSpec):
         return _feature_shape("SparseFeature", self.size)
 
     @property
-    def spec(self) -> ComponentSpec:
+    def spec(self) -> ComponentSpec:  # type: ignore[override]  # the instances have only the attributes of TensorFlow's
         """Return the spec of one parsed element."""
         return SparseTensorSpec(self.shape, self.dtype)
 
@@ -224,77 +218,10 @@ class FixedLenSequenceFeature(FeatureSpec):
         dims = _feature_shape("FixedLenSequenceFeature", shape)
         if not math.prod(dims):
             raise ValueError(f"FixedLenSequenceFeature: a row must hold at least one value, got shape {dims}")
-        object.__setattr__(self, "shape", dims)
-        object.__setattr__(self, "dtype", _feature_dtype("FixedLenSequenceFeature", dtype))
-        object.__setattr__(self, "allow_missing", allow_missing)
-        if default_value is not None:
-            (default_value,) = _default("FixedLenSequenceFeature", default_value, self.dtype, 1)
-        object.__setattr__(self, "default_value", default_value)
-
-    @property
-    def spec(self) -> ComponentSpec:
-        """Return the spec of one parsed element."""
-        return TensorSpec((None, *self.shape), self.dtype)
-
-
-@dataclass(frozen=True)
-class RowSplits:
-    """Partition stored in the feature ``key`` as row splits: row i is ``values[splits[i]:splits[i + 1]]``."""
-
-    key: str
-
-
-@dataclass(frozen=True)
-class RowLengths:
-    """Partition stored in the feature ``key`` as the number of values in each row."""
-
-    key: str
-
-
-@dataclass(frozen=True)
-class RowStarts:
-    """Partition stored in the feature ``key`` as the first position of each row."""
-
-    key: str
-
-
-@dataclass(frozen=True)
-class RowLimits:
-    """Partition stored in the feature ``key`` as the position after the last value of each row."""
-
-    key: str
-
-
-@dataclass(frozen=True)
-class ValueRowIds:
-    """Partition stored in the feature ``key`` as the row number of each value, ascending.
-
-    Args:
-        key: the key of the feature.
-        max_empty_rows: how many more rows than values an Example may declare. A record of a few bytes could declare
-            billions of empty rows, and each takes eight bytes of memory. Default 65,536.
-    """
-
-    key: str
-    max_empty_rows: int = 1 << 16
-
-
-@dataclass(frozen=True)
-class UniformRowLength:
-    """Partition into rows of ``length`` values.
-
-    Raises:
-        ValueError: the length is below 1.
-    """
-
-    length: int
-
-    def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(f"UniformRowLength: length must be at least 1, got {self.length}")
-
-
-Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | UniformRowLength
+        kind = _feature_dtype("FixedLenSequenceFeature", dtype)
+        (default,) = _default("FixedLenSequenceFeature", default_value, kind, 1) or (None,)
+        vars(self).update(shape=dims, dtype=kind, allow_missing=allow_missing, default_value=default)
+        vars(self).update(spec=TensorSpec((None, *dims), kind), inner_shape=dims)
 
 
 @dataclass(frozen=True, init=False)
@@ -323,12 +250,43 @@ class RaggedFeature(FeatureSpec):
     partitions: tuple[Partition, ...]
     row_splits_dtype: np.dtype[Any]
 
-    RowSplits: ClassVar[type[RowSplits]] = RowSplits
-    RowLengths: ClassVar[type[RowLengths]] = RowLengths
-    RowStarts: ClassVar[type[RowStarts]] = RowStarts
-    RowLimits: ClassVar[type[RowLimits]] = RowLimits
-    ValueRowIds: ClassVar[type[ValueRowIds]] = ValueRowIds
-    UniformRowLength: ClassVar[type[UniformRowLength]] = UniformRowLength
+    class RowSplits(_Stored):
+        """Partition stored in the feature ``key`` as row splits: row i is ``values[splits[i]:splits[i + 1]]``."""
+
+    class RowLengths(_Stored):
+        """Partition stored in the feature ``key`` as the number of values in each row."""
+
+    class RowStarts(_Stored):
+        """Partition stored in the feature ``key`` as the first position of each row."""
+
+    class RowLimits(_Stored):
+        """Partition stored in the feature ``key`` as the position after the last value of each row."""
+
+    @dataclass(frozen=True)
+    class ValueRowIds(_Stored):
+        """Partition stored in the feature ``key`` as the row number of each value, ascending.
+
+        Args:
+            key: the key of the feature.
+            max_empty_rows: how many more rows than values an Example may declare. A record of a few bytes could declare
+                billions of empty rows, and each takes eight bytes of memory. Default 65,536.
+        """
+
+        max_empty_rows: int = 1 << 16
+
+    @dataclass(frozen=True)
+    class UniformRowLength(Partition):
+        """Partition into rows of ``length`` values.
+
+        Raises:
+            ValueError: the length is below 1.
+        """
+
+        length: int
+
+        def __post_init__(self) -> None:
+            if self.length < 1:
+                raise ValueError(f"UniformRowLength: length must be at least 1, got {self.length}")
 
     def __init__(
         self,
@@ -337,10 +295,8 @@ class RaggedFeature(FeatureSpec):
         partitions: Sequence[Partition] = (),
         row_splits_dtype: npt.DTypeLike = np.int64,
     ) -> None:
-        object.__setattr__(self, "dtype", _feature_dtype("RaggedFeature", dtype))
-        object.__setattr__(self, "value_key", value_key)
-        object.__setattr__(self, "partitions", tuple(partitions))
-        for partition in self.partitions:
+        partitions = tuple(partitions)
+        for partition in partitions:
             if not isinstance(partition, Partition):
                 raise ValueError(  # noqa: TRY004  # the same type for all errors of a feature
                     f"RaggedFeature: partitions must be RaggedFeature.RowSplits, RowLengths, RowStarts, RowLimits, "
@@ -348,29 +304,17 @@ class RaggedFeature(FeatureSpec):
                 )
         if np.dtype(row_splits_dtype) != np.int64:
             raise ValueError(f"RaggedFeature: row_splits_dtype must be int64, got {row_splits_dtype!r}")
-        object.__setattr__(self, "row_splits_dtype", np.dtype(np.int64))
+        kind, splits_dtype = _feature_dtype("RaggedFeature", dtype), np.dtype(np.int64)
+        vars(self).update(dtype=kind, value_key=value_key, partitions=partitions, row_splits_dtype=splits_dtype)
+        rank = max((i for i, part in enumerate(partitions, 1) if isinstance(part, _Stored)), default=0)
+        inner = tuple(part.length for part in partitions[rank:] if isinstance(part, RaggedFeature.UniformRowLength))
+        shape = (*[None] * (rank + 1), *inner)
+        spec = RaggedTensorSpec(shape, kind, rank) if rank else TensorSpec(shape, kind)
+        vars(self).update(spec=spec, inner_shape=inner, outer_partitions=partitions[:rank])
 
-    @property
-    def inner_shape(self) -> tuple[int, ...]:
-        """Return the dimensions of the values after the first: the uniform partitions at the end."""
-        inner: list[int] = []
-        for partition in reversed(self.partitions):
-            if not isinstance(partition, UniformRowLength):
-                break
-            inner.insert(0, partition.length)
-        return tuple(inner)
 
-    @property
-    def outer_partitions(self) -> tuple[Partition, ...]:
-        """Return the partitions before those in ``inner_shape``; they become ragged dimensions."""
-        return self.partitions[: len(self.partitions) - len(self.inner_shape)]
-
-    @property
-    def spec(self) -> ComponentSpec:
-        """Return the spec of one parsed element."""
-        rank = len(self.outer_partitions)
-        shape = (*[None] * (rank + 1), *self.inner_shape)
-        return RaggedTensorSpec(shape, self.dtype, rank) if rank else TensorSpec(shape, self.dtype)
+StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
+"""A feature of a feature list, whose steps are parsed."""
 
 
 def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:
@@ -379,9 +323,4 @@ def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:
         return [feature.value_key, *feature.index_keys]
     if not isinstance(feature, RaggedFeature):
         return [name]
-    return [feature.value_key or name, *[p.key for p in feature.partitions if not isinstance(p, UniformRowLength)]]
-
-
-def dtype_of(feature: FeatureSpec, position: int) -> npt.DTypeLike:
-    """Return the dtype of the key at ``position`` in ``keys_of``; all but the values are int64."""
-    return feature.dtype if position == 0 else np.dtype(np.int64)
+    return [feature.value_key or name, *[part.key for part in feature.partitions if isinstance(part, _Stored)]]

@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import sys
 import threading
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,35 +24,17 @@ from dataset.native.library import kernels
 _ROWS = 4  # of the table of a key: kind, start, end, count
 _SEVERAL = 4  # added to the kind of a list that is not a single field
 _SUMMARY = 5  # of a key: kinds, each, total, octets, width
+_OFFSETS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
 _WIDTH_MAX = 1 << 12  # of values that are copied twice, which is faster for short ones
 _HEADER = bytes.__basicsize__ - 1  # the bytes of an object before its content
-_NO_VALUES = np.zeros(0, np.int64)
 _Octets = ctypes.c_char * 0
 
 Array = npt.NDArray[Any]
 
 
-class _Batch(ctypes.Structure):
-    """The structure ``batch`` of example.c."""
-
-    _fields_ = (
-        ("base", ctypes.c_ssize_t),
-        ("offsets", ctypes.c_void_p),
-        ("lengths", ctypes.c_void_p),
-        ("type", ctypes.c_void_p),
-        ("records", ctypes.c_int64),
-        ("key_octets", ctypes.c_char_p),
-        ("key_ends", ctypes.c_void_p),
-        ("keys", ctypes.c_int64),
-        ("in_lists", ctypes.c_int64),
-        ("table", ctypes.c_void_p),
-        ("summary", ctypes.c_void_p),
-    )
-
-
-def _address(array: Any) -> int:
-    """Return the address of an array; much faster than ``array.ctypes.data``."""
-    return ctypes.addressof(_Octets.from_buffer(array))
+def _address(memory: Any) -> int:
+    """Return the address of an array; much faster than ``ctypes.data``."""
+    return ctypes.addressof(_Octets.from_buffer(memory))
 
 
 def kernels_for_strings() -> Any:
@@ -79,7 +62,7 @@ class KernelReader:
     def __init__(self, library: Any, keys: Sequence[str], *, in_lists: bool = False) -> None:
         self.library, self.keys, self.in_lists = library, list(keys), in_lists
         encoded = [key.encode() for key in keys]
-        self.sorted_keys = sorted(encoded, key=lambda key: (len(key), key))
+        self.sorted_keys = sorted(set(encoded), key=lambda key: (len(key), key))
         self.places = [self.sorted_keys.index(key) for key in encoded]  # in the table
         self.kept = threading.local()  # the scratch of each thread for single records, and for many
 
@@ -89,7 +72,7 @@ class KernelReader:
             scratch = self.kept.single
         except AttributeError:
             scratch = self.kept.single = _Scratch(self.library, self.sorted_keys, 1)
-        scratch.first[0] = id(record)
+        scratch.batch[-1] = id(record)
         if not self.library.find_features(scratch.address, 0):
             return read_lists(record, self.keys)
         found: list[tuple[int, Any]] = []
@@ -103,8 +86,7 @@ class KernelReader:
             elif kind == 2 and count:
                 found.append((2, np.frombuffer(record, "<f4", count, start).astype(np.float32)))
             elif kind:
-                kind %= _SEVERAL
-                found.append((kind, scratch.decode(place, kind, count, end - start)))
+                found.append((kind % _SEVERAL, scratch.decode(place, kind % _SEVERAL, count, end - start)))
             else:
                 found.append((0, None))
         return found
@@ -128,7 +110,7 @@ class KernelReader:
             kind, _, _, counts = lists.table[place]
             records = strings.repeat(counts)
             scratch = _Scratch(self.library, [b""], len(records))
-            scratch.batch.offsets = _address(records)
+            scratch.batch[_OFFSETS] = _address(records)
             self.library.find_steps(lists.address, place, scratch.address)
             found.append(Steps(kind != 0, counts, KernelColumns(scratch, records, [0])))
         return found
@@ -136,9 +118,9 @@ class KernelReader:
     def _find(self, strings: Array) -> _Scratch:
         """Find the keys in records. The result is valid until the next call."""
         scratch = getattr(self.kept, "many", None)
-        if scratch is None or scratch.batch.records != len(strings):
+        if scratch is None or scratch.records != len(strings):
             scratch = self.kept.many = _Scratch(self.library, self.sorted_keys, len(strings), in_lists=self.in_lists)
-        scratch.batch.offsets = _address(strings)
+        scratch.batch[_OFFSETS] = _address(strings)
         row = self.library.find_features(scratch.address, 0)
         while row < len(strings):
             strings[row] = regular_record(strings[row], self.keys, row, in_lists=self.in_lists)
@@ -150,17 +132,17 @@ class _Scratch:
     """The kernel's structure and tables for a number of records."""
 
     def __init__(self, library: Any, keys: Sequence[bytes], records: int, *, in_lists: bool = False) -> None:
-        self.library, self._octets = library, b"".join(keys)
-        self._ends = np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
+        self.library, self.records = library, records
         self.table = np.empty((len(keys), _ROWS, records), np.int64)
         self.summary = np.empty((len(keys), _SUMMARY), np.int64)
-        self.batch = _Batch(_HEADER, None, None, id(bytes), records, self._octets, _address(self._ends), len(keys))
-        self.batch.in_lists = in_lists
-        self.batch.table, self.batch.summary = _address(self.table), _address(self.summary)
-        self.address = ctypes.addressof(self.batch)
-        self.first = np.empty(1, np.int64)  # for a single record, like the rows
-        self.rows = self.table.reshape(len(keys), _ROWS * records)
-        self.batch.offsets = _address(self.first)
+        self.rows = self.table.reshape(len(keys), _ROWS * records)  # for a single record
+        self.keys = bytearray(b"".join(keys)), np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
+        octets, ends, table, summary = map(_address, (*self.keys, self.table, self.summary))
+        # The structure of example.c, whose members have eight bytes each, and the address of a single record.
+        batch = _HEADER, 0, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
+        self.batch = array("q", batch)
+        self.address = _address(self.batch)
+        self.batch[_OFFSETS] = self.address + 8 * (len(batch) - 1)
 
     def decode(self, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
         """Return the ``total`` values of a key; of bytes, at most ``octets`` in all, and ``width`` in each if not 0."""
@@ -212,7 +194,7 @@ class KernelColumns:
             raise wrong_kind(row, int(kind[row] % _SEVERAL), wanted)
         present = kind != 0 if kinds & 1 else None
         if not decoded:
-            values = _NO_VALUES
+            values = np.zeros(0, np.int64)
         elif wanted == 1 and kinds == sole and not 0 < width <= _WIDTH_MAX:
             found = zip(self._strings.tolist(), start.tolist(), end.tolist(), strict=True)
             values = object_array([record[a:b] for record, a, b in found])
@@ -221,7 +203,7 @@ class KernelColumns:
         return Column(present, counts, values, each)
 
     def octets(self, place: int) -> Array | None:
-        """Return the values of a key that holds one byte string in each record, as ``ListColumns`` says."""
+        """Return the values of a key that holds one byte string in each record, as ``MessageColumns`` does."""
         place = self._places[place]
         kinds, _, total, octets, width = self._summary[place]
         if kinds != 1 << 1 or width <= 0:

@@ -3,7 +3,7 @@
 The classes are built in code, in the proto package ``dataset.io`` and in a separate descriptor pool. Their field
 numbers are the same as TensorFlow's, so the bytes are the same. Their names differ, so TensorFlow can be imported in
 the same process, before or afterwards. Building them is slow, so modules that rarely need them get them lazily from
-libraries.py. encode.py encodes a dict of values without messages; parse.py reads an Example into arrays.
+libraries.py. encode.py encodes a dict of values; parse.py reads an Example into arrays.
 """
 
 from __future__ import annotations
@@ -14,64 +14,44 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE = "dataset.io"
 _Field = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {
-    kind: getattr(_Field, f"TYPE_{kind.upper()}")
-    for kind in ("bool", "bytes", "double", "float", "int32", "int64", "uint32", "uint64")
-}
 
-# message -> fields as (name, number, type); "*" marks a repeated field, "map" a map from string to the message.
+# The fields of each message, as number, name and type; "*" marks a repeated field, "map" a map from string to the type.
 # ShellEntry, ShellEntries and Shell are not TensorFlow's: they read the outer structure of an Example and leave each
 # Feature as bytes.
-_MESSAGES: dict[str, list[tuple[str, int, str]]] = {
-    "BytesList": [("value", 1, "*bytes")],
-    "FloatList": [("value", 1, "*float")],
-    "Int64List": [("value", 1, "*int64")],
-    "Feature": [("bytes_list", 1, "BytesList"), ("float_list", 2, "FloatList"), ("int64_list", 3, "Int64List")],
-    "Features": [("feature", 1, "map Feature")],
-    "Example": [("features", 1, "Features")],
-    "FeatureList": [("feature", 1, "*Feature")],
-    "FeatureLists": [("feature_list", 1, "map FeatureList")],
-    "SequenceExample": [("context", 1, "Features"), ("feature_lists", 2, "FeatureLists")],
-    "ShellEntry": [("key", 1, "bytes"), ("value", 2, "*bytes")],
-    "ShellEntries": [("entry", 1, "*ShellEntry")],
-    "Shell": [("entries", 1, "*bytes"), ("lists", 2, "*bytes")],
-    "Dim": [("size", 1, "int64")],
-    "TensorShapeProto": [("dim", 2, "*Dim")],
-    "TensorProto": [
-        ("dtype", 1, "int32"),
-        ("tensor_shape", 2, "TensorShapeProto"),
-        ("tensor_content", 4, "bytes"),
-        ("float_val", 5, "*float"),
-        ("double_val", 6, "*double"),
-        ("int_val", 7, "*int32"),
-        ("string_val", 8, "*bytes"),
-        ("scomplex_val", 9, "*float"),
-        ("int64_val", 10, "*int64"),
-        ("bool_val", 11, "*bool"),
-        ("dcomplex_val", 12, "*double"),
-        ("half_val", 13, "*int32"),
-        ("uint32_val", 16, "*uint32"),
-        ("uint64_val", 17, "*uint64"),
-    ],
+_MESSAGES = {
+    "BytesList": "1 value *bytes",
+    "FloatList": "1 value *float",
+    "Int64List": "1 value *int64",
+    "Feature": "1 bytes_list BytesList, 2 float_list FloatList, 3 int64_list Int64List",
+    "Features": "1 feature map Feature",
+    "Example": "1 features Features",
+    "FeatureList": "1 feature *Feature",
+    "FeatureLists": "1 feature_list map FeatureList",
+    "SequenceExample": "1 context Features, 2 feature_lists FeatureLists",
+    "ShellEntry": "1 key bytes, 2 value *bytes",
+    "ShellEntries": "1 entry *ShellEntry",
+    "Shell": "1 entries *bytes, 2 lists *bytes",
+    "Dim": "1 size int64",
+    "TensorShapeProto": "2 dim *Dim",
+    "TensorProto": "1 dtype int32, 2 tensor_shape TensorShapeProto, 4 tensor_content bytes, 5 float_val *float, "
+    "6 double_val *double, 7 int_val *int32, 8 string_val *bytes, 9 scomplex_val *float, 10 int64_val *int64, "
+    "11 bool_val *bool, 12 dcomplex_val *double, 13 half_val *int32, 16 uint32_val *uint32, 17 uint64_val *uint64",
 }
 
 
-def _add_field(message: descriptor_pb2.DescriptorProto, name: str, number: int, kind: str) -> None:
+def _add_field(message: descriptor_pb2.DescriptorProto, number: int, name: str, kind: str) -> None:
     """Add one field of ``_MESSAGES`` to ``message``."""
-    field = message.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
-    if kind.startswith(("*", "map ")):
-        field.label = _Field.LABEL_REPEATED
     bare = kind.removeprefix("*").removeprefix("map ")
-    if bare in _SCALARS:
-        field.type = _SCALARS[bare]
-        return
-    field.type = _Field.TYPE_MESSAGE
-    field.type_name = f".{_PACKAGE}.{bare}"
+    label = _Field.LABEL_OPTIONAL if bare == kind else _Field.LABEL_REPEATED
+    field = message.field.add(name=name, number=number, label=label)
+    field.type = getattr(_Field, f"TYPE_{bare.upper()}", _Field.TYPE_MESSAGE)
+    if field.type == _Field.TYPE_MESSAGE:
+        field.type_name = f".{_PACKAGE}.{bare}"
     if kind.startswith("map "):  # on the wire a map is a repeated message of key and value
         entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
         entry.options.map_entry = True
-        entry.field.add(name="key", number=1, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_STRING)
-        _add_field(entry, "value", 2, bare)
+        _add_field(entry, 1, "key", "string")
+        _add_field(entry, 2, "value", bare)
         field.type_name = f".{_PACKAGE}.{message.name}.{entry.name}"
 
 
@@ -80,21 +60,19 @@ def _build_classes() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(name="dataset/io/example.proto", package=_PACKAGE, syntax="proto3")
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
+        for field in fields.split(", "):
+            number, name, kind = field.split(" ", 2)
+            _add_field(message, int(number), name, kind)
         if message_name == "Feature":
             message.oneof_decl.add(name="kind")
-        for name, number, kind in fields:
-            _add_field(message, name, number, kind)
-        if message_name == "Feature":
-            for field in message.field:
-                field.oneof_index = 0
+            for member in message.field:
+                member.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    classes = {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
-    }
+    classes = message_factory.GetMessageClassesForFiles([file.name], pool)
     for cls in classes.values():
         cls.__module__ = __name__  # where pickle looks for them
-    return classes
+    return {name: classes[f"{_PACKAGE}.{name}"] for name in _MESSAGES}
 
 
 _classes = _build_classes()

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, assembler_for
-from dataset.io.example.columns import MissingFeature, Problem, kind_of, object_array, wrong_kind
-from dataset.io.example.features import FeatureSpec, FixedLenFeature, FixedLenSequenceFeature, dtype_of, keys_of
+from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, object_array, wrong_kind
+from dataset.io.example.features import FeatureSpec, FixedLenFeature, FixedLenSequenceFeature, keys_of
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.reference import feature_names
 from dataset.plan.packed import is_packed
@@ -26,7 +26,8 @@ from dataset.shared_calls import SharedCalls
 
 Records = Sequence[bytes] | npt.NDArray[Any]
 _SCALAR_BYTES = FixedLenFeature((), bytes)
-_Wanted = tuple[int, int, bool]  # the place of a key, the kind of its list, and whether an earlier feature reads it
+Planned = tuple[str, Assembler, list[tuple[int, int]]]
+"""Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -102,42 +103,46 @@ def parser_for(features: Mapping[str, Any], make: Callable[[Mapping[str, Any]], 
     return parser
 
 
-def checked_features(op: str, features: Mapping[str, Any], *kinds: type[FeatureSpec]) -> dict[str, Any]:
-    """Check that ``features`` are of these kinds, by default of any, and return a copy as a dict."""
-    kinds = kinds or tuple(FeatureSpec.__subclasses__())
-    if not isinstance(features, Mapping):
-        raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
-    for name, feature in features.items():
-        if not isinstance(feature, kinds):
-            names = ", ".join(kind.__name__ for kind in kinds)
-            raise TypeError(f"{op}: feature {name!r} must be one of {names}, got {feature!r}")
-        for key in keys_of(name, feature):
-            if not isinstance(key, str):
-                raise TypeError(f"{op}: keys of features must be str, got {key!r}")
-    return dict(features)
-
-
-def _features_of_examples(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
-    """Check ``features`` and return a copy as a dict."""
-    checked = checked_features("parse_example", features)
-    if not checked:
-        raise ValueError("parse_example: features must name at least one feature, got none")
-    for name, feature in checked.items():
-        if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
-            raise ValueError(
-                f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
-                "TensorFlow: an empty list can't be distinguished from a missing one"
-            )
-    return checked
-
-
 def _values_of(column: Any) -> list[Any]:
     """Return the values of a column of parsed records, arrays with memory of their own."""
     rows = list(column)
     return [row.copy() for row in rows] if rows and type(rows[0]) is np.ndarray else rows
 
 
-class ExampleParser:
+class FeatureParser:
+    """Base of the parsers, which are prepared once for their features: what to read, and the reader.
+
+    Attributes:
+        op: the function, for messages.
+        kinds: the classes that the features may have; all by default.
+        in_lists: whether the features are in the feature lists of SequenceExamples.
+    """
+
+    op = "parse_example"
+    kinds = tuple(FeatureSpec.__subclasses__())
+    in_lists = False
+
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        op, kinds = self.op, self.kinds
+        if not isinstance(features, Mapping):
+            raise TypeError(f"{op}: features must be a dict from name to feature, got {features!r}")
+        self._features, keys = dict(features), list[str]()
+        self._plan: list[Planned] = []
+        for name, feature in self._features.items():
+            if not isinstance(feature, kinds):
+                names = ", ".join(kind.__name__ for kind in kinds)
+                raise TypeError(f"{op}: feature {name!r} must be one of {names}, got {feature!r}")
+            more = keys_of(name, feature)
+            wanted = [(len(keys) + i, INT64 if i else kind_of(feature.dtype)) for i in range(len(more))]
+            self._plan.append((name, assembler_for(feature, is_step=self.in_lists), wanted))
+            keys += more
+        for key in keys:
+            if not isinstance(key, str):
+                raise TypeError(f"{op}: keys of features must be str, got {key!r}")
+        self._reader = reader_of(keys, in_lists=self.in_lists)
+
+
+class ExampleParser(FeatureParser):
     """Parser function for tf.train.Examples, prepared once for its features; meant for ``Dataset.map``.
 
     Called with ``bytes``, it returns the same as parse_single_example. Called with n records, a list of ``bytes`` or an
@@ -166,18 +171,15 @@ class ExampleParser:
     __dataset_shares_calls__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
-        self._features = _features_of_examples(features)
-        self._plan: list[tuple[str, Assembler, list[_Wanted]]] = []
-        keys: dict[str, int] = {}
-        seen = set()
+        super().__init__(features)
+        if not self._features:
+            raise ValueError("parse_example: features must name at least one feature, got none")
         for name, feature in self._features.items():
-            wanted = []
-            for i, key in enumerate(keys_of(name, feature)):
-                place = keys.setdefault(key, len(keys))
-                wanted.append((place, kind_of(np.dtype(dtype_of(feature, i))), place in seen))
-                seen.add(place)
-            self._plan.append((name, assembler_for(feature), wanted))
-        self._reader = reader_of(list(keys))
+            if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
+                raise ValueError(
+                    f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
+                    "TensorFlow: an empty list can't be distinguished from a missing one"
+                )
         self._shared = SharedCalls(self._parse_elements)
 
     @property
@@ -240,14 +242,14 @@ class ExampleParser:
         for name, assembler, wanted in self._plan:
             values = []
             try:
-                for place, kind, is_shared in wanted:
+                for place, kind in wanted:
                     held, items = found[place]
                     if held and held != kind:
                         raise wrong_kind(0, held, kind)
-                    values.append(list(items) if held and is_shared else items)
+                    values.append(items)
                 result[name] = assembler.one(values)
             except Problem as problem:
-                raise _sentence(problem, name, None, serialized) from None
+                raise _sentence(problem, name, "", serialized) from None
         return result
 
     def _parse_elements(self, records: list[bytes]) -> list[dict[str, Any]]:
@@ -265,7 +267,7 @@ class ExampleParser:
     ) -> dict[str, Any]:
         """Parse n records into columns, or into batched values. Features not in ``read`` are only checked."""
         found = self._reader.columns(records)
-        result = {}
+        result: dict[str, Any] = {}
         for name, assembler, wanted in self._plan:
             if name in octets and self._features[name] == _SCALAR_BYTES:
                 rows = found.octets(wanted[0][0])
@@ -275,14 +277,13 @@ class ExampleParser:
             is_read = name in read
             decoded = is_read or assembler.needs_values
             try:
-                columns = [found.column(place, kind, decoded=decoded) for place, kind, _ in wanted]
-                if is_read:
-                    result[name] = assembler.batch(columns) if as_batch else assembler.packed(columns)
-                else:
-                    assembler.check(columns)
-                    result[name] = np.zeros(len(records), np.int8)
+                columns = [found.column(place, kind, decoded=decoded) for place, kind in wanted]
+                assembler.check(columns)
+                shape = assembler.batch if as_batch else assembler.packed
+                value = shape(columns) if decoded else None
+                result[name] = value if is_read else np.zeros(len(records), np.int8)
             except Problem as problem:
-                raise _sentence(problem, name, problem.row, records[problem.row]) from None
+                raise _sentence(problem, name, f" of record {problem.row}", records[problem.row]) from None
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -327,39 +328,29 @@ def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
 
 def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[Any]:
     """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
-    single = f"Parse a single record with {op.replace('parse_', 'parse_single_')}()"
-    if not isinstance(serialized, np.ndarray):
-        if isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
-            raise TypeError(f"{op}: serialized must be a sequence of bytes, got {type(serialized).__name__}. {single}")
+    advice, got = f"Parse a single record with {op.replace('parse_', 'parse_single_')}()", type(serialized).__name__
+    if isinstance(serialized, np.ndarray):
+        if serialized.ndim == 1 and (serialized.dtype == object or not serialized.size):
+            return serialized.astype(object)
+        got = f"{serialized.dtype} of shape {serialized.shape}"
+        if serialized.ndim == 2 and serialized.dtype == object:
+            advice = (
+                "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
+                "parse_example(records, features)) or map(parser.parse_batch)"
+            )
+    elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
         return object_array(serialized)
-    if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
-        advice = (
-            "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
-            "parse_example(records, features)) or map(parser.parse_batch)"
-            if serialized.ndim == 2 and serialized.dtype == object
-            else single
-        )
-        raise TypeError(
-            f"{op}: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
-            f"{serialized.shape}. {advice}"
-        )
-    return serialized.astype(object)
+    kinds = "a sequence of bytes or an object array of shape (n,)"
+    raise TypeError(f"{op}: serialized must be {kinds}, got {got}. {advice}")
 
 
-_NAMES_SHOWN = 10
-
-
-def _sentence(problem: Problem, name: str, row: int | None, record: bytes) -> ParseError:
-    """Return the complete error for a problem, with feature and record."""
-    place = "" if row is None else f" of record {row}"
-    hint = _names_hint(name, feature_names(record)) if isinstance(problem, MissingFeature) else ""
+def _sentence(problem: Problem, name: str, place: str, record: bytes) -> ParseError:
+    """Return the complete error for a problem; with the names in the record if the feature is missing."""
+    hint = ""
+    if isinstance(problem, MissingFeature):
+        names = feature_names(record)
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        close = difflib.get_close_matches(name, names[:100], n=1)
+        question = f"; did you mean {close[0]!r:.60}?" if close else ""
+        hint = f". The record has {', '.join(f'{one!r:.60}' for one in names[:10]) or 'no features'}{more}{question}"
     return ParseError(f"parse_example: feature {name!r}{place} {problem}{hint}")
-
-
-def _names_hint(name: str, names: list[str]) -> str:
-    if not names:
-        return ". The record has no features"
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    close = difflib.get_close_matches(name, names[: 10 * _NAMES_SHOWN], n=1)
-    question = f"; did you mean {close[0]!r:.60}?" if close else ""
-    return f". The record has {', '.join(f'{one!r:.60}' for one in names[:_NAMES_SHOWN])}{more}{question}"

@@ -2,7 +2,8 @@
 
 If the message parses, its map of features is the result. TensorFlow does not parse features that were not requested,
 and does not require keys to be UTF-8. So if the message does not parse, only its outer structure is read, and then the
-requested features. This module creates no arrays.
+requested features. The features of an Example are those in the context of a SequenceExample with the same bytes. This
+module creates no arrays.
 """
 
 from __future__ import annotations
@@ -14,90 +15,89 @@ from dataset.errors import ParseError
 from dataset.io import example, libraries
 
 _KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
+_FEATURES = "parse_example", "Example", "Feature"
+_LISTS = "parse_sequence_example", "SequenceExample", "FeatureList"
 List = tuple[int, Any]
+
+
+def parsed(kind: Any, serialized: bytes, problem: str, *shown: Any) -> Any:
+    """Return a message of class ``kind``.
+
+    Raises:
+        ParseError: the bytes are not such a message; it says ``problem``, with what is ``shown`` put in.
+    """
+    try:
+        return kind.FromString(serialized)
+    except libraries.protobuf.DecodeError:
+        raise ParseError(problem.format(*shown)) from None
 
 
 def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[List]:
     """Return the list of each key: its kind (1 bytes, 2 float, 3 int64, 0 none) and the sequence of values, or None.
 
     Raises:
-        ParseError: ``record`` is not an Example, or one of these features is not a Feature.
+        ParseError: as ``read_features``.
     """
-    return [_list_of(feature) for feature in _read_features(record, keys, row)]
+    return [list_of(feature) for feature in read_features(record, keys, row)]
 
 
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
-    shell = example.messages.Shell.FromString(record)
-    entries = example.messages.ShellEntries.FromString(b"".join(shell.entries)).entry
-    return sorted({entry.key.decode(errors="backslashreplace") for entry in entries})
-
-
-def read_steps(record: bytes, keys: Sequence[str], row: int | None = None) -> list[list[List] | None]:
-    """Return the same for each step of the feature list of each key; None for a key that the record does not have.
-
-    Raises:
-        ParseError: ``record`` is not a SequenceExample, or one of these feature lists is not a FeatureList.
-    """
-    found = _read_features(record, keys, row, in_lists=True)
-    return [None if steps is None else [_list_of(step) for step in steps.feature] for steps in found]
+    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, ""))
 
 
 def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *, in_lists: bool = False) -> bytes:
     """Return a message with these features of ``record``, in the regular form that the kernels support.
 
     Raises:
-        ParseError: as ``read_lists``, or as ``read_steps`` if the features are ``in_lists``.
+        ParseError: as ``read_features``.
     """
-    features = zip(keys, _read_features(record, keys, row, in_lists=in_lists), strict=True)
+    features = zip(keys, read_features(record, keys, row, in_lists=in_lists), strict=True)
     given = {key: feature for key, feature in features if feature is not None}
-    messages = example.messages
-    if in_lists:
-        message = messages.SequenceExample(feature_lists=messages.FeatureLists(feature_list=given))
-    else:
-        message = messages.Example(features=messages.Features(feature=given))
+    make = example.messages.SequenceExample
+    message = make(feature_lists={"feature_list": given}) if in_lists else make(context={"feature": given})
     message.DiscardUnknownFields()
-    regular: bytes = message.SerializeToString()
-    return regular
+    return bytes(message.SerializeToString())
 
 
-def _list_of(feature: Any) -> List:
+def list_of(feature: Any) -> List:
+    """Return the list of a Feature message, as ``read_lists``."""
     name = None if feature is None else feature.WhichOneof("kind")
     return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
 
 
-def _read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
-    """Return the Feature or FeatureList message of each key, None for a key that the record does not have."""
-    op = "parse_sequence_example" if in_lists else "parse_example"
+def _entries(record: bytes, *problem: Any, in_lists: bool = False) -> dict[bytes, bytes]:
+    """Return the bytes of each Feature or FeatureList message."""
+    shell = parsed(example.messages.Shell, record, *problem)
+    content = b"".join(shell.lists if in_lists else shell.entries)
+    entries = parsed(example.messages.ShellEntries, content, *problem).entry
+    return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
+
+
+def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
+    """Return the Feature or FeatureList message of each key, None for a key that the record does not have.
+
+    Raises:
+        ParseError: ``record`` is not an Example or SequenceExample, or one of these features is damaged.
+    """
+    op, kind, part = _LISTS if in_lists else _FEATURES
     if not isinstance(record, bytes):
         raise TypeError(f"{op}: records must be bytes, got {type(record).__name__} at position {row}")
-    messages = example.messages
     try:
-        if in_lists:
-            found = messages.SequenceExample.FromString(record).feature_lists.feature_list
-        else:
-            found = messages.Example.FromString(record).features.feature
+        message = example.messages.SequenceExample.FromString(record)
+        found = message.feature_lists.feature_list if in_lists else message.context.feature
         return [found.get(key) for key in keys]
     except libraries.protobuf.DecodeError:
-        kind, part = ("SequenceExample", "FeatureList") if in_lists else ("Example", "Feature")
-    try:
-        shell = messages.Shell.FromString(record)
-        entries = messages.ShellEntries.FromString(b"".join(shell.lists if in_lists else shell.entries)).entry
-    except libraries.protobuf.DecodeError:
-        what = "the bytes" if row is None else f"record {row}"
-        raise ParseError(
-            f"{op}: {what} (length {len(record)}) can't be parsed as a tf.train.{kind}. Is this another "
-            "message type, or a compressed file that was read as uncompressed?"
-        ) from None
-    contents = {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
-    features = []
+        what, place = ("the bytes", "") if row is None else (f"record {row}", f" of record {row}")
+    problem = (
+        "{}: {} (length {}) can't be parsed as a tf.train.{}. Is this another message type, or a compressed file that "
+        "was read as uncompressed?"
+    )
+    contents = _entries(record, problem, op, what, len(record), kind, in_lists=in_lists)
+    damaged, features = "{}: feature {!r}{} is damaged: its bytes can't be parsed as a tf.train.{}", []
     for key in keys:
         content = contents.get(key.encode())
-        try:
-            features.append(None if content is None else getattr(messages, part).FromString(content))
-        except libraries.protobuf.DecodeError:
-            place = "" if row is None else f" of record {row}"
-            raise ParseError(
-                f"{op}: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.{part}"
-            ) from None
+        features.append(
+            None if content is None else parsed(getattr(example.messages, part), content, damaged, op, key, place, part)
+        )
     return features

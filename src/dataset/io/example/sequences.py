@@ -6,7 +6,6 @@ parsed like n Examples, all steps of n records at once, and are then grouped by 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,22 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.assemble import Assembler, Fixed, assembler_for
-from dataset.io.example.columns import Problem, Steps, kind_of, object_array
-from dataset.io.example.features import (
-    FeatureSpec,
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    RaggedFeature,
-    VarLenFeature,
-    dtype_of,
-    keys_of,
-)
-from dataset.io.example.kernel_columns import reader_of
-from dataset.io.example.parse import ExampleParser, Records, as_records, checked_features, parser_for
+from dataset.io.example.assemble import Fixed
+from dataset.io.example.columns import Problem, Steps, object_array
+from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, StepFeature, keys_of
+from dataset.io.example.parse import ExampleParser, FeatureParser, Records, as_records, parser_for
 from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
 
-StepFeature = FixedLenSequenceFeature | VarLenFeature | RaggedFeature
+ParsedSteps = tuple[str, StepFeature, Any, npt.NDArray[np.int64]]
 _OP = "parse_sequence_example"
 _NO_FEATURES: dict[str, Any] = {}
 
@@ -38,8 +28,8 @@ def parse_single_sequence_example(
     serialized: bytes,
     context_features: Mapping[str, FeatureSpec] | None = None,
     sequence_features: Mapping[str, StepFeature] | None = None,
-    example_name: str | None = None,
-    name: str | None = None,
+    example_name: str | None = None,  # noqa: ARG001
+    name: str | None = None,  # noqa: ARG001
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parse one tf.train.SequenceExample, as ``tf.io.parse_single_sequence_example`` does.
 
@@ -72,11 +62,9 @@ def parse_single_sequence_example(
     >>> context["label"], lists["words"].to_list()
     (np.int64(3), [[b'a'], [b'b', b'c']])
     """
-    del example_name, name
     if not isinstance(serialized, bytes):
         raise TypeError(f"parse_single_sequence_example: serialized must be bytes, got {type(serialized).__name__}")
-    _require_features(context_features, sequence_features)
-    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(object_array([serialized]))
+    steps = _parse_steps(object_array([serialized]), context_features, sequence_features)
     context = parser_for(context_features, ExampleParser).parse_one(serialized) if context_features else {}
     return context, {key: value for key, _, value, _ in steps}
 
@@ -85,8 +73,8 @@ def parse_sequence_example(
     serialized: Records,
     context_features: Mapping[str, FeatureSpec] | None = None,
     sequence_features: Mapping[str, StepFeature] | None = None,
-    example_names: Any = None,
-    name: str | None = None,
+    example_names: Any = None,  # noqa: ARG001
+    name: str | None = None,  # noqa: ARG001
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, npt.NDArray[np.int64]]]:
     """Parse n tf.train.SequenceExamples at once, as ``tf.io.parse_sequence_example`` does.
 
@@ -118,25 +106,16 @@ def parse_sequence_example(
     ({'x': array([[1, 2],
            [3, 0]])}, {'x': array([2, 1])})
     """
-    del example_names, name
-    _require_features(context_features, sequence_features)
     records = as_records(serialized, _OP)
-    steps = parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records.copy())
+    steps = _parse_steps(records.copy(), context_features, sequence_features)
     context = parser_for(context_features, ExampleParser).parse_batch(records) if context_features else {}
     lists: dict[str, Any] = {}
     lengths = {}
     for key, feature, value, counts in steps:
-        grouped = _grouped(value, counts)
-        if isinstance(feature, FixedLenSequenceFeature) and isinstance(grouped, RaggedTensor):
-            lists[key], lengths[key] = grouped.to_tensor(feature.default_value), counts.copy()
-        else:
-            lists[key] = grouped
+        lists[key] = _grouped(value, counts)
+        if isinstance(feature, FixedLenSequenceFeature):
+            lists[key], lengths[key] = lists[key].to_tensor(feature.default_value), counts.copy()
     return context, lists, lengths
-
-
-def _require_features(context_features: object, sequence_features: object) -> None:
-    if not (context_features or sequence_features):
-        raise ValueError(f"{_OP}: context_features or sequence_features must name at least one feature, got none")
 
 
 def _grouped(value: Any, counts: npt.NDArray[np.int64]) -> RaggedTensor | SparseTensor:
@@ -150,36 +129,39 @@ def _grouped(value: Any, counts: npt.NDArray[np.int64]) -> RaggedTensor | Sparse
     return SparseTensor(indices, value.values, [len(counts), counts.max(initial=0), value.dense_shape[1]])
 
 
-class StepsParser:
+def _parse_steps(records: Any, context_features: Any, sequence_features: Any) -> list[ParsedSteps]:
+    """Return each feature, the values of the steps of all records, and the number of steps of each record.
+
+    Unusual ``records`` are replaced.
+    """
+    if not (context_features or sequence_features):
+        raise ValueError(f"{_OP}: context_features or sequence_features must name at least one feature, got none")
+    return parser_for(sequence_features or _NO_FEATURES, StepsParser).parse(records)
+
+
+class StepsParser(FeatureParser):
     """Parser of feature lists, prepared once for its features."""
 
-    def __init__(self, features: Mapping[str, StepFeature]) -> None:
-        self._plan: list[tuple[str, StepFeature, Assembler, list[int]]] = []
-        keys: dict[str, int] = {}
-        for name, feature in checked_features(_OP, features, *StepFeature.__args__).items():
-            is_fixed = isinstance(feature, FixedLenSequenceFeature)
-            step = Fixed(FixedLenFeature(feature.shape, feature.dtype)) if is_fixed else assembler_for(feature)
-            places = [keys.setdefault(key, len(keys)) for key in keys_of(name, feature)]
-            self._plan.append((name, feature, step, places))
-        self._reader = reader_of(list(keys), in_lists=True)
+    op, kinds, in_lists = _OP, StepFeature.__args__, True
 
-    def parse(self, records: npt.NDArray[Any]) -> list[tuple[str, StepFeature, Any, npt.NDArray[np.int64]]]:
-        """Return each feature, the values of the steps of all records, and the number of steps of each record.
-
-        Unusual ``records`` are replaced.
-        """
+    def parse(self, records: npt.NDArray[Any]) -> list[ParsedSteps]:
+        """Return the values of the steps, as ``_parse_steps``."""
         found, result = self._reader.steps(records), []
-        for name, feature, assembler, places in self._plan:
-            lists = [found[place] for place in places]
+        for name, assembler, wanted in self._plan:
+            feature = self._features[name]
+            lists = [found[place] for place, _ in wanted]
             _check_lists(name, feature, lists)
             try:
-                value = assembler.batch([_column(feature, steps, position) for position, steps in enumerate(lists)])
+                columns = [steps.columns.column(0, kind) for steps, (_, kind) in zip(lists, wanted, strict=True)]
+                if isinstance(assembler, Fixed):  # a step without a list counts as one without values
+                    columns = [column._replace(present=None) for column in columns]
+                assembler.check(columns)
+                result.append((name, feature, assembler.batch(columns), lists[0].counts))
             except Problem as problem:
                 splits = row_offsets(lists[0].counts)
                 row = int(np.searchsorted(splits, problem.row, "right")) - 1
                 place = f"in step {problem.row - int(splits[row])} of record {row}"
                 raise ParseError(f"{_OP}: feature {name!r} {place} {problem}") from None
-            result.append((name, feature, value, lists[0].counts))
         return result
 
 
@@ -199,9 +181,3 @@ def _check_lists(name: str, feature: StepFeature, lists: list[Steps]) -> None:
                 f"{_OP}: feature list {name!r} of record {row} has {first.counts[row]} steps, but its partition "
                 f"{key!r} has {other.counts[row]}"
             )
-
-
-def _column(feature: StepFeature, steps: Steps, position: int) -> Any:
-    column = steps.columns.column(0, kind_of(np.dtype(dtype_of(feature, position))))
-    # A step without a list counts as one without values, and those of a FixedLenSequenceFeature have no default.
-    return dataclasses.replace(column, present=None) if isinstance(feature, FixedLenSequenceFeature) else column

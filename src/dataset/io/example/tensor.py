@@ -5,6 +5,7 @@ This module converts between bytes and arrays. It opens no files. messages.py de
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Final
 
@@ -12,36 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io import example, libraries
+from dataset.io import example
+from dataset.io.example.columns import object_array
+from dataset.io.example.reference import parsed
 from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
+from dataset.plan.values import filled
 
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
 
+_CORRUPT = "parse_tensor(): the message is corrupt: "
 _DIMENSIONS_MAX: Final = 64  # of an array of NumPy
 
-# The number of a dtype in tensorflow/core/framework/types.proto, and the field with its values. If ml_dtypes is in use,
-# bfloat16 is a dtype of NumPy, and has this name, too.
-_DTYPES: dict[str, tuple[int, str]] = {
-    "float32": (1, "float_val"),
-    "float64": (2, "double_val"),
-    "int32": (3, "int_val"),
-    "uint8": (4, "int_val"),
-    "int16": (5, "int_val"),
-    "int8": (6, "int_val"),
-    "bytes": (7, "string_val"),
-    "complex64": (8, "scomplex_val"),
-    "int64": (9, "int64_val"),
-    "bool": (10, "bool_val"),
-    "bfloat16": (14, "half_val"),
-    "uint16": (17, "int_val"),
-    "complex128": (18, "dcomplex_val"),
-    "float16": (19, "half_val"),
-    "uint32": (22, "uint32_val"),
-    "uint64": (23, "uint64_val"),
-}
-_NAMES = {number: name for name, (number, _) in _DTYPES.items()}
+# A dtype's number in tensorflow/core/framework/types.proto, its name, and the field with its values. If ml_dtypes is in
+# use, bfloat16 is a dtype of NumPy, and has this name, too.
+_TYPES = (
+    "1 float32 float_val, 2 float64 double_val, 3 int32 int_val, 4 uint8 int_val, 5 int16 int_val, 6 int8 int_val, "
+    "7 bytes string_val, 8 complex64 scomplex_val, 9 int64 int64_val, 10 bool bool_val, 14 bfloat16 half_val, "
+    "17 uint16 int_val, 18 complex128 dcomplex_val, 19 float16 half_val, 22 uint32 uint32_val, 23 uint64 uint64_val"
+)
+_DTYPES = {name: (int(number), field) for number, name, field in map(str.split, _TYPES.split(", "))}
 
 
 def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int = MAX_TENSOR_BYTES) -> Any:
@@ -77,32 +69,31 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
         raise TypeError(f"parse_tensor(): serialized must be bytes, got {type(serialized).__name__}")
     dtype = as_dtype(out_type).newbyteorder("=")
     number, field = _wire_type("parse_tensor", dtype)
-    try:
-        message = example.messages.TensorProto.FromString(serialized)
-    except libraries.protobuf.DecodeError:
-        raise _corrupt(f"the bytes (length {len(serialized)}) can't be parsed as a TensorProto") from None
+    problem = _CORRUPT + "the bytes (length {}) can't be parsed as a TensorProto"
+    message = parsed(example.messages.TensorProto, serialized, problem, len(serialized))
     if message.dtype != number:
-        found = _NAMES.get(message.dtype, f"of TensorFlow's type {message.dtype}")
+        names = {known: name for name, (known, _) in _DTYPES.items()}
+        found = names.get(message.dtype, f"of TensorFlow's type {message.dtype}")
         raise ParseError(
             f"parse_tensor(): the array is {found}, but out_type is {dtype.name}; pass the dtype of the array, and "
             "convert it with astype()"
         )
-    shape = tuple(dim.size for dim in message.tensor_shape.dim)
+    shape = tuple([dim.size for dim in message.tensor_shape.dim])
     if len(shape) > _DIMENSIONS_MAX:
         raise ParseError(
             f"parse_tensor(): the array has {len(shape)} dimensions; NumPy supports up to {_DIMENSIONS_MAX}"
         )
     if min(shape, default=0) < 0:
-        raise _corrupt(f"the shape {shape} is negative")
+        raise ParseError(f"{_CORRUPT}the shape {shape} is negative")
     count = math.prod(shape)
     if message.tensor_content:
         values = _from_content(message.tensor_content, dtype, count)
     else:
-        values = _completed(_from_field(getattr(message, field), dtype), count, max_bytes)
+        values = _completed(_from_field(field, getattr(message, field), dtype), count, max_bytes)
     try:
         return values.reshape(shape)[()]
     except ValueError as error:
-        raise _corrupt(f"NumPy does not support the shape {shape!r:.200} ({error})") from None
+        raise ParseError(f"{_CORRUPT}NumPy does not support the shape {shape!r:.200} ({error})") from None
 
 
 def serialize_tensor(tensor: Any) -> bytes:
@@ -135,8 +126,7 @@ def serialize_tensor(tensor: Any) -> bytes:
         message.string_val.extend(text.encode() if isinstance(text, str) else text for text in items)
     else:
         message.tensor_content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    serialized: bytes = message.SerializeToString()
-    return serialized
+    return bytes(message.SerializeToString())
 
 
 def _wire_type(function: str, dtype: np.dtype[Any]) -> tuple[int, str]:
@@ -151,47 +141,37 @@ def _from_content(content: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArr
     if dtype.kind == "S":
         return _text_from_content(content, count)
     if len(content) != count * dtype.itemsize:
-        raise _corrupt(f"{count} values of {dtype.name} were declared, but there are {len(content)} bytes")
+        raise ParseError(f"{_CORRUPT}{count} values of {dtype.name} were declared, but there are {len(content)} bytes")
     if dtype.kind == "b" and max(content) > 1:
-        raise _corrupt(f"a bool is 0 or 1, got {max(content)}")
+        raise ParseError(f"{_CORRUPT}a bool is 0 or 1, got {max(content)}")
     return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False)
 
 
 def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
     """Return texts that are stored as their lengths in varints, followed by their bytes."""
-    lengths = []
-    at = 0
-    for _ in range(min(count, len(content))):
-        length = shift = 0
-        while True:
-            if at == len(content) or shift > 63:
-                raise _corrupt("the length of a text is damaged")
-            length |= (content[at] & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if content[at - 1] < 0x80:
-                break
-        lengths.append(length)
-    if len(lengths) < count or at + sum(lengths) != len(content):
-        raise _corrupt(f"{count} texts were declared, but the {len(content)} bytes do not hold exactly that many")
-    texts = np.empty(count, object)
-    for i, length in enumerate(lengths):
-        texts[i] = content[at : at + length]
-        at += length
-    return texts
+    head = content[: 10 * count]  # a varint has up to ten bytes
+    ends = np.append(-1, np.flatnonzero(np.frombuffer(head, np.uint8) < 0x80)) + 1
+    head = head[: ends[count]] if count < len(ends) else head
+    packed = example.messages.BytesList(value=[head]).SerializeToString()  # encoded like packed integers
+    lengths = parsed(example.messages.Int64List, packed, f"{_CORRUPT}the length of a text is damaged").value
+    edges = list(itertools.accumulate(lengths, initial=len(head)))
+    if len(lengths) < count or min(lengths, default=0) < 0 or edges[-1] != len(content):
+        raise ParseError(
+            f"{_CORRUPT}{count} texts were declared, but the {len(content)} bytes do not hold exactly that many"
+        )
+    return object_array([content[a:b] for a, b in itertools.pairwise(edges)])
 
 
-def _from_field(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _from_field(field: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the values of a repeated field."""
-    if dtype.kind == "S":
-        texts = np.empty(len(values), object)
-        texts[:] = values
-        return texts
+    if field == "string_val":
+        return object_array(values)
     if dtype.kind == "c":
         parts = np.array(values, dtype.type(0).real.dtype)
         return parts[: len(parts) // 2 * 2].view(dtype)
-    if dtype.itemsize == 2 and dtype.kind not in "iu":  # the bits of float16 or bfloat16
+    if field == "half_val":  # the bits of float16 or bfloat16
         return np.array(values, np.int32).astype(np.uint16).view(dtype)
-    return np.array(values, np.int32 if dtype.kind in "iu" and dtype.itemsize < 4 else dtype).astype(dtype, copy=False)
+    return np.array(values, np.int32 if field == "int_val" else dtype).astype(dtype, copy=False)
 
 
 def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDArray[Any]:
@@ -204,11 +184,5 @@ def _completed(values: npt.NDArray[Any], count: int, max_bytes: int) -> npt.NDAr
             f"parse_tensor(): {count} values were declared, but there are only {len(values)}; repeating the last one "
             f"would take more than max_bytes = {max_bytes}; if the array is valid, pass a larger max_bytes"
         )
-    if not len(values):
-        values = np.full(1, b"" if values.dtype == object else 0, values.dtype)
-    # np.full would drop zero bytes at the end of text.
-    return np.concatenate([values, values[-1:].repeat(count - len(values))])
-
-
-def _corrupt(why: str) -> ParseError:
-    return ParseError(f"parse_tensor(): the message is corrupt: {why}")
+    last = values[-1] if len(values) else b"" if values.dtype == object else 0
+    return np.concatenate([values, filled([missing], last, values.dtype)])

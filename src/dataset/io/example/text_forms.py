@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from google.protobuf import json_format, text_format
-from google.protobuf.message import DecodeError
 
 from dataset.errors import ParseError
 from dataset.io.example.messages import Example
+from dataset.io.example.reference import parsed
 
 
 def decode_json_example(json_examples: Any) -> Any:
@@ -49,9 +49,7 @@ def encode_json_example(serialized: bytes) -> str:
     >>> encode_json_example(encode_example({"label": 3, "name": "cat"}))
     '{"features": {"feature": {"label": {"int64List": {"value": ["3"]}}, "name": {"bytesList": {"value": ["Y2F0"]}}}}}'
     """
-    message = _parsed("encode_json_example", serialized)
-    json: str = json_format.MessageToJson(message, indent=None, sort_keys=True)
-    return json
+    return str(json_format.MessageToJson(_parsed("encode_json_example", serialized), indent=None, sort_keys=True))
 
 
 def decode_text_example(text: Any) -> Any:
@@ -89,8 +87,7 @@ def encode_text_example(serialized: bytes) -> str:
     >>> " ".join(encode_text_example(encode_example({"label": 3})).split())
     'features { feature { key: "label" value { int64_list { value: 3 } } } }'
     """
-    text: str = text_format.MessageToString(_parsed("encode_text_example", serialized))
-    return text
+    return str(text_format.MessageToString(_parsed("encode_text_example", serialized)))
 
 
 def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any:
@@ -113,9 +110,5 @@ def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any
 def _parsed(function: str, serialized: bytes) -> Any:
     if not isinstance(serialized, bytes):
         raise TypeError(f"{function}(): serialized must be bytes, got {type(serialized).__name__}")
-    try:
-        return Example.FromString(serialized)
-    except DecodeError:
-        raise ParseError(
-            f"{function}(): the bytes (length {len(serialized)}) can't be parsed as a tf.train.Example"
-        ) from None
+    problem = "{}(): the bytes (length {}) can't be parsed as a tf.train.Example"
+    return parsed(Example, serialized, problem, function, len(serialized))
