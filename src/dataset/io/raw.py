@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dataset.runtime.functions.columnwise import decode_column
-
 _HOST_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
@@ -78,6 +76,30 @@ def decode_raw(
     if not direct:
         values = values.astype(np.bool_ if stored.kind == "b" else stored.newbyteorder("="))
     return values
+
+
+def decode_column(column: Any, out_type: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the results of decode_raw and np.frombuffer for a column of byte strings.
+
+    Args:
+        column: the byte strings; strings of one length may be values of a void dtype.
+        out_type: the dtype of the results.
+
+    Raises:
+        TypeError: the results are not views of the bytes, or there is something else than bytes in the column.
+        ValueError: the strings are empty, differ in length, or hold no whole number of values.
+    """
+    stored, direct = _layout(out_type, True)  # type: ignore[arg-type]  # as above
+    if not direct:
+        raise TypeError(f"decode_column(): the result is not a view of {stored}")
+    if not isinstance(column, np.ndarray) or column.dtype.kind != "V":
+        strings = list(column)
+        if set(map(type, strings)) != {bytes}:
+            raise TypeError("decode_column(): there is something else than bytes")
+        if len(set(map(len, strings))) > 1 or not strings[0]:
+            raise ValueError("decode_column(): the strings are empty or differ in length")
+        column = np.frombuffer(bytearray().join(strings), f"V{len(strings[0])}")
+    return column.view(np.uint8).reshape(len(column), -1).view(stored)
 
 
 # Operators read these attributes: they may call the function once with the column of a chunk, not once per element.

@@ -33,6 +33,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from dataset import io
 from dataset.runtime.functions.bytecode import UNBOUND, Constant, NotProvedError, Variable, arity_of, interpret
 from dataset.runtime.functions.columnwise import (
     NUMBERS,
@@ -43,7 +44,6 @@ from dataset.runtime.functions.columnwise import (
     Path,
     Read,
     Slot,
-    decode_column,
     kind_of,
     stays_integer,
 )
@@ -506,7 +506,7 @@ def _operand(value: Any) -> Any:
 def _twin_of(function: Any) -> tuple[Callable[..., Any], tuple[str, ...]] | None:
     """Return the twin of a function for columns and the names of its two parameters, or None."""
     if function is np.frombuffer:
-        return decode_column, ("buffer", "dtype")
+        return io.decode_raw.__dataset_column_twin__, ("buffer", "dtype")  # type: ignore[attr-defined]  # as below
     twin = vars(function).get("__dataset_column_twin__") if type(function) is FunctionType else None
     return None if twin is None else (twin, function.__code__.co_varnames[:2])
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import marshal
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -156,31 +155,6 @@ class Derived:
         if isinstance(argument, Variable):
             argument = argument.value_in(function)
         return self.twin(column, argument, self.uses, self.octets) if self.gives_dict else self.twin(column, argument)
-
-
-def decode_column(column: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    """Return the results of decode_raw and np.frombuffer for a column of byte strings.
-
-    Args:
-        column: the byte strings; strings of one length may be values of a void dtype.
-        dtype: the dtype of the results.
-
-    Raises:
-        TypeError: the results are not views of the bytes, or there is something else than bytes in the column.
-        ValueError: the strings are empty, differ in length, or hold no whole number of values.
-    """
-    target = np.dtype(dtype)
-    if target not in NUMBERS or target.kind == "b" or sys.byteorder != "little":
-        raise TypeError(f"the result is not a view of {target}")
-    if not isinstance(column, np.ndarray) or column.dtype.kind != "V":
-        strings = list(column)
-        if set(map(type, strings)) != {bytes}:
-            raise TypeError("there is something else than bytes")
-        if len(set(map(len, strings))) > 1 or not strings[0]:
-            raise ValueError("the strings are empty or differ in length")
-        column = np.frombuffer(bytearray().join(strings), f"V{len(strings[0])}")
-    decoded: np.ndarray[Any, Any] = column.view(np.uint8).reshape(len(column), -1).view(target)
-    return decoded
 
 
 @dataclass(frozen=True, eq=False)
