@@ -241,18 +241,32 @@ def test_cheap_elements_without_user_code_are_computed_many_at_once_without_a_th
     assert found == [[x, x + 2] for x in range(0, 8000, 4)]
     assert sizes[0] == 1
     assert max(sizes) == prefetch.BUFFER_SIZE_MAX
-    assert len(sizes) < 40
+    assert len(sizes) < 60
 
 
 def test_elements_that_take_long_or_are_large_are_computed_one_at_a_time(clock, monkeypatch):
     with monkeypatch.context() as patch:
-        sizes = requests_of(patch, BatchOperator, clock, prefetch._TARGET_SECONDS)
+        sizes = requests_of(patch, BatchOperator, clock, prefetch._TOGETHER_SECONDS)
         assert len(list(Dataset.range(100).batch(2).prefetch(AUTOTUNE))) == 50
     assert set(sizes) == {1}
     monkeypatch.setattr(prefetch, "_TARGET_BYTES", 16)
     sizes = requests_of(monkeypatch, BatchOperator, clock)
     assert len(list(Dataset.range(100).batch(2).prefetch(AUTOTUNE))) == 50
     assert set(sizes) == {1}
+
+
+def test_no_more_are_computed_at_once_than_saves_time(clock, monkeypatch):
+    sizes, pull = [], BatchOperator.pull
+
+    def recording(self, n):
+        sizes.append(n)
+        clock.now += 1e-6 * (10 + n if n < 8 else 4 * n)  # a fixed cost, and from 8 on another one for each
+        return pull(self, n)
+
+    monkeypatch.setattr(BatchOperator, "pull", recording)
+    assert len(list(Dataset.range(1000).batch(2).prefetch(AUTOTUNE))) == 500
+    assert max(sizes) == 8
+    assert sizes[-20:] == [4] * 20
 
 
 def test_a_function_that_may_wait_is_called_for_one_element_at_a_time(clock, monkeypatch):

@@ -99,7 +99,8 @@ def decode_column(column: Any, out_type: npt.DTypeLike) -> npt.NDArray[Any]:
         if len(set(map(len, strings))) > 1 or not strings[0]:
             raise ValueError("decode_column(): the strings are empty or differ in length")
         column = np.frombuffer(bytearray().join(strings), f"V{len(strings[0])}")
-    return column.view(np.uint8).reshape(len(column), -1).view(stored)
+    octets: npt.NDArray[np.uint8] = column.view(np.uint8).reshape(len(column), -1)
+    return octets.view(stored)
 
 
 # Operators read these attributes: they may call the function once with the column of a chunk, not once per element.

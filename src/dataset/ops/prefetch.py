@@ -31,6 +31,10 @@ _TIMES_TOGETHER = 16
 _WINDOW = 32  # elements between two checks whether the thread still pays off
 _REST_MAX = 64  # maximum pulls without measuring time
 _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
+_TOGETHER_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
+_PULLS = 5  # that are measured for each number of elements at once
+_CLEARLY = 0.95  # twice as many elements at once must take at most this share of the time per element
+_SIZE_SHARE = 50  # sizes are measured after this many times the duration of that: texts are measured one by one
 _TARGET_BYTES = 4 << 20  # of elements that are computed at once without the thread: they are still in the cache
 
 
@@ -365,7 +369,9 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         super().__init__(source, node, size, context)
         self._holder = source if isinstance(source, HoldingOperator) else None
         self._computes_many = self._takes_many and not context.is_traced and self._holder is None
-        self._count = 1  # how many elements to compute at once in the consumer's thread
+        self._together = _Together()
+        self._element_bytes = 1  # of the elements that were measured last
+        self._size_due = 0.0  # when to measure again, on the clock of time.perf_counter
         self._is_logged = False  # whether the log counts the elements that are computed there
         self._unlooked = 0  # pulls, or elements computed at once, until the next look at the times
         self._next_rest = 1
@@ -408,7 +414,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
                 self._begin_window()
                 return super().pull(n)
             self._log.go_on()
-        if self._count > n and self._context.input_is_replayable:
+        if self._together.size > n and self._context.input_is_replayable:
             return self._give_saved(n) if self._compute_many() else None
         self._is_logged = False
         if self._unlooked and not self._computes_many:
@@ -419,7 +425,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             started = time.perf_counter()
             chunk = self.source.pull(n)
             if chunk is not None:
-                self._measure(chunk, chunk.nbytes if self._computes_many else 0, started)
+                self._measure(chunk, started)
         if chunk is not None:
             self.counters.taken += chunk.length
             self._made_count = chunk.length
@@ -434,12 +440,12 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._log.step()
         made = nbytes = 0
         started = time.perf_counter()
-        count = self._account.reserve(self._count)
+        count = self._account.reserve(self._together.size)
         try:
             chunk = self._log.pull(max(1, count))
             if chunk is not None:
-                made, nbytes = chunk.length, chunk.nbytes
-                self._measure(chunk, nbytes, started)
+                self._measure(chunk, started)
+                made, nbytes = chunk.length, chunk.length * self._element_bytes
                 self._unlooked = max(0, self._unlooked - made)
         except Exception:
             self._given += 1
@@ -454,13 +460,18 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._reads_ahead = True
         return True
 
-    def _measure(self, chunk: Chunk, nbytes: int, started: float) -> None:
+    def _measure(self, chunk: Chunk, started: float) -> None:
         """Note how long it took to compute a chunk, and determine the size of the next one."""
-        self._left_at = time.perf_counter()
-        self._made_seconds, self._made_count = self._left_at - started, chunk.length
-        if self._computes_many:
-            fitting = _TARGET_BYTES * chunk.length // max(1, nbytes)
-            self._count = max(1, min(_next_count(chunk.length, self._made_seconds), fitting, self.knob.maximum))
+        self._left_at = now = time.perf_counter()
+        self._made_seconds, self._made_count = now - started, chunk.length
+        if not self._computes_many:
+            return
+        if now >= self._size_due:
+            self._element_bytes = max(1, chunk.nbytes // chunk.length)
+            ended = time.perf_counter()
+            self._size_due = ended + _SIZE_SHARE * (ended - now)
+        size_max = min(_TARGET_BYTES // self._element_bytes, self.knob.maximum)
+        self._together.add(chunk.length, now - started, size_max)
 
     def _pull_ahead(self, n: int) -> Chunk | None:
         if self._thread is not None:
@@ -552,8 +563,43 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._leaving = False
 
 
-def _next_count(count: int, seconds: float) -> int:
+class _Together:
+    """How many elements to compute at once without the thread: twice as many as long as that saves time.
+
+    Most elements have fixed costs in each operator. But an input that reads files in blocks may return views of a
+    block, and has to join and copy them if more are requested. The longest time of each size does not count, because an
+    input may read a block then.
+    """
+
+    def __init__(self) -> None:
+        self.size = 1
+        self._size_max = BUFFER_SIZE_MAX
+        self._times: list[float] = []  # of this size
+        self._before = float("inf")  # seconds per element if half as many are computed at once
+
+    def add(self, count: int, seconds: float, size_max: int) -> None:
+        """Note that ``count`` elements took ``seconds``; at most ``size_max`` may be computed at once."""
+        wanted = max(1, min(_next_count(self.size, seconds, _TOGETHER_SECONDS), self._size_max, size_max))
+        if wanted < self.size:
+            self._begin(wanted)
+        elif count == self.size and len(self._times) < _PULLS:
+            self._times.append(seconds)
+        if len(self._times) < _PULLS:
+            return
+        each = (sum(self._times) - max(self._times)) / (_PULLS - 1) / self.size
+        if each > _CLEARLY * self._before:
+            self._size_max = self.size // 2
+            self._begin(self._size_max)
+        elif wanted > self.size:
+            self._begin(wanted, each)
+
+    def _begin(self, size: int, before: float = float("inf")) -> None:
+        self.size, self._before = size, before
+        self._times = []
+
+
+def _next_count(count: int, seconds: float, target: float = _TARGET_SECONDS) -> int:
     """Return how many elements to pull at once next time, at most twice the current count."""
-    if seconds < _TARGET_SECONDS / 2:
+    if seconds < target / 2:
         return count * 2
-    return max(1, count // 2) if seconds > _TARGET_SECONDS * 2 else count
+    return max(1, count // 2) if seconds > target * 2 else count
