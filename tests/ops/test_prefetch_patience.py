@@ -266,7 +266,8 @@ def test_no_more_are_computed_at_once_than_saves_time(clock, monkeypatch):
     monkeypatch.setattr(BatchOperator, "pull", recording)
     assert len(list(Dataset.range(1000).batch(2).prefetch(AUTOTUNE))) == 500
     assert max(sizes) == 8
-    assert sizes[-20:] == [4] * 20
+    assert sizes.count(8) < sizes.count(4) / 2
+    assert sizes[-20:].count(4) >= 15
 
 
 def test_a_function_that_may_wait_is_called_for_one_element_at_a_time(clock, monkeypatch):

@@ -32,6 +32,7 @@ _WINDOW = 32  # elements between two checks whether the thread still pays off
 _REST_MAX = 64  # maximum pulls without measuring time
 _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
 _TOGETHER_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
+_AGAIN_PULLS = 16  # until a larger size is tried again, the first time
 _PULLS = 5  # that are measured for each number of elements at once
 _CLEARLY = 0.95  # twice as many elements at once must take at most this share of the time per element
 _SIZE_SHARE = 50  # sizes are measured after this many times the duration of that: texts are measured one by one
@@ -568,17 +569,22 @@ class _Together:
 
     Most elements have fixed costs in each operator. But an input that reads files in blocks may return views of a
     block, and has to join and copy them if more are requested. The longest time of each size does not count, because an
-    input may read a block then.
+    input may read a block then. A size that has gained nothing is tried again later, less and less often.
     """
 
     def __init__(self) -> None:
         self.size = 1
         self._size_max = BUFFER_SIZE_MAX
+        self._again_pulls = self._left_pulls = _AGAIN_PULLS
         self._times: list[float] = []  # of this size
         self._before = float("inf")  # seconds per element if half as many are computed at once
 
     def add(self, count: int, seconds: float, size_max: int) -> None:
         """Note that ``count`` elements took ``seconds``; at most ``size_max`` may be computed at once."""
+        if self.size == self._size_max < BUFFER_SIZE_MAX:
+            self._left_pulls -= 1
+            if not self._left_pulls:
+                self._size_max = BUFFER_SIZE_MAX
         wanted = max(1, min(_next_count(self.size, seconds, _TOGETHER_SECONDS), self._size_max, size_max))
         if wanted < self.size:
             self._begin(wanted)
@@ -589,6 +595,8 @@ class _Together:
         each = (sum(self._times) - max(self._times)) / (_PULLS - 1) / self.size
         if each > _CLEARLY * self._before:
             self._size_max = self.size // 2
+            self._again_pulls *= 2
+            self._left_pulls = self._again_pulls
             self._begin(self._size_max)
         elif wanted > self.size:
             self._begin(wanted, each)
