@@ -34,8 +34,8 @@ _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few mic
 _TOGETHER_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
 _AGAIN_PULLS = 16  # until a larger size is tried again, the first time
 _PULLS = 5  # that are measured for each number of elements at once
-_CLEARLY = 0.95  # twice as many elements at once must take at most this share of the time per element
-_SIZE_SHARE = 50  # sizes are measured after this many times the duration of that: texts are measured one by one
+_CLEARLY = 0.9  # twice as many elements at once must take at most this share of the time per element
+_SIZE_SHARE = 200  # sizes are measured after this many times the duration of that: texts are measured one by one
 _TARGET_BYTES = 4 << 20  # of elements that are computed at once without the thread: they are still in the cache
 
 
@@ -418,7 +418,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         if self._together.size > n and self._context.input_is_replayable:
             return self._give_saved(n) if self._compute_many() else None
         self._is_logged = False
-        if self._unlooked and not self._computes_many:
+        if self._unlooked and (not self._computes_many or self._together.rests):
             self._unlooked -= 1
             chunk = self.source.pull(n)
         else:
@@ -579,9 +579,14 @@ class _Together:
         self._times: list[float] = []  # of this size
         self._before = float("inf")  # seconds per element if half as many are computed at once
 
+    @property
+    def rests(self) -> bool:
+        """Whether no larger size is tried for a while."""
+        return self.size == self._size_max < BUFFER_SIZE_MAX
+
     def add(self, count: int, seconds: float, size_max: int) -> None:
         """Note that ``count`` elements took ``seconds``; at most ``size_max`` may be computed at once."""
-        if self.size == self._size_max < BUFFER_SIZE_MAX:
+        if self.rests:
             self._left_pulls -= 1
             if not self._left_pulls:
                 self._size_max = BUFFER_SIZE_MAX

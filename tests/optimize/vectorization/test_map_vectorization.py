@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, vectorized
+from dataset import AUTOTUNE, Dataset, vectorized
 from dataset.optimize.driver import optimize
 from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.structure import structure_of
@@ -637,3 +637,10 @@ def test_whatever_is_proved_gives_the_same():
 
     check()
     assert sum(ran) > len(ran) / 20  # or it would hold although nothing ever ran on columns
+
+
+def test_with_autotune_work_on_columns_is_left_to_the_consumer():
+    iterator = iter(Dataset.range(2000).map(lambda x: x * 2, num_parallel_calls=AUTOTUNE).batch(10))
+    assert [batch[0] for batch in iterator] == [*range(0, 4000, 20)]
+    assert iterator._root.source.inline
+    assert iterator._root.source.inner.runs_on_columns

@@ -71,6 +71,10 @@ class CallLoop(Divisible):
         self._todo = Remainder()  # inputs after an exception
         self.given: deque[Run] = deque()
 
+    @property
+    def runs_on_columns(self) -> bool:
+        return self._columns is not None and self._columns.trusted
+
     is_unseen = False
     """Whether the caller cannot observe for how many elements it runs."""
 

@@ -209,6 +209,10 @@ class FusedOperator(Divisible):
         return n
 
     @property
+    def runs_on_columns(self) -> bool:
+        return all(stage.runs_on_columns for stage in self._stages)
+
+    @property
     def may_be_marked(self) -> bool:
         return not (self._waits_inside() or any(stage.given for stage in self._stages[:-1]))
 

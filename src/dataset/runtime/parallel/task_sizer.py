@@ -238,6 +238,12 @@ class TaskSizer:
         """Whether the last measurement left no doubt that the consumer should do the work."""
         return self.inline and not self._trying and bool(self._pulls) and self._pulls[-1].each <= self._bound
 
+    def stay_inline(self) -> None:
+        """Let the consumer do the work from now on: the interpreter calls no function for single elements."""
+        if self._bound != float("inf"):
+            self._trying = self._tried = False
+            self._go_inline(float("inf"))
+
     def _go_inline(self, bound: float) -> None:
         self.inline = True
         self._bound = bound

@@ -117,6 +117,11 @@ class Divisible(BufferedUnaryOperator):
         return allowed
 
     @property
+    def runs_on_columns(self) -> bool:
+        """Whether its function is not called, because its operations are applied to whole columns instead."""
+        return False
+
+    @property
     def may_be_marked(self) -> bool:
         """Whether a state can be taken as a position of the input: no elements computed from it are waiting."""
         return not self.outbox
