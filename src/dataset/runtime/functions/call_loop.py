@@ -73,7 +73,7 @@ class CallLoop(Divisible):
 
     @property
     def runs_on_columns(self) -> bool:
-        return self._columns is not None and self._columns.trusted
+        return self._column_function is not None or (self._columns is not None and self._columns.trusted)
 
     is_unseen = False
     """Whether the caller cannot observe for how many elements it runs."""
