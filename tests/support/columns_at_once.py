@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions import call_loop, columnwise
 
 
@@ -18,3 +20,19 @@ def columns_at_once() -> Iterator[None]:
             patch.setattr(columnwise, name, value)
         patch.setattr(call_loop, "TRIAL", 2)
         yield
+
+
+@contextmanager
+def columns_recorded() -> Iterator[list[int]]:
+    """The lengths of the chunks that went through a function as columns."""
+    lengths: list[int] = []
+    call = columnwise.Columns.call
+
+    def recording(self: columnwise.Columns, function: Any, inputs: Chunk) -> Any:
+        result = call(self, function, inputs)
+        lengths.extend([] if result is None else [inputs.length])
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columnwise.Columns, "call", recording)
+        yield lengths

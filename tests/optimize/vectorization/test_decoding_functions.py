@@ -1,6 +1,5 @@
 """map_vectorization: functions that parse or decode each record, and compute with the result, run on whole columns."""
 
-import contextlib
 import dataclasses
 import pickle
 
@@ -16,7 +15,7 @@ from dataset.optimize.driver import optimize
 from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.runtime.functions import columnwise
 from dataset.testing import assert_elements_equal, check_operator, outcomes
-from support.columns_at_once import columns_at_once
+from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -40,22 +39,6 @@ RECORDS = [
 def _at_once():
     with columns_at_once():
         yield
-
-
-@contextlib.contextmanager
-def columns_recorded():
-    """The lengths of the chunks that went through a function as columns."""
-    lengths = []
-    call = columnwise.Columns.call
-
-    def recording(self, function, inputs):
-        result = call(self, function, inputs)
-        lengths.extend([] if result is None else [inputs.length])
-        return result
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnwise.Columns, "call", recording)
-        yield lengths
 
 
 def records(*changed, by=b"bad"):

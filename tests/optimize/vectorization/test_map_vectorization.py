@@ -18,7 +18,7 @@ from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.structure import structure_of
 from dataset.runtime.functions import columnwise
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
-from support.columns_at_once import columns_at_once
+from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
 
 # Where warnings are errors, integers are not run on columns; that has tests of its own below.
@@ -35,22 +35,6 @@ LIMITS = [0, 1]
 def _at_once():
     with columns_at_once():
         yield
-
-
-@contextlib.contextmanager
-def columns_recorded():
-    """The lengths of the chunks that went through a function as columns."""
-    lengths = []
-    call = columnwise.Columns.call
-
-    def recording(self, function, inputs):
-        result = call(self, function, inputs)
-        lengths.extend([] if result is None else [inputs.length])
-        return result
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnwise.Columns, "call", recording)
-        yield lengths
 
 
 def assert_same(got, expected):
