@@ -307,7 +307,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
     def save(self) -> State:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        if not self._reads_ahead:
+        if not self._reads_ahead or (self._thread is None and not self._items):
             return self._state(self._log.present(), self._items.save())
         if self._ended and not self._items:
             return self._state(self._log.present(), [])

@@ -22,6 +22,7 @@ from dataset import (
     UNKNOWN_CARDINALITY,
     DataLossError,
     Dataset,
+    Options,
     RaggedTensor,
     SpecError,
     StateError,
@@ -329,9 +330,12 @@ def test_any_row_can_be_had_alone(save, read):
 
 def test_going_on_from_a_state_reads_only_what_is_left(save, read):
     paths = [save("a", range(100)), save("b", range(100, 200))]
-    state = after(Dataset.from_parquet(paths).batch(16), 9)
+    options = Options()
+    options.optimization.inject_prefetch = False  # it computes several batches at once, and resumes before the first
+    batches = Dataset.from_parquet(paths).batch(16).with_options(options)
+    state = after(batches, 9)
     read.clear()
-    with iter(Dataset.from_parquet(paths).batch(16)) as iterator:
+    with iter(batches) as iterator:
         iterator.load_state_dict(state)
         assert next(iterator)["x"].tolist() == list(range(144, 160))
     assert groups(read) == [("b", 4), ("b", 5)]
