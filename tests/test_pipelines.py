@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
 from chains.model import EndlessError, Failure, Pipeline, plain
-from dataset import Dataset
+from dataset import INFINITE_CARDINALITY, Dataset
 from dataset.plan.node import Node
 from dataset.testing import no_leaks, outcomes
 from support.libraries import Ours
@@ -83,7 +83,10 @@ def test_a_shuffled_pipeline_is_repeatable_optimized_or_not(pipeline, shuffle, t
 @QUICK
 @given(pipelines(length_max=4), shuffles())
 def test_a_shuffle_loses_and_adds_nothing(pipeline: Pipeline, shuffle):
-    got = found(shuffle.apply(OURS, pipeline.make(OURS)))
+    made = pipeline.make(OURS)
+    # As in tf.data, repeat() of an unknown number of elements counts as infinite: a shuffle of all refuses it.
+    assume(made.cardinality() != INFINITE_CARDINALITY)
+    got = found(shuffle.apply(OURS, made))
     assert sorted(map(repr, got)) == sorted(map(repr, pipeline.model()))
 
 
