@@ -246,7 +246,7 @@ def test_cheap_elements_without_user_code_are_computed_many_at_once_without_a_th
 
 def test_elements_that_take_long_or_are_large_are_computed_one_at_a_time(clock, monkeypatch):
     with monkeypatch.context() as patch:
-        sizes = requests_of(patch, BatchOperator, clock, prefetch._TOGETHER_SECONDS)
+        sizes = requests_of(patch, BatchOperator, clock, prefetch._INLINE_SECONDS)
         assert len(list(Dataset.range(100).batch(2).prefetch(AUTOTUNE))) == 50
     assert set(sizes) == {1}
     monkeypatch.setattr(prefetch, "_TARGET_BYTES", 16)

@@ -31,7 +31,7 @@ _TIMES_TOGETHER = 16
 _WINDOW = 32  # elements between two checks whether the thread still pays off
 _REST_MAX = 64  # maximum pulls without measuring time
 _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
-_TOGETHER_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
+_INLINE_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
 _AGAIN_PULLS = 16  # until a larger size is tried again, the first time
 _PULLS = 5  # that are measured for each number of elements at once
 _CLEARLY = 0.9  # twice as many elements at once must take at most this share of the time per element
@@ -307,10 +307,9 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
     def save(self) -> State:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        if not self._reads_ahead or (self._thread is None and not self._items):
+        holds_nothing = not self._items and (self._ended or self._thread is None)
+        if not self._reads_ahead or holds_nothing:
             return self._state(self._log.present(), self._items.save())
-        if self._ended and not self._items:
-            return self._state(self._log.present(), [])
         if self._context.input_is_replayable or self._log.is_behind:  # the latter: nothing new was read
             return self._state(self._log.place(self._given), [])
         return self._state_by_value()
@@ -370,7 +369,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         super().__init__(source, node, size, context)
         self._holder = source if isinstance(source, HoldingOperator) else None
         self._computes_many = self._takes_many and not context.is_traced and self._holder is None
-        self._together = _Together()
+        self._pull_size = _PullSize()
         self._element_bytes = 1  # of the elements that were measured last
         self._size_due = 0.0  # when to measure again, on the clock of time.perf_counter
         self._is_logged = False  # whether the log counts the elements that are computed there
@@ -415,10 +414,10 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
                 self._begin_window()
                 return super().pull(n)
             self._log.go_on()
-        if self._together.size > n and self._context.input_is_replayable:
+        if self._pull_size.size > n and self._context.input_is_replayable:
             return self._give_saved(n) if self._compute_many() else None
         self._is_logged = False
-        if self._unlooked and (not self._computes_many or self._together.rests):
+        if self._unlooked and (not self._computes_many or self._pull_size.rests):
             self._unlooked -= 1
             chunk = self.source.pull(n)
         else:
@@ -441,7 +440,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._log.step()
         made = nbytes = 0
         started = time.perf_counter()
-        count = self._account.reserve(self._together.size)
+        count = self._account.reserve(self._pull_size.size)
         try:
             chunk = self._log.pull(max(1, count))
             if chunk is not None:
@@ -472,7 +471,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             ended = time.perf_counter()
             self._size_due = ended + _SIZE_SHARE * (ended - now)
         size_max = min(_TARGET_BYTES // self._element_bytes, self.knob.maximum)
-        self._together.add(chunk.length, now - started, size_max)
+        self._pull_size.add(chunk.length, now - started, size_max)
 
     def _pull_ahead(self, n: int) -> Chunk | None:
         if self._thread is not None:
@@ -564,7 +563,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._leaving = False
 
 
-class _Together:
+class _PullSize:
     """How many elements to compute at once without the thread: twice as many as long as that saves time.
 
     Most elements have fixed costs in each operator. But an input that reads files in blocks may return views of a
@@ -590,7 +589,7 @@ class _Together:
             self._left_pulls -= 1
             if not self._left_pulls:
                 self._size_max = BUFFER_SIZE_MAX
-        wanted = max(1, min(_next_count(self.size, seconds, _TOGETHER_SECONDS), self._size_max, size_max))
+        wanted = max(1, min(_next_count(self.size, seconds, _INLINE_SECONDS), self._size_max, size_max))
         if wanted < self.size:
             self._begin(wanted)
         elif count == self.size and len(self._times) < _PULLS:

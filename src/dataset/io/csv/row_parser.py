@@ -188,7 +188,7 @@ def parse_float(text: bytes, dtype: np.dtype[Any]) -> float:
     value = _parse_double(text)
     if dtype.itemsize == 8:
         return value
-    # In units of half the last bit of a float32, of which the smallest normal one is 2**-126.
+    # In units of half the last bit of a float32. The smallest normal float32 is 2**-126.
     digits = value * 2.0**150 if abs(value) < 2.0**-126 else math.frexp(value)[0] * 2.0**25
     if abs(digits) % 2 == 1:
         with contextlib.suppress(decimal.InvalidOperation):  # hexadecimal, and few of them have that many digits

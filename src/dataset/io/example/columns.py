@@ -120,15 +120,8 @@ class MessageColumns:
         values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
         return Column(present, counts, values)
 
-    def octets(self, place: int) -> npt.NDArray[np.void] | None:
-        """Return the values of the key at ``place``, if each record has one, none is empty, and all have one length."""
-        lists = [row[place] for row in self._lists]
-        if any(kind != 1 or len(values) != 1 or not values[0] for kind, values in lists):
-            return None
-        strings = [values[0] for _, values in lists]
-        if len(set(map(len, strings))) > 1:
-            return None
-        return np.frombuffer(bytearray().join(strings), f"V{len(strings[0])}")
+    def octets(self, place: int) -> None:
+        """Return None: ``column`` gives the values of the key at ``place`` as objects."""
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:

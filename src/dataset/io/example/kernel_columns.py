@@ -203,7 +203,7 @@ class KernelColumns:
         return Column(present, counts, values, each)
 
     def octets(self, place: int) -> Array | None:
-        """Return the values of a key that holds one byte string in each record, as ``MessageColumns`` does."""
+        """Return the values of a key as void values, if each record has one, none is empty, and all have one length."""
         place = self._places[place]
         kinds, _, total, octets, width = self._summary[place]
         if kinds != 1 << 1 or width <= 0:

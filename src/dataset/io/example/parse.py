@@ -328,7 +328,7 @@ def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
 
 def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[Any]:
     """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
-    advice, got = f"Parse a single record with {op.replace('parse_', 'parse_single_')}()", type(serialized).__name__
+    got = advice = ""
     if isinstance(serialized, np.ndarray):
         if serialized.ndim == 1 and (serialized.dtype == object or not serialized.size):
             return serialized.astype(object)
@@ -340,6 +340,8 @@ def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[An
             )
     elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
         return object_array(serialized)
+    got = got or type(serialized).__name__
+    advice = advice or f"Parse a single record with {op.replace('parse_', 'parse_single_')}()"
     kinds = "a sequence of bytes or an object array of shape (n,)"
     raise TypeError(f"{op}: serialized must be {kinds}, got {got}. {advice}")
 

@@ -524,7 +524,9 @@ def _constant_like(value: Any) -> _Array:
 
 
 def _is_known(value: Any) -> bool:
-    """Return whether it is a supported function or type."""
+    """Return whether it is a supported function or type, or a module that may have some."""
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] in {"numpy", "dataset"}
     return any(value is known for known in (*_UFUNCS, *_DTYPES, *_FUNCTIONS)) or _twin_of(value) is not None
 
 

@@ -13,7 +13,7 @@ import marshal
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,12 +76,9 @@ class Read:
 def kind_of(value: Any) -> Any:
     """Return the kind of a number or array of numbers: values of one kind are interchangeable. None for all else.
 
-    Modules have their names as kinds, since they cannot be sent to other processes. A shape is its own kind. A dict has
-    its type, since it is only passed on.
+    A shape is its own kind. A dict has its type, since it is only passed on.
     """
     kind = type(value)
-    if kind is ModuleType:
-        return value.__name__ if value.__name__.partition(".")[0] in {"numpy", "dataset"} else None
     if kind is tuple:
         return value if all(type(size) is int for size in value) else None
     if kind is dict:
@@ -268,7 +265,7 @@ def _received(fields: dict[str, Any]) -> ElementwiseProof:
 
 
 class Columns:
-    """Decides for an operator on which chunks its function runs on columns, and calls it.
+    """Decides for an operator on which chunks its function runs on columns, and computes the results.
 
     The checks have a cost per chunk, and a trial has a cost once. So a chunk must be long enough, and a minimum number
     of elements must have been seen. After chunks that do not qualify, an increasing number of chunks is not checked.

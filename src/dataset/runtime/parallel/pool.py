@@ -265,7 +265,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         finally:
             ended = time.perf_counter()
             self._task_sizer.add_inline(made, ended - started, self._size_max(), ended)
-            self._heed_columns()
+            self._leave_columns_to_consumer()
         if self.inner.one_to_one:
             self._step = _inline_step(chunk, count, ended - started)
         is_short = self._log is None and self._step <= n and ended - started < LEASE_SECONDS
@@ -296,7 +296,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 self._count_made(len(self._ready), range(first, self._read))
         return chunk
 
-    def _heed_columns(self) -> None:
+    def _leave_columns_to_consumer(self) -> None:
         """Leave cheap work on columns to the consumer, unless the user has given a number of calls.
 
         Its operations take turns at the interpreter lock: two workers took two to five times as long as the consumer.
@@ -397,7 +397,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
                 self._task_sizer.add(task.count, seconds, task.input_seconds, self._size_max(), ended)
-                self._heed_columns()
+                self._leave_columns_to_consumer()
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)
                 self._finish(task, outcomes)

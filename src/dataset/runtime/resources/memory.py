@@ -49,6 +49,11 @@ def default_budget() -> int:
     return _budget_in_second(int(time.monotonic()))
 
 
+@functools.lru_cache(maxsize=1)
+def _budget_in_second(second: int) -> int:  # noqa: ARG001  # the cache key
+    return available_memory() // 2
+
+
 _KEPT_BYTES = 8 << 20
 """Arrays up to this size are worth keeping in the process; larger ones are used for longer."""
 
@@ -64,11 +69,6 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(MemoryError):
         np.empty(_KEPT_BYTES, np.uint8)
-
-
-@functools.lru_cache(maxsize=1)
-def _budget_in_second(second: int) -> int:  # noqa: ARG001  # the cache key
-    return available_memory() // 2
 
 
 def group_memory(own: Path = OWN_GROUPS, root: Path = GROUPS) -> int:
