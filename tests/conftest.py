@@ -17,6 +17,7 @@ settings.load_profile("dataset")
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends need other processes
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise a thread of Ray Data queries a server all the time
 
 with contextlib.suppress(ImportError):
     import triton  # noqa: F401  # Triton and TensorFlow both contain LLVM. TensorFlow imports Keras, which imports torch,

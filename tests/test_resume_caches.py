@@ -90,6 +90,21 @@ def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
         assert_from(place, outcomes(loaded(of_two_readers(shuffled), state)), found)
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_a_snapshot_of_a_cache_that_is_read_in_several_places_resumes_anywhere(size, tmp_path):
+    """The first pass over the snapshot fills the cache. A failure in it prevents that this pass is kept."""
+
+    def whole(name):
+        kept = Dataset.range(size).map(fail_at(1)).cache().repeat(2).snapshot(str(tmp_path / name))
+        return kept.concatenate(kept.repeat(2))
+
+    found, states = interrupted(whole("first"), range(2 * size + 2))
+    for place, state in states.items():
+        assert_from(place, outcomes(loaded(whole(f"after {place}"), state)), found)
+    _, states = interrupted(whole("single"), [size + 1])  # no state was taken before
+    assert_from(size + 1, outcomes(loaded(whole("last"), states[size + 1])), found)
+
+
 @pytest.mark.parametrize(
     "ahead",
     [

@@ -177,13 +177,16 @@ class CacheOperator(Operator):
         if finished is not None:
             self._leave_source()
             self._read(finished)
-        elif start is not None:  # the pass had ended before it was saved; nothing has been pulled since
+        elif start is not None and not self._is_resumed:  # the pass had ended before it was saved, and not begun again
             self._leave_source()
             self._run_again({"start": start, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
         elif self.source is None:
             self.source = self.context(self.node.source)
             draws = [list(self.context.draws(random)) for random in random_states(self.node.source)]
             self._start = {"source": self.source.save(), "draws": draws}
+        else:  # a cache below may have been filled since the last time
+            assert self._start is not None
+            self._start = {**self._start, "source": self.source.save()}
 
     def _note_that_none_comes(self, error: Exception) -> None:
         error.add_note(f"{self.node.label()} cannot be read or filled: {CANNOT_CONTINUE}")
