@@ -1,5 +1,6 @@
 """Tests of ``doctor``, and of the list of extras that it shows."""
 
+import importlib.metadata
 import json
 import re
 import tomllib
@@ -39,8 +40,10 @@ def test_the_distributions_are_those_that_the_extra_installs(extra):
     assert set(EXTRAS[extra].values()) == required
 
 
-def test_a_distribution_under_another_name_has_no_known_version():
-    assert doctor._version("no-such-distribution") == "of unknown version"
+def test_a_module_of_another_distribution_has_its_version():
+    installed = importlib.metadata.version("pytest")
+    assert doctor._version("pytest", "no-such-distribution") == installed
+    assert doctor._version("no_such_module", "no-such-distribution") == "of unknown version"
 
 
 def test_the_script_runs_the_same_program():
@@ -64,26 +67,27 @@ def test_a_sound_installation(capsys):
 def test_each_problem_is_named_and_sets_the_status(capsys, monkeypatch):
     monkeypatch.delenv("DATASET_NATIVE", raising=False)
     monkeypatch.setattr(doctor, "kernels_status", lambda: "not in use: no compiler")
-    monkeypatch.setattr(doctor, "missing_modules", lambda extra: ["cv2"] if extra == "images" else [])
     monkeypatch.setattr(doctor, "_NAMESAKE", "pytest")
     problems = document(capsys, 1)["problems"]
     assert problems[0] == "native kernels: not in use: no compiler"
-    assert problems[1] == 'extra images: cv2 is missing: pip install "dataset-combinators[images]"'
-    assert problems[2].startswith("the unrelated distribution 'pytest'")
+    assert problems[1].startswith("the unrelated distribution 'pytest'")
     assert main(["doctor"]) == 1
-    assert "problem: extra images" in capsys.readouterr().out
+    assert "problem: the unrelated distribution" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("sound")
-def test_what_is_not_wanted_is_not_a_problem(capsys, monkeypatch):
+def test_extras_that_are_missing_or_incomplete_are_not_problems(capsys, monkeypatch):
+    """Other libraries install modules of an extra."""
     monkeypatch.setenv("DATASET_NATIVE", "0")
     monkeypatch.setattr(doctor, "kernels_status", lambda: "not in use: DATASET_NATIVE is 0")
-    absent = {"ray", "pandas", "simplejpeg", "cv2"}
+    absent = {"ray", "tqdm", "simplejpeg", "cv2"}
     monkeypatch.setattr(doctor, "missing_modules", lambda extra: [name for name in EXTRAS[extra] if name in absent])
     report = document(capsys, 0)
     assert report["extras"]["images"] == {"simplejpeg": None, "cv2": None}
     assert main(["doctor"]) == 0
-    assert re.search(r'images +not installed: pip install "dataset-combinators\[images\]"', capsys.readouterr().out)
+    text = capsys.readouterr().out
+    assert re.search(r'images +not installed: pip install "dataset-combinators\[images\]"', text)
+    assert re.search(r'progress +rich [\d.]+, without tqdm: pip install "dataset-combinators\[progress\]"', text)
 
 
 @pytest.mark.usefixtures("sound")

@@ -28,8 +28,8 @@ examples:
   python -m dataset doctor
   python -m dataset doctor --json
 
-status: 0, or 1 if something is wrong: the native kernels cannot be loaded, an extra
-is installed in part, or an unrelated distribution has the same module name
+status: 0, or 1 if something is wrong: the native kernels cannot be loaded, or an
+unrelated distribution has the same module name
 """
 
 _IN_USE = "in use"
@@ -55,7 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _report() -> dict[str, Any]:
     group = group_memory()
     kernels = _kernels()
-    extras = _extras()
     return {
         "version": __version__,
         "path": str(Path(__file__).parents[1]),
@@ -68,8 +67,8 @@ def _report() -> dict[str, Any]:
             "buffers": default_budget(),
         },
         "kernels": kernels,
-        "extras": extras,
-        "problems": _problems(kernels, extras),
+        "extras": _extras(),
+        "problems": _problems(kernels),
     }
 
 
@@ -85,25 +84,22 @@ def _extras() -> dict[str, dict[str, str | None]]:
     found = {}
     for extra, modules in EXTRAS.items():
         missing = missing_modules(extra)
-        found[extra] = {name: None if name in missing else _version(modules[name]) for name in modules}
+        found[extra] = {name: None if name in missing else _version(name, modules[name]) for name in modules}
     return found
 
 
-def _version(distribution: str) -> str:
+def _version(module: str, distribution: str) -> str:
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:  # another distribution has the module, such as tensorflow-cpu
-        return "of unknown version"
+        others = importlib.metadata.packages_distributions().get(module, [])
+        return importlib.metadata.version(others[0]) if others else "of unknown version"
 
 
-def _problems(kernels: str, extras: dict[str, dict[str, str | None]]) -> list[str]:
+def _problems(kernels: str) -> list[str]:
     problems = []
     if kernels != _IN_USE and os.environ.get("DATASET_NATIVE") != "0":
         problems.append(f"native kernels: {kernels}")
-    for extra, modules in extras.items():
-        missing = [module for module, version in modules.items() if version is None]
-        if missing and len(missing) < len(modules) and _is_own(extra, missing):
-            problems.append(f"extra {extra}: {', '.join(missing)} is missing: {_install(extra)}")
     try:
         importlib.metadata.version(_NAMESAKE)
     except importlib.metadata.PackageNotFoundError:
@@ -113,16 +109,6 @@ def _problems(kernels: str, extras: dict[str, dict[str, str | None]]) -> list[st
         "then install dataset-combinators again"
     )
     return problems
-
-
-def _is_own(extra: str, missing: list[str]) -> bool:
-    """Return whether an extra is wanted: a module that no other extra installs is there."""
-    others = {module for other, modules in EXTRAS.items() if other != extra for module in modules}
-    return bool(set(EXTRAS[extra]) - others - set(missing))
-
-
-def _install(extra: str) -> str:
-    return f'pip install "dataset-combinators[{extra}]"'
 
 
 def _say(report: dict[str, Any]) -> None:
@@ -149,6 +135,9 @@ def _say(report: dict[str, Any]) -> None:
 
 def _words(extra: str, modules: dict[str, str | None]) -> str:
     installed = [f"{module} {version}" for module, version in modules.items() if version is not None]
-    if not modules:
-        return "part of Python"
-    return ", ".join(installed) if len(installed) == len(modules) else f"not installed: {_install(extra)}"
+    missing = [module for module, version in modules.items() if version is None]
+    if not missing:
+        return ", ".join(installed) or "part of Python"
+    # Other libraries may have installed a part, such as Keras rich.
+    found = f"{', '.join(installed)}, without {', '.join(missing)}" if installed else "not installed"
+    return f'{found}: pip install "dataset-combinators[{extra}]"'
