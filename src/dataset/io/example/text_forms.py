@@ -17,7 +17,7 @@ def decode_json_example(json_examples: Any) -> Any:
     r"""Convert Examples from JSON to their bytes, like ``tf.io.decode_json_example``.
 
     The JSON is protobuf's, as ``encode_json_example`` and ``json_format.MessageToJson`` write it: int64 values may be
-    strings, and bytes are in base64. The features are written in sorted order.
+    strings, and bytes are in base64. The order of the features in the bytes does not depend on that in the text.
 
     Args:
         json_examples: one text, as ``str`` or ``bytes``, or an array or nested lists of texts.
@@ -53,7 +53,7 @@ def encode_json_example(serialized: bytes) -> str:
 
 
 def decode_text_example(text: Any) -> Any:
-    """Convert Examples from protobuf's text format to their bytes. The features are written in sorted order.
+    """Convert Examples from protobuf's text format to their bytes, in a deterministic order.
 
     Args:
         text: one text, as ``str`` or ``bytes``, or an array or nested lists of texts.
