@@ -352,6 +352,17 @@ def test_the_interpreter_exits_with_busy_iterators_and_with_the_status_of_the_us
     assert run(program) == (7, "", "")
 
 
+def test_the_interpreter_exits_while_an_iterator_outlives_the_modules_of_the_library():
+    """Such as one in a module that torch keeps until the end."""
+    program = """
+        import builtins
+        from dataset import Dataset
+        builtins.kept = [iter(Dataset.range(100)), iter(Dataset.range(100).map(abs, num_parallel_calls=2).prefetch(2))]
+        print(*map(next, builtins.kept))
+    """
+    assert run(program) == (0, "0 0\n", "")
+
+
 FORKED = {
     "sequential": "Dataset.range(100)",
     "prefetch": "Dataset.range(100).map(lambda x: x + 0).prefetch(4)",

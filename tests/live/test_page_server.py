@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -219,6 +220,41 @@ def test_the_page_loads_nothing_from_elsewhere():
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(| src=", body)
 
 
+# Several iterations
+
+
+class Fixed:
+    """A pipeline whose figures are a name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def snapshot(self):
+        return {"stats": self.name}
+
+
+def test_short_epochs_show_the_figures_of_the_last_whole_one(monkeypatch):
+    feed = SnapshotFeed()
+    shown = lambda: [feed.snapshot()[key] for key in ("stats", "pipeline")]
+    first, second = Fixed("begun"), Fixed("begun again")
+    feed.begin(first)
+    assert shown() == ["begun", 1]  # there is nothing else
+    feed.end(first, {"stats": "the whole epoch"})
+    feed.begin(second)
+    assert shown() == ["the whole epoch", 1]
+    monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.0)  # as if it had run for long
+    assert shown() == ["begun again", 2]
+
+
+def test_a_short_validation_does_not_hide_the_training(monkeypatch):
+    feed = SnapshotFeed()
+    feed.begin(Fixed("training"))
+    began = time.perf_counter()
+    monkeypatch.setattr(feeds.time, "perf_counter", lambda: began + 60)
+    feed.begin(Fixed("validation"))
+    assert feed.snapshot()["stats"] == "training"
+
+
 # Clients that leave, or do not read
 
 
@@ -339,6 +375,8 @@ from dataset import Dataset
 
 def test_the_environment_opens_a_page_that_shows_the_newest_iterator():
     code = f"""{LOOK}
+from dataset.live import feed
+feed._INTERVAL_SECONDS = 0
 first = iter(Dataset.range(100, name="train"))
 next(first)
 print(shown()["stats"]["operators"][0]["name"], shown()["pipeline"])
@@ -351,7 +389,7 @@ del second, first
 final = shown()
 print(final["stats"]["ended"], final["pipeline"], len(lines))
 """
-    assert run(code, DATASET_LIVE="0").stdout.split() == ["train", "1", "train", "1", "later", "True", "3", "1"]
+    assert run(code, DATASET_LIVE="0").stdout.split() == ["train", "1", "train", "1", "later", "True", "1", "1"]
 
 
 def test_a_process_that_finds_its_port_taken_takes_another():

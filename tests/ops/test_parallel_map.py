@@ -177,6 +177,23 @@ def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
     assert called == list(range(700, 1000))
 
 
+@pytest.mark.parametrize("size", [5, 30, 50, 64])
+@pytest.mark.usefixtures("inline")
+def test_batches_are_not_joined_from_two_chunks_that_were_computed_inline(size):
+    """But for the few at the beginning, when little is computed at once."""
+    whole = Dataset.range(5000).map(double, num_parallel_calls=2)
+    coordinator, operator = open_plan(whole.plan)
+    try:
+        short = 0
+        while (chunk := operator.pull(size)) is not None:
+            if chunk.length < size:
+                short += 1
+                operator.pull(size - chunk.length)
+        assert short <= 4
+    finally:
+        coordinator.shut_down(operator.close, wait=True)
+
+
 @pytest.mark.parametrize("size", [50, 70, 128, 200])
 @pytest.mark.usefixtures("inline")
 def test_the_state_of_the_input_is_not_saved_for_every_batch_that_arrives_in_parts(monkeypatch, size):

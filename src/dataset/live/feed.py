@@ -24,6 +24,9 @@ class SnapshotSource(Protocol):
 class SnapshotFeed:
     """Shows the pipeline that was begun last and still runs, or else the final figures of the one that ended last.
 
+    The latter are also shown while a pipeline has run for less than a second: short epochs would show nothing else than
+    how they begin.
+
     The methods may be called from a finalizer, which may run inside any of them in the same thread. So no other lock is
     taken while the condition is held.
     """
@@ -32,8 +35,9 @@ class SnapshotFeed:
         self._news = threading.Condition()  # guards the fields but those of the last snapshot
         self._changes = 0
         self._shown = 0
-        self._running: list[SnapshotSource] = []
-        self._final: dict[str, Any] = {}
+        self._running: dict[SnapshotSource, tuple[int, float]] = {}  # with its number, and when it was begun; 0 if not anew
+        self._final: dict[str, Any] = {"pipeline": 0}
+        self._ended: SnapshotSource | None = None  # whose final figures these are
         self._closed = False
         self._computing = threading.Lock()  # guards the following
         self._latest = b""
@@ -44,18 +48,17 @@ class SnapshotFeed:
     def begin(self, source: SnapshotSource) -> None:
         """Show a pipeline until it ends or another begins. Called again if it begins anew."""
         with self._news:
-            if source in self._running:
-                self._running.remove(source)
-            self._running.append(source)
             self._shown += 1
+            is_same = self._running.pop(source, None) is not None or source is self._ended
+            self._running[source] = self._shown, 0.0 if is_same else time.perf_counter()
             self._change()
 
     def end(self, source: SnapshotSource, final: dict[str, Any]) -> None:
         """Note that a pipeline has ended; ``final`` is its last snapshot."""
         with self._news:
             if source in self._running:
-                self._running.remove(source)
-                self._final = final
+                self._final = {"pipeline": self._running.pop(source)[0], **final}
+                self._ended = source
                 self._change()
 
     def close(self) -> None:
@@ -110,6 +113,11 @@ class SnapshotFeed:
     def snapshot(self) -> dict[str, Any]:
         """Return the current snapshot as plain data."""
         with self._news:
-            source, final, shown = self._running[-1] if self._running else None, self._final, self._shown
+            running, final = list(self._running.items()), self._final
+        latest = time.perf_counter() - _INTERVAL_SECONDS
+        chosen = [item for item in running if item[1][1] <= latest] or ([] if "stats" in final else running)
         process = {"pid": os.getpid(), "host": socket.gethostname(), "rank": os.environ.get("RANK")}
-        return {"process": process, "pipeline": shown, **(final if source is None else source.snapshot())}
+        if not chosen:
+            return {"process": process, **final}
+        source, (number, _) = chosen[-1]
+        return {"process": process, "pipeline": number, **source.snapshot()}

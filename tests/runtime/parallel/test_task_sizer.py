@@ -199,7 +199,6 @@ def test_a_trial_has_as_many_elements_as_a_window_and_ends_early_if_it_is_hopele
         assert simulation.run_inline(1e-4, times=1, count=10).inline
         count += 10
     assert count > 100
-    assert not Simulation().sizer.is_settled
     hopeless = Simulation()
     hopeless.contended()
     assert not hopeless.run_inline(1e-2, times=3, count=1).inline

@@ -248,7 +248,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._task_sizer.waited(self.counters.waited_until - started)
 
     def _pull_inline(self, n: int) -> Chunk | None:
-        count = max(n, self._step)
+        count = n + max(0, self._step - n) // self._demand * self._demand  # no request is then met from two chunks
         if self._task_sizer.is_starting:
             count = min(n, self._step)
         elif self._log is None and 2 * self._demand > self._step:

@@ -210,6 +210,9 @@ class Finalizer:
 
     alive: ClassVar[set[object]] = set()
     """The finalizers that were not called yet."""
+    _is_over = staticmethod(sys.is_finalizing)
+    """Whether the interpreter ends. Functions that run at its exit have ended all threads and removed temporary files
+    then, and modules, such as ``sys``, may be gone."""
 
     def __init__(self, owner: Any, function: Callable[[], None]) -> None:
         self._function: Callable[[], None] | None = function
@@ -227,7 +230,7 @@ class Finalizer:
     @deferring
     def _finalize(self, _: weakref.ref[Any]) -> None:
         function = self.detach()
-        if function is not None:
+        if function is not None and not self._is_over():
             function()
 
 
