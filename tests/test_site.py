@@ -3,12 +3,14 @@
 They need the site, which `make docs` builds, and Chromium; CI has both.
 """
 
+import inspect
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from dataset import DatasetIterator
 from support.browser import Browser, find_browser
 
 SITE = Path(__file__).parents[1] / "site"
@@ -36,6 +38,14 @@ def load(browser, page):
 
 def test_there_is_a_site():
     assert len(PAGES) > 40
+
+
+def test_the_text_of_the_reference_has_the_docstrings():
+    for page in SITE.glob("reference/*.md"):
+        assert ":::" not in page.read_text(), page
+    text = (SITE / "reference/iteration.md").read_text()
+    assert "## `dataset.DatasetIterator.skip(self, count)`" in text
+    assert inspect.getdoc(DatasetIterator.skip) in text
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -152,6 +152,14 @@ REMEDIES = (
         _shared,
     ),
     Remedy(
+        "a `filter` is the bottleneck",
+        "its predicate is called for one element at a time",
+        "`options.optimization.filter_parallelization = True`",
+        lambda it: it.calls_each and it.is_sequential and it.record.node.op == "filter",
+        "options.optimization.filter_parallelization = True",
+        _shared,
+    ),
+    Remedy(
         "a map with a low `cpu` is the bottleneck",
         "its function waits: for files, servers, a database",
         "`num_parallel_calls=AUTOTUNE`, or a number above the number of cores",
@@ -180,15 +188,21 @@ REMEDIES = (
         "a map runs `inline`, or in threads that hold each other up; or `profile()` shows that it holds the `lock`",
         "its function computes in Python and holds the lock, or is so cheap that threads cost more",
         '`@dataset.vectorized` on a function for whole columns, or `executor="process"`',
-        lambda it: it.calls_each and it.computes and (it.own.runs == "inline" or it.contention > _MOSTLY),
+        lambda it: (
+            it.calls_each
+            and it.computes
+            and it.own.runs != "in processes"
+            and (it.own.runs == "inline" or it.contention > _MOSTLY)
+        ),
         '.{op}(..., executor="process")',
         _shared,
     ),
     Remedy(
-        "a map with a high `cpu`, whose function releases the interpreter's lock (NumPy, decoders)",
+        "a map with a high `cpu`",
         "a single core does all the work",
-        "`num_parallel_calls=AUTOTUNE`",
-        lambda it: it.calls_function and it.is_sequential,
+        "`num_parallel_calls=AUTOTUNE`, and `executor=AUTOTUNE` if its function holds the interpreter's lock, as "
+        "`profile()` tells",
+        lambda it: it.calls_each and it.is_sequential,
         _PARALLEL,
         _shared,
     ),
@@ -255,6 +269,7 @@ def untuned_advice(records: list[OpRecord]) -> str:
         return ""
     for record in records:
         node = record.node
-        if not node.traits.pure and not node.traits.batches and getattr(node, "num_parallel_calls", 0) is None:
+        is_argument = node.op != "filter" and not node.traits.batches
+        if not node.traits.pure and is_argument and getattr(node, "num_parallel_calls", 0) is None:
             return f"no operator has AUTOTUNE; write num_parallel_calls=AUTOTUNE in {record.name} to have it tuned"
     return ""

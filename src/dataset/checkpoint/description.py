@@ -275,6 +275,7 @@ _SILENT |= {
 }
 
 _NUMBERS: dict[str, Callable[[int], str]] = {
+    "elements": lambda n: f"elements: {n:,}" if n >= 0 else "",  # else unknown or infinite
     "position": lambda n: f"at element {n:,}",
     "next": lambda n: f"next is number {n:,}",
     "remaining": lambda n: f"{n:,} remaining" if n else "",

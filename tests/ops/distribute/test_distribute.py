@@ -115,7 +115,7 @@ def test_files_have_random_numbers_of_their_own(tmp_path):
     ("dataset", "words"),
     [
         (numbers().batch(4), "in 3 processes, divided by elements"),
-        (numbers().shuffle(3).repeat(2), "1 process (repeat(2) "),
+        (numbers().shuffle(3).repeat(2), "1 process (shuffle(3) "),
         (Dataset.range(9).filter(lambda x: x > 3), "1 process (filter(<lambda>) "),
         (Dataset.from_generator(lambda: iter(range(3))), "1 process (from_generator"),
     ],

@@ -13,6 +13,7 @@ from dataset.errors import SpecError
 from dataset.ops.batch.padded_batch import padding_of
 from dataset.ops.group.lengths import component_at
 from dataset.ops.pack.window_operator import RowsOfWindowsOperator
+from dataset.plan.drawing.summary import shortened
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec, flatten_spec, is_dense
@@ -61,8 +62,8 @@ class TokenFeatures:
         tokens = tuple(index for index, rank in enumerate(ranks) if rank)
         if not tokens:
             raise ValueError(
-                f"the elements, {structure!r:.80}, have no array of tokens; convert text to tokens in map(), whose "
-                "function must wrap a list that it returns in np.asarray(...), or return a dict"
+                f"the elements, {shortened(repr(structure), 80)}, have no array of tokens; convert text to "
+                "tokens in map(), whose function must wrap a list that it returns in np.asarray(...), or return a dict"
             )
         if key is None:
             return cls(structure, tokens, tokens[0])

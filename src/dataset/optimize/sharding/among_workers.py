@@ -20,7 +20,7 @@ from dataset.optimize.sharding.by_files import reason_against_files
 from dataset.options import Options
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known
-from dataset.plan.node import Node, is_infallible, share_of, walk
+from dataset.plan.node import Node, inputs_first, is_infallible, share_of, walk
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,17 @@ def _shard(workers: int, rank: int) -> BlockCyclicShard:
 
 def _reason_against_elements(plan: Node, workers: int) -> str:
     """Return why a worker could not leave out the elements of the others; empty if it can."""
+    if not _needs_all_elements(plan, workers):
+        return ""
+    lowest = next(node for node in inputs_first(plan) if _needs_all_elements(node, workers))
+    return f"{lowest} computes all elements to find those of one worker"
+
+
+def _needs_all_elements(plan: Node, workers: int) -> bool:
+    """Return whether a worker computes the elements of the others, too."""
     found = optimize(_by_elements(plan, _shard(max(workers, 2), 0))).plan
     splits = [node for node in walk(found) if share_of(node) is not None and node.traits.positional]
-    for split in splits:
-        (below,) = split.inputs
-        if not (is_infallible(below) or below.traits.gatherable):
-            return f"{below} computes all elements to find those of one worker"
-    return ""
+    return not all(is_infallible(split.inputs[0]) or split.inputs[0].traits.gatherable for split in splits)
 
 
 def _by_elements(plan: Node, shard: BlockCyclicShard) -> Node:

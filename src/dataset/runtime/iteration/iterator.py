@@ -586,7 +586,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _statistics(self) -> PipelineStatistics:
         asked = self._profile.elements_until(self._left) - self._not_handed_out()
-        statistics: PipelineStatistics = self._observer.stats(max(0, asked - self._is_waited_for()))  # 0 before the first
+        statistics: PipelineStatistics = self._observer.stats(
+            max(0, asked - self._is_waited_for())
+        )  # 0 before the first
         return statistics
 
     def _is_waited_for(self) -> bool:

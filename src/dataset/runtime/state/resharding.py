@@ -170,7 +170,9 @@ class _Conversion:
     def _begun_anew(self, state: State, behind: int, *, repeats: bool) -> State:
         """Return the state of a split that restarts after all elements given to its processes."""
         if state["elements"] == UNKNOWN_CARDINALITY:
-            raise _ImmovableError("the number of elements is unknown, or some elements may fail")
+            raise _ImmovableError(
+                "the number of elements that shard_by_process divides is unknown, or some of them may fail"
+            )
         base = state["base"] + self._given_to_all(state, state["given"] + behind, is_this_pass=not repeats)
         place = {"rank": self.rank, "world_size": self.world_size, "base": base, "given": 0}
         return {**state, **place, "held": [], "first": [], "ended": False}

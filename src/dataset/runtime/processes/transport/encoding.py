@@ -129,7 +129,7 @@ class _ByName(pickle.Pickler):
 
 @functools.cache
 def _by_value() -> Callable[..., pickle.Pickler]:
-    cloudpickle = load_extra("cloudpickle", "process", 'executor="process" needs')
+    cloudpickle = load_extra("cloudpickle", "process", "a worker process needs")
     base = cloudpickle.Pickler
     table = _Reducers(base.dispatch_table)
     table[functools._lru_cache_wrapper] = _reduce_cached  # noqa: SLF001  # the type has no public name
