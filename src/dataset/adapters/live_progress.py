@@ -85,7 +85,7 @@ def _notebook_cell() -> Callable[[str], object] | None:
 
 
 def _terminal_display(file: Any) -> tuple[Callable[[str], object], Callable[[], object]]:
-    from rich.console import Console  # noqa: PLC0415  # an extra
+    from rich.console import Console, Group  # noqa: PLC0415  # an extra
     from rich.live import Live  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -94,4 +94,9 @@ def _terminal_display(file: Any) -> tuple[Callable[[str], object], Callable[[], 
     prints_there = is_screen and sys.stdout is not None and sys.stdout.isatty()
     live = Live(console=console, auto_refresh=False, redirect_stdout=prints_there, redirect_stderr=is_screen)
     live.start()
-    return lambda text: live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True), live.stop
+
+    def show(text: str) -> None:
+        lines = (Text(line, no_wrap="  " in line, overflow="crop") for line in text.split("\n"))  # rows are cropped
+        live.update(Group(*lines), refresh=True)
+
+    return show, live.stop

@@ -35,9 +35,8 @@ class SnapshotFeed:
         self._news = threading.Condition()  # guards the fields but those of the last snapshot
         self._changes = 0
         self._shown = 0
-        self._running: dict[
-            SnapshotSource, tuple[int, float]
-        ] = {}  # with its number, and when it was begun; 0 if not anew
+        # With the number of each, and when it was begun; 0 if it is shown at once.
+        self._running: dict[SnapshotSource, tuple[int, float]] = {}
         self._final: dict[str, Any] = {"pipeline": 0}
         self._ended: SnapshotSource | None = None  # whose final figures these are
         self._closed = False

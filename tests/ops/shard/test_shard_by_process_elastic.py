@@ -295,7 +295,7 @@ def test_elements_of_unknown_number_and_files_stay_with_their_process(tmp_path):
         return names.flat_map(lambda name: Dataset.range(4)).shard_by_process(rank, world_size, remainder=remainder)
 
     for old in ((0, 2), (0, 3)):
-        assert_refused(unknown, "the number of elements is unknown", old)
+        assert_refused(unknown, "the number of elements that shard_by_process divides is unknown", old)
     assert_refused(of_files, "process 0 of 2, this is process 1 of 3")
     assert_refused(of_files, "files are distributed", (0, 3))
     assert_refused(lambda rank, size: of_files(rank, size, "drop"), "files are distributed")

@@ -585,10 +585,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return self._statistics()
 
     def _statistics(self) -> PipelineStatistics:
-        asked = self._profile.elements_until(self._left) - self._not_handed_out()
-        statistics: PipelineStatistics = self._observer.stats(
-            max(0, asked - self._is_waited_for())
-        )  # 0 before the first
+        got = self._profile.elements_until(self._left) - self._not_handed_out() - self._is_waited_for()
+        statistics: PipelineStatistics = self._observer.stats(max(0, got))  # the first is not counted at once
         return statistics
 
     def _is_waited_for(self) -> bool:

@@ -363,7 +363,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         ahead = self._in_flight + len(self._ready)
         size = 1 if self.inner.single_element_tasks else min(self._task_sizer.size, self._size_max())
         if self._fills_blocks():
-            size = min(size, self._left_of_request(ahead) if self._block is None else self._block.length - self._row)
+            left = self._left_of_request(ahead) if self._block is None else self._block.length - self._row
+            size = -(-left // -(-left // size))  # so that all tasks of a block take equally long
         return max(0, min(size, window - ahead))
 
     # The workers' side.

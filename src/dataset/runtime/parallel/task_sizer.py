@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-TASK_SECONDS = 4e-3
+TASK_SECONDS = 12e-3
 """Target duration of a task.
 
 Handing one over costs about 20 microseconds, and several times that while other threads hold the interpreter lock: two
-threads that decoded photos, 0.5 ms each, had a fifth less throughput with tasks of 1 ms.
+threads that decoded photos, 0.9 ms each, had 5 to 12% less throughput with tasks of 4 ms.
 """
 
 REMOTE_TASK_SECONDS = 5e-3
@@ -29,8 +29,8 @@ REMOTE_TASK_SECONDS = 5e-3
 SIZE_MAX = 32
 """Maximum elements of a task if the consumer requests fewer; this many are computed although not requested."""
 
-CALLS_AT_EASE = 8
-"""With more concurrent calls than this, tasks are longer, so that the total rate of handovers does not increase."""
+HANDOVER_SECONDS = 5e-4
+"""Minimum time between two handovers. With many concurrent calls, tasks are longer for it."""
 
 CHEAP_SECONDS = 2.5e-4
 """A task of the maximum size that takes less than this, input included, is not worth handing over."""
@@ -120,8 +120,9 @@ class TaskSizer:
         self._tried = False  # whether a trial has succeeded
         self._again_seconds = self._left_seconds = _AGAIN_SECONDS  # see Learned
         self._bound = 0.0  # seconds per element above which the consumer stops working inline; 0 until one is known
-        self._waited = float("inf")  # seconds of waiting per element with workers
-        self._elapsed = float("inf")  # seconds per element with workers; both are minima of the windows since a trial
+        self._waited = float("inf")  # seconds of waiting per element with workers, the minimum of recent windows
+        self._rates: list[float] = []  # seconds per element with workers, in the windows since a trial
+        self._elapsed = float("inf")  # their median, which a single slow or fast window does not change
         self._inline_seconds = 0.0
         self._trial = 0  # how many elements the next trial has
         self._windows = 0  # since the last trial
@@ -158,7 +159,7 @@ class TaskSizer:
         self._wait_seconds += seconds
 
     def _resize(self, size_max: int) -> None:
-        task_seconds = self._task_seconds * max(1, self.calls / CALLS_AT_EASE)
+        task_seconds = max(self._task_seconds, self.calls * HANDOVER_SECONDS)
         fitting = int(task_seconds / max(_median(self._work), 1e-9))
         wanted = max(1, min(size_max, self.size * 4, fitting))
         if wanted > self.size and len(self._work) < _SAMPLES_MIN:
@@ -171,14 +172,14 @@ class TaskSizer:
         """Try working inline if one thread seems to be about as fast as several."""
         self._windows += 1
         self._waited = min(self._waited, self._wait_seconds / self._done)
-        self._elapsed = min(self._elapsed, elapsed / self._done)
+        self._rates.append(elapsed / self._done)
+        self._elapsed = sorted(self._rates)[(len(self._rates) - 1) // 2]
         self._trial = self._done
         if self._windows >= self._patience and self._quickest < _GAIN * self._waited:
             self._try_inline()
         else:
             self._quickest *= _FORGETTING
             self._waited *= _FORGETTING
-            self._elapsed *= _FORGETTING
             self._begin_window(now)
 
     def _try_inline(self) -> None:
@@ -296,6 +297,7 @@ class TaskSizer:
         self.inline = self._tried = False
         self._windows = 0
         self._waited = self._elapsed = float("inf")
+        self._rates = []
         self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False
