@@ -92,7 +92,7 @@ def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_a_snapshot_of_a_cache_that_is_read_in_several_places_resumes_anywhere(size, tmp_path):
-    """The first pass over the snapshot fills the cache. A failure in it prevents that this pass is kept."""
+    """The first pass over the snapshot fills the cache. A failure in it prevents this pass from being kept."""
 
     def whole(name):
         kept = Dataset.range(size).map(fail_at(1)).cache().repeat(2).snapshot(str(tmp_path / name))

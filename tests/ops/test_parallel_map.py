@@ -180,7 +180,7 @@ def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
 @pytest.mark.parametrize("size", [5, 30, 50, 64])
 @pytest.mark.usefixtures("inline")
 def test_batches_are_not_joined_from_two_chunks_that_were_computed_inline(size):
-    """But for the few at the beginning, when little is computed at once."""
+    """Except for a few at the beginning, when few elements are computed at once."""
     whole = Dataset.range(5000).map(double, num_parallel_calls=2)
     coordinator, operator = open_plan(whole.plan)
     try:

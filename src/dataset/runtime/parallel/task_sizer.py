@@ -30,7 +30,7 @@ SIZE_MAX = 32
 """Maximum elements of a task if the consumer requests fewer; this many are computed although not requested."""
 
 HANDOVER_SECONDS = 5e-4
-"""Minimum time between two handovers. With many concurrent calls, tasks are longer for it."""
+"""Minimum time between two handovers: a task takes at least this long for each concurrent call."""
 
 CHEAP_SECONDS = 2.5e-4
 """A task of the maximum size that takes less than this, input included, is not worth handing over."""
@@ -121,7 +121,7 @@ class TaskSizer:
         self._again_seconds = self._left_seconds = _AGAIN_SECONDS  # see Learned
         self._bound = 0.0  # seconds per element above which the consumer stops working inline; 0 until one is known
         self._waited = float("inf")  # seconds of waiting per element with workers, the minimum of recent windows
-        self._rates: list[float] = []  # seconds per element with workers, in the windows since a trial
+        self._rates: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element with workers, in the last windows
         self._elapsed = float("inf")  # their median, which a single slow or fast window does not change
         self._inline_seconds = 0.0
         self._trial = 0  # how many elements the next trial has
@@ -173,7 +173,7 @@ class TaskSizer:
         self._windows += 1
         self._waited = min(self._waited, self._wait_seconds / self._done)
         self._rates.append(elapsed / self._done)
-        self._elapsed = sorted(self._rates)[(len(self._rates) - 1) // 2]
+        self._elapsed = sorted(self._rates)[(len(self._rates) - 1) // 2]  # of two the lower: the first is warm-up
         self._trial = self._done
         if self._windows >= self._patience and self._quickest < _GAIN * self._waited:
             self._try_inline()
@@ -297,7 +297,7 @@ class TaskSizer:
         self.inline = self._tried = False
         self._windows = 0
         self._waited = self._elapsed = float("inf")
-        self._rates = []
+        self._rates.clear()
         self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False

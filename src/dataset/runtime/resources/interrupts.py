@@ -211,8 +211,8 @@ class Finalizer:
     alive: ClassVar[set[object]] = set()
     """The finalizers that were not called yet."""
     _is_over = staticmethod(sys.is_finalizing)
-    """Whether the interpreter ends. Functions that run at its exit have ended all threads and removed temporary files
-    then, and modules, such as ``sys``, may be gone."""
+    """Whether the interpreter is shutting down. Its exit functions have ended all threads and removed temporary files
+    by then, and names of modules, such as ``sys``, may be None."""
 
     def __init__(self, owner: Any, function: Callable[[], None]) -> None:
         self._function: Callable[[], None] | None = function
