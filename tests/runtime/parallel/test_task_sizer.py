@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, SIZE_MAX, TASK_SECONDS, TaskSizer
+from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, LEASE, SIZE_MAX, TASK_SECONDS, TaskSizer
 
 FEW = 20
 CHEAP = CHEAP_SECONDS / SIZE_MAX
@@ -15,13 +15,14 @@ class Simulation:
         self.sizer = TaskSizer(**keywords)
         self.now = 0.0
 
-    def run(self, per_element, tasks=FEW, *, inputs=0.0, size_max=SIZE_MAX, elapsed=0.0):
-        """Simulate tasks of workers; ``elapsed`` seconds pass for each of their elements."""
+    def run(self, per_element, tasks=FEW, *, inputs=0.0, cpu=0.0, size_max=SIZE_MAX, elapsed=0.0):
+        """Simulate tasks of workers; ``elapsed`` seconds pass for each of their elements, which need some CPU time."""
         sizer = self.sizer
         for _ in range(tasks):
             if not sizer.inline:
                 self.now += elapsed * sizer.size
-                sizer.add(sizer.size, per_element * sizer.size, inputs * sizer.size, size_max, self.now)
+                seconds = (each * sizer.size for each in (per_element, inputs, cpu))
+                sizer.add(sizer.size, *seconds, size_max, self.now)
         return sizer
 
     def run_inline(self, per_element, times=10, *, count=100, used=0.0):
@@ -33,17 +34,17 @@ class Simulation:
                 self.now += used * count
         return self.sizer
 
-    def windows(self, alone, waited, together=None, count=3, *, inputs=0.0, used=0.0):
+    def windows(self, alone, waited, together=None, count=3, *, inputs=0.0, cpu=0.0, used=0.0):
         """Simulate some windows in which the consumer waited this long for each element, and used it for some time.
 
         A call takes ``together`` seconds while other workers run, and ``alone`` seconds when they are idle. Computing
-        its input takes ``inputs`` seconds.
+        its input takes ``inputs`` seconds; both take ``cpu`` seconds of CPU time.
         """
         for number in range(int(count * 200)):
             if not self.sizer.inline:
                 self.sizer.waited(waited * self.sizer.size)
                 call = alone if number % 20 == 0 or together is None else together
-                self.run(call, tasks=1, inputs=inputs, elapsed=waited + used)
+                self.run(call, tasks=1, inputs=inputs, cpu=cpu, elapsed=waited + used)
         return self.sizer
 
     def contended(self, count=3, used=0.0):
@@ -83,7 +84,7 @@ def test_some_slow_elements_change_nothing():
     task_sizer = run(TASK_SECONDS / 10)
     size = task_sizer.size
     for number in range(100):
-        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, SIZE_MAX, number)
+        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, 0.0, SIZE_MAX, number)
     assert task_sizer.size == size
 
 
@@ -175,7 +176,7 @@ def test_tasks_that_end_after_the_decision_do_not_count():
     simulation = Simulation()
     simulation.contended()
     for _ in range(4):
-        simulation.sizer.add(100, 1.0, 0.0, SIZE_MAX, simulation.now)
+        simulation.sizer.add(100, 1.0, 0.0, 0.0, SIZE_MAX, simulation.now)
     simulation.run_inline(1.0, times=1)
     assert not simulation.run_inline(0.9e-4, times=1, count=10).is_settled
     assert simulation.run_inline(0.9e-4, times=20).is_settled
@@ -229,6 +230,25 @@ def test_threads_that_share_the_work_go_on_and_others_are_tried_against_the_cons
     task_sizer = Simulation().windows(alone, waited, count=count, inputs=inputs)
     assert task_sizer.inline == inline
     assert not (inline and task_sizer.is_settled)
+
+
+@pytest.mark.parametrize(("cpu", "inline"), [(0.3e-4, False), (0.9e-4, True), (1.2e-4, True), (1.8e-4, False)])
+def test_threads_that_use_about_one_core_are_tried_against_the_consumer(cpu, inline):
+    """Two workers wait for the interpreter lock, so no call shows how long it takes alone; or for a device."""
+    assert Simulation().windows(2e-4, 1e-4, cpu=cpu, count=20).inline == inline
+
+
+@pytest.mark.parametrize(("per_element", "count", "pulls"), [(1e-6, 1, LEASE), (0.9e-4, 10, 5), (0.9e-4, 1000, 0)])
+def test_pulls_without_measurement_are_bounded_in_number_and_time_and_count_like_others(per_element, count, pulls):
+    simulation = Simulation()
+    simulation.contended()
+    assert simulation.sizer.lease() == 0  # nothing was measured yet
+    simulation.run_inline(per_element, times=20, count=count)
+    before = simulation.sizer.learned.left_seconds
+    assert simulation.sizer.lease() == pulls
+    assert before - simulation.sizer.learned.left_seconds == pytest.approx(pulls * per_element * count)
+    simulation.run_inline(1e-2, times=1, count=1)
+    assert simulation.sizer.lease() == 0
 
 
 def test_the_chances_of_the_workers_become_rarer():

@@ -46,8 +46,6 @@ from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tun
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, BlockMemory
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.task_sizer import (
-    LEASE,
-    LEASE_SECONDS,
     REMOTE_TASK_SECONDS,
     SIZE_MAX,
     Learned,
@@ -134,6 +132,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         # Input positions, and what came of the inputs, since workers were called last; only then is the input read
         # ahead.
         self._log: ReplayLog | None = None
+        self._worked = False  # whether workers were called since the last inline pull
         self._read = 0  # the number of the next input
         self._is_told = True  # whether the task numbers cover everything computed from earlier inputs
         self._made = 0  # elements that were accepted
@@ -179,6 +178,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 return self._counted(n, self._pull_inline(n))
             if self._log is None:
                 self._begin()
+            self._worked = True
             self._wait(n)
 
     def _counted(self, n: int, chunk: Chunk | None) -> Chunk | None:
@@ -251,10 +251,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         count = n + max(0, self._step - n) // self._demand * self._demand  # no request is then met from two chunks
         if self._task_sizer.is_starting:
             count = min(n, self._step)
-        elif self._log is None and 2 * self._demand > self._step:
-            count = n  # computing a little ahead is not worth a log, whose beginning saves the state of the input
+        elif 2 * self._demand > self._step and (self._log is None or self._worked):
+            count, self._log = n, None  # computing a little ahead is not worth a log, which saves states of the input
         elif self._log is None:
             self._begin()
+        self._worked = False
         started, made = time.perf_counter(), 1  # an exception counts as one
         try:
             chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
@@ -268,8 +269,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._leave_columns_to_consumer()
         if self.inner.one_to_one:
             self._step = _inline_step(chunk, count, ended - started)
-        is_short = self._log is None and self._step <= n and ended - started < LEASE_SECONDS
-        self._lease = LEASE if self._task_sizer.is_settled and is_short else 0
+        self._lease = self._task_sizer.lease() if self._log is None and self._step <= n else 0
         if self._may_move:
             self._move_to_processes(ended)
         if ended >= self._pulse.due:
@@ -377,7 +377,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             worker = self._free.pop()
         except IndexError:
             worker = self.inner.worker()
-        clock = CpuClock()
+        clock, used_before = CpuClock(), time.thread_time()
         while (task := self._next_task(visit)) is not None:
             clock.begin()
             started = time.perf_counter()
@@ -397,7 +397,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if not self.in_processes:
                     self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
-                self._task_sizer.add(task.count, seconds, task.input_seconds, self._size_max(), ended)
+                used = time.thread_time()
+                self._task_sizer.add(
+                    task.count, seconds, task.input_seconds, used - used_before, self._size_max(), ended
+                )
+                used_before = used
                 self._leave_columns_to_consumer()
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)

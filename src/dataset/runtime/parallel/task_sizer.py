@@ -2,7 +2,8 @@
 
 A task should be long enough to be worth handing over, and short enough to balance the load and to finish soon. If the
 work is cheap, or if threads gain nothing because the function holds the interpreter lock, the consumer is faster doing
-the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together. It is then
+the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together, or when
+they used about as much CPU time as a single thread has: a worker that waits for the lock seems to be slow. It is then
 tried for as many elements as the workers were measured with, and kept only if the same elements take less time. That is
 the whole time, with what the consumer does between its requests: it may also be slowed down by workers that hold the
 interpreter lock.
@@ -36,10 +37,10 @@ CHEAP_SECONDS = 2.5e-4
 """A task of the maximum size that takes less than this, input included, is not worth handing over."""
 
 LEASE = 16
-"""How many inline pulls the consumer makes before it measures the time again."""
+"""How many inline pulls the consumer may make before it measures again. Measuring takes up to 40 microseconds."""
 
-LEASE_SECONDS = 1e-4
-"""Pulls that take longer are all measured: it costs about a microsecond."""
+LEASE_SECONDS = 5e-3
+"""How long these pulls may take."""
 
 _SAMPLES = 7
 _SAMPLES_MIN = 3
@@ -51,6 +52,7 @@ _EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls 
 _START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the workers at once
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
+_ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of workers that may be as fast as one thread
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
 _AGAIN_SECONDS_MAX = 64.0
@@ -115,6 +117,7 @@ class TaskSizer:
         self._tasks = 0  # in the window
         self._quickest = float("inf")  # seconds per element of a task, inputs included
         self._wait_seconds = 0.0  # waiting time of the consumer in the window
+        self._cpu_seconds = 0.0  # CPU time of the workers in the window
         self._done = 0  # elements in the window or the trial
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
@@ -130,10 +133,13 @@ class TaskSizer:
 
     # While workers run the tasks.
 
-    def add(self, count: int, seconds: float, input_seconds: float, size_max: int, now: float) -> None:
+    def add(
+        self, count: int, seconds: float, input_seconds: float, cpu_seconds: float, size_max: int, now: float
+    ) -> None:
         """Note that a worker's task of ``count`` elements took ``seconds`` after its inputs were read.
 
-        It ended at ``now``. The next task may have up to ``size_max`` elements.
+        It took ``cpu_seconds`` of CPU time, inputs included, and ended at ``now``. The next task may have up to
+        ``size_max`` elements.
         """
         if self.inline:
             return  # the task had begun before
@@ -142,6 +148,7 @@ class TaskSizer:
         self._work.append(seconds / count)
         self._all.append((seconds + input_seconds) / count)
         self._quickest = min(self._quickest, self._all[-1])
+        self._cpu_seconds += cpu_seconds
         self._tasks += 1
         self._done += count
         if self.may_inline and len(self._all) >= _SAMPLES_MIN:
@@ -175,7 +182,8 @@ class TaskSizer:
         self._rates.append(elapsed / self._done)
         self._elapsed = sorted(self._rates)[(len(self._rates) - 1) // 2]  # of two the lower: the first is warm-up
         self._trial = self._done
-        if self._windows >= self._patience and self._quickest < _GAIN * self._waited:
+        alike = self._quickest < _GAIN * self._waited or _ONE_CORE[0] < self._cpu_seconds / elapsed < _ONE_CORE[1]
+        if alike and self._windows >= self._patience:
             self._try_inline()
         else:
             self._quickest *= _FORGETTING
@@ -224,7 +232,7 @@ class TaskSizer:
 
     def _begin_window(self, now: float | None = None) -> None:
         self._began = now
-        self._wait_seconds = self._inline_seconds = 0.0
+        self._wait_seconds = self._cpu_seconds = self._inline_seconds = 0.0
         self._done = self._tasks = 0
 
     # While the consumer works inline.
@@ -238,6 +246,17 @@ class TaskSizer:
     def is_settled(self) -> bool:
         """Whether the last measurement left no doubt that the consumer should do the work."""
         return self.inline and not self._trying and bool(self._pulls) and self._pulls[-1].each <= self._bound
+
+    def lease(self) -> int:
+        """Return how many pulls like the last one the consumer may make without measuring them."""
+        if not (self.inline and self._pulls and self._pulls[-1].each <= self._bound):
+            return 0
+        count, seconds = self._pulls[-1]
+        pulls = min(LEASE, int(LEASE_SECONDS / max(seconds, 1e-9)))
+        self._done += pulls * count
+        self._inline_seconds += pulls * seconds
+        self._left_seconds -= pulls * seconds
+        return pulls
 
     def stay_inline(self) -> None:
         """Let the consumer do the work from now on: the interpreter calls no function for single elements."""
@@ -312,5 +331,9 @@ def _median(values: deque[float]) -> float:
 
 def _mean(pulls: deque[_Pull]) -> float:
     """Return the seconds per element, without the most expensive pull: a single slow element is not representative."""
-    kept = sorted(pulls, key=lambda pull: pull.each)[: max(1, len(pulls) - 1)]
-    return sum(pull.seconds for pull in kept) / sum(pull.elements for pull in kept)
+    each = [seconds / elements for elements, seconds in pulls]
+    elements, seconds = map(sum, zip(*pulls, strict=True))
+    if len(pulls) > 1:
+        most = pulls[each.index(max(each))]
+        elements, seconds = elements - most.elements, seconds - most.seconds
+    return seconds / elements
