@@ -52,7 +52,8 @@ _EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls 
 _START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the workers at once
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
-_ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of workers that may be as fast as one thread
+_ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of workers that may be no faster than one thread
+_GAIN_OF_ONE_CORE = 4.0  # the same ratio for these: their tasks wait for the lock, but not for a slow device
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
 _AGAIN_SECONDS_MAX = 64.0
@@ -182,8 +183,8 @@ class TaskSizer:
         self._rates.append(elapsed / self._done)
         self._elapsed = sorted(self._rates)[(len(self._rates) - 1) // 2]  # of two the lower: the first is warm-up
         self._trial = self._done
-        alike = self._quickest < _GAIN * self._waited or _ONE_CORE[0] < self._cpu_seconds / elapsed < _ONE_CORE[1]
-        if alike and self._windows >= self._patience:
+        gain = _GAIN_OF_ONE_CORE if _ONE_CORE[0] < self._cpu_seconds / elapsed < _ONE_CORE[1] else _GAIN
+        if self._windows >= self._patience and self._quickest < gain * self._waited:
             self._try_inline()
         else:
             self._quickest *= _FORGETTING
