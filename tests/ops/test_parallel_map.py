@@ -153,6 +153,66 @@ def test_work_that_is_done_inline_keeps_the_whole_contract(make):
     check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
 
 
+class TakingTurns(TaskSizer):
+    """Leaves the work to the workers for two tasks and then to the consumer for two pulls, again and again."""
+
+    turns = 0
+
+    def add(self, *task):
+        self.turns += 1
+        if self.turns % 2 == 0 and not self.inline:
+            self._go_inline(float("inf"))
+
+    def add_inline(self, *pull):
+        super().add_inline(*pull)
+        self.turns += 1
+        if self.turns % 2 == 0 and self.inline:
+            self._leave_inline()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls),
+        lambda calls: Dataset.range(60).shuffle(9, seed=1).map(double, num_parallel_calls=calls).shuffle(4, seed=2),
+        lambda calls: Dataset.range(60).random_map(_noisy, seed=1, num_parallel_calls=calls),
+        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls).batch(7, num_parallel_calls=calls),
+    ],
+)
+def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkeypatch, make):
+    """The consumer drops the log of the input when it takes over, and the workers begin a new one."""
+    logs, dropped = [], []
+
+    class Log(ReplayLog):
+        def __init__(self, source):
+            super().__init__(source)
+            logs.append(source)
+
+    def pull_inline(self, n):
+        had_log = self._log is not None
+        chunk = whole(self, n)
+        dropped.append(had_log and self._log is None)
+        return chunk
+
+    whole = pool.ParallelOperator._pull_inline
+    monkeypatch.setattr(pool, "TaskSizer", TakingTurns)
+    monkeypatch.setattr(pool, "ReplayLog", Log)
+    monkeypatch.setattr(pool.ParallelOperator, "_pull_inline", pull_inline)
+    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
+    assert any(dropped)
+    assert len(logs) > len(set(logs))
+
+
+def test_failures_are_in_their_places_when_workers_and_the_consumer_take_turns(monkeypatch):
+    def make(calls):
+        return Dataset.range(60).map(fail_at(0, 7, 8, 30, 59), num_parallel_calls=calls)
+
+    whole = list(map(repr, outcomes(iter(make(None)))))
+    monkeypatch.setattr(pool, "TaskSizer", TakingTurns)
+    for _ in range(20):
+        assert list(map(repr, outcomes(iter(make(2))))) == whole
+
+
 @pytest.mark.usefixtures("inline")
 def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
     called = []
