@@ -332,9 +332,6 @@ def _median(values: deque[float]) -> float:
 
 def _mean(pulls: deque[_Pull]) -> float:
     """Return the seconds per element, without the most expensive pull: a single slow element is not representative."""
-    each = [seconds / elements for elements, seconds in pulls]
-    elements, seconds = map(sum, zip(*pulls, strict=True))
-    if len(pulls) > 1:
-        most = pulls[each.index(max(each))]
-        elements, seconds = elements - most.elements, seconds - most.seconds
-    return seconds / elements
+    most = max(pulls, key=lambda pull: pull.each)
+    kept = [pull for pull in pulls if pull is not most] or [most]
+    return sum(pull.seconds for pull in kept) / sum(pull.elements for pull in kept)
