@@ -8,11 +8,20 @@ FEW = 20
 CHEAP = CHEAP_SECONDS / SIZE_MAX
 
 
+class JudgedSizer(TaskSizer):
+    """A task sizer that says what it thinks of inline work."""
+
+    @property
+    def is_settled(self):
+        """Whether the last measurement left no doubt that the consumer should do the work."""
+        return self.inline and not self._trying and bool(self._pulls) and self._pulls[-1].each <= self._bound
+
+
 class Simulation:
     """A task sizer and a clock."""
 
     def __init__(self, **keywords):
-        self.sizer = TaskSizer(**keywords)
+        self.sizer = JudgedSizer(**keywords)
         self.now = 0.0
 
     def run(self, per_element, tasks=FEW, *, inputs=0.0, cpu=0.0, size_max=SIZE_MAX, elapsed=0.0):
@@ -53,7 +62,7 @@ class Simulation:
 
     def follow(self, learned):
         """Begin the next epoch."""
-        self.sizer = TaskSizer()
+        self.sizer = JudgedSizer()
         self.sizer.warm_start(learned)
 
 

@@ -132,7 +132,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         # Input positions, and what came of the inputs, since workers were called last; only then is the input read
         # ahead.
         self._log: ReplayLog | None = None
-        self._worked = False  # whether workers were called since the last inline pull
+        self._has_waited = False  # whether the consumer has waited for workers since its last inline pull
         self._read = 0  # the number of the next input
         self._is_told = True  # whether the task numbers cover everything computed from earlier inputs
         self._made = 0  # elements that were accepted
@@ -178,7 +178,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 return self._counted(n, self._pull_inline(n))
             if self._log is None:
                 self._begin()
-            self._worked = True
+            self._has_waited = True
             self._wait(n)
 
     def _counted(self, n: int, chunk: Chunk | None) -> Chunk | None:
@@ -251,11 +251,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         count = n + max(0, self._step - n) // self._demand * self._demand  # no request is then met from two chunks
         if self._task_sizer.is_starting:
             count = min(n, self._step)
-        elif 2 * self._demand > self._step and (self._log is None or self._worked):
+        elif 2 * self._demand > self._step and (self._log is None or self._has_waited):
             count, self._log = n, None  # computing a little ahead is not worth a log, which saves states of the input
         elif self._log is None:
             self._begin()
-        self._worked = False
+        self._has_waited = False
         started, made = time.perf_counter(), 1  # an exception counts as one
         try:
             chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
@@ -377,8 +377,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             worker = self._free.pop()
         except IndexError:
             worker = self.inner.worker()
-        clock, used_before = CpuClock(), time.thread_time()
-        while (task := self._next_task(visit)) is not None:
+        clock, clock_with_inputs = CpuClock(), CpuClock()
+        while (task := self._next_task(visit, clock_with_inputs)) is not None:
             clock.begin()
             started = time.perf_counter()
             outcomes = worker(task)
@@ -388,6 +388,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             seconds = ended - started
             # The CPU time of a process is not measured here; it is assumed to be busy all the time.
             cpu_seconds = seconds if self.in_processes else clock.end(seconds)
+            cpu_seconds_with_inputs = clock_with_inputs.end(seconds + task.input_seconds)
             task.nbytes = sum(map(nbytes_of, outcomes))
             input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
             task.inputs = None
@@ -397,11 +398,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if not self.in_processes:
                     self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
-                used = time.thread_time()
                 self._task_sizer.add(
-                    task.count, seconds, task.input_seconds, used - used_before, self._size_max(), ended
+                    task.count, seconds, task.input_seconds, cpu_seconds_with_inputs, self._size_max(), ended
                 )
-                used_before = used
                 self._leave_columns_to_consumer()
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)
@@ -411,8 +410,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 self._pulse.beat(ended)
         self._free.append(worker)
 
-    def _next_task(self, visit: object) -> Task | None:
-        """Return the next task, or None if the worker is not needed any more and has left."""
+    def _next_task(self, visit: object, clock: CpuClock) -> Task | None:
+        """Return the next task, or None if the worker is not needed any more and has left.
+
+        ``clock`` begins when its inputs are read.
+        """
         while True:
             with self.lock:
                 size = self._room()
@@ -421,6 +423,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._leave(visit)
                     return None
                 self._fetching = True
+            clock.begin()
             task = self._fetch(size)
             with self.lock:
                 unused = size if task is None else size - task.count

@@ -3,7 +3,7 @@
 A task should be long enough to be worth handing over, and short enough to balance the load and to finish soon. If the
 work is cheap, or if threads gain nothing because the function holds the interpreter lock, the consumer is faster doing
 the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together, or when
-they used about as much CPU time as a single thread has: a worker that waits for the lock seems to be slow. It is then
+together they used about the CPU time of one core: a worker that waits for the lock seems to be slow. It is then
 tried for as many elements as the workers were measured with, and kept only if the same elements take less time. That is
 the whole time, with what the consumer does between its requests: it may also be slowed down by workers that hold the
 interpreter lock.
@@ -53,7 +53,7 @@ _START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the work
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of workers that may be no faster than one thread
-_GAIN_OF_ONE_CORE = 4.0  # the same ratio for these: their tasks wait for the lock, but not for a slow device
+_GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
 _AGAIN_SECONDS_MAX = 64.0
@@ -243,13 +243,8 @@ class TaskSizer:
         """Whether the consumer does the work because nothing is known about it yet."""
         return self.inline and not self._bound
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the last measurement left no doubt that the consumer should do the work."""
-        return self.inline and not self._trying and bool(self._pulls) and self._pulls[-1].each <= self._bound
-
     def lease(self) -> int:
-        """Return how many pulls like the last one the consumer may make without measuring them."""
+        """Return how many pulls the consumer may make without measuring them. They count as pulls like the last one."""
         if not (self.inline and self._pulls and self._pulls[-1].each <= self._bound):
             return 0
         count, seconds = self._pulls[-1]
@@ -332,6 +327,5 @@ def _median(values: deque[float]) -> float:
 
 def _mean(pulls: deque[_Pull]) -> float:
     """Return the seconds per element, without the most expensive pull: a single slow element is not representative."""
-    most = max(pulls, key=lambda pull: pull.each)
-    kept = [pull for pull in pulls if pull is not most] or [most]
+    kept = sorted(pulls, key=lambda pull: pull.each)[: max(1, len(pulls) - 1)]
     return sum(pull.seconds for pull in kept) / sum(pull.elements for pull in kept)
