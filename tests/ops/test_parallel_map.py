@@ -110,6 +110,22 @@ def test_an_operator_reports_what_it_holds_ahead(make, nbytes_each):
         coordinator.shut_down(operator.close, wait=True)
 
 
+def test_a_large_request_that_held_elements_meet_in_part_gets_the_rest(monkeypatch):
+    monkeypatch.setattr(pool, "TaskSizer", lambda *given, **_: TaskSizer(*given, may_inline=False))
+    coordinator, operator = open_plan(Dataset.range(50_000).map(lambda x: x + 1, num_parallel_calls=2).plan)
+    try:
+        for start in range(2000):  # until tasks have several elements; one of them is not requested yet
+            assert operator.pull(1).rows() == [start + 1]
+            if operator.ready:
+                break
+        assert operator.ready
+        wanted = 10_000  # far more than the workers compute ahead of small requests
+        while wanted:
+            wanted -= operator.pull(wanted).length
+    finally:
+        coordinator.shut_down(operator.close, wait=True)
+
+
 # Cheap work that the consumer does itself -----------------------------------------------------------------------------
 
 

@@ -158,6 +158,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
     def pull(self, n: int) -> Chunk | None:
         if self._hand:
+            self._note_request(n)
             return self._counted(n, self._hand.give(n))
         if self._lease:
             self._lease -= 1
@@ -169,8 +170,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if self._hand_bytes:
                     self._account.release(self._hand_bytes)
                     self._hand_bytes = 0
-                if n != self._due:  # otherwise it is the rest of a batch
-                    self._demand, self._due = max(n, self._demand * 7 // 8), n
+                self._note_request(n)
                 inline = self.inline
                 if self._is_enough(n) or (inline and self._ready):
                     return self._counted(n, self._take(n))
@@ -180,6 +180,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 self._begin()
             self._has_waited = True
             self._wait(n)
+
+    def _note_request(self, n: int) -> None:
+        """Note how many elements the consumer requests, which the workers may always compute."""
+        if n != self._due:  # otherwise it is the rest of a batch
+            self._demand, self._due = max(n, self._demand * 7 // 8), n
 
     def _counted(self, n: int, chunk: Chunk | None) -> Chunk | None:
         """Return the chunk, and note how many of the ``n`` requested elements it leaves to be given."""
