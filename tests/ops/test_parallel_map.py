@@ -21,6 +21,7 @@ from dataset.runtime.state.replay_log import ReplayLog
 from dataset.testing import check_operator, outcomes
 from support.op_cases import fail_at
 from support.overlap import Calls
+from support.task_sizers import AlwaysInline, TakingTurns
 
 WAIT = 60  # for what must come; nothing waits that long
 
@@ -133,17 +134,6 @@ def _noisy(rng, x):
     return x + rng.integers(9)
 
 
-class AlwaysInline(TaskSizer):
-    """Leaves all work to the consumer, from the beginning on."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self._go_inline(float("inf"))
-
-    def _leave_inline(self):
-        pass
-
-
 @pytest.fixture
 def inline(monkeypatch):
     monkeypatch.setattr(pool, "TaskSizer", AlwaysInline)
@@ -167,23 +157,6 @@ WHOLE_CONTRACT = pytest.mark.parametrize(
 @pytest.mark.usefixtures("inline")
 def test_work_that_is_done_inline_keeps_the_whole_contract(make):
     check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
-
-
-class TakingTurns(TaskSizer):
-    """Leaves the work to the workers for two tasks and then to the consumer for two pulls, again and again."""
-
-    turns = 0
-
-    def add(self, *task):
-        self.turns += 1
-        if self.turns % 2 == 0 and not self.inline:
-            self._go_inline(float("inf"))
-
-    def add_inline(self, *pull):
-        super().add_inline(*pull)
-        self.turns += 1
-        if self.turns % 2 == 0 and self.inline:
-            self._leave_inline()
 
 
 @pytest.mark.parametrize(

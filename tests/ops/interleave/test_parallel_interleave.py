@@ -3,16 +3,22 @@
 The order of the elements and resuming are tested in test_interleave_states.py and tests/test_parallel_order.py.
 """
 
+import itertools
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset
 from dataset.errors import SpecError
-from dataset.ops.interleave.reader_pool import AHEAD_BYTES
+from dataset.ops.interleave import reader_pool
+from dataset.ops.interleave.reader_pool import AHEAD_BYTES, ReaderPool
+from dataset.ops.interleave.subdatasets import Subdatasets
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at
+from support.task_sizers import AlwaysInline, TakingTurns
+from support.tfrecord_files import frames
 
 WAIT = 60  # seconds for what must happen; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -254,3 +260,113 @@ def test_the_plan_shows_the_calls_and_the_fingerprint_does_not():
     shown = make(num_parallel_calls=AUTOTUNE, deterministic=False).annotation()
     assert shown == "AUTOTUNE parallel calls, in any order"
     assert make(num_parallel_calls=4).parameters() == make().parameters()
+
+
+# Reading by the consumer ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[AlwaysInline, TakingTurns])
+def reads_here(request, monkeypatch):
+    """Let the consumer read always or from time to time, and check that it has."""
+    read_here, done = ReaderPool._read_here, []
+
+    def counted(self):
+        done.append(read_here(self))
+        return done[-1]
+
+    monkeypatch.setattr(ReaderPool, "_read_here", counted)
+    monkeypatch.setattr(reader_pool, "TaskSizer", request.param)
+    yield
+    assert any(done) or request.param is TakingTurns  # whose workers may have read everything
+
+
+@pytest.fixture
+def damaged_files(tmp_path):
+    """Return the paths of files with 400 records each. The fifth record of the second file is damaged."""
+    paths = [tmp_path / f"{k}.tfrecord" for k in range(3)]
+    for k, path in enumerate(paths):
+        content = bytearray(frames([f"{k}-{i:03}".encode() for i in range(400)]))
+        if k == 1:
+            content[21 * 4 + 13] ^= 1
+        path.write_bytes(content)
+    return [str(path) for path in paths]
+
+
+@pytest.mark.usefixtures("reads_here")
+@pytest.mark.parametrize(("cycle", "block", "calls"), [(3, 1, 5), (2, 2, AUTOTUNE), (1, 7, 1)])
+def test_a_consumer_that_reads_keeps_the_contract_of_operators(cycle, block, calls):
+    lengths = [3, 0, 50, 1, 40, 2]
+
+    def make(calls):
+        ranges = Dataset.range(6)
+        return ranges.interleave(
+            lambda n: Dataset.range(100 * n, 100 * n + lengths[int(n)]), cycle, block, num_parallel_calls=calls
+        )
+
+    check_operator(lambda: make(calls), outcomes(iter(make(None))), positions=20)
+
+
+@pytest.mark.usefixtures("reads_here")
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_consumer_that_reads_raises_failures_in_their_places(damaged_files, deterministic):
+    def make(calls):
+        names = Dataset.from_tensor_slices(damaged_files)
+        return names.interleave(TFRecordDataset, 2, 3, num_parallel_calls=calls, deterministic=deterministic)
+
+    expected, got = (list(map(repr, outcomes(iter(make(calls))))) for calls in (None, 2))
+    assert sum("DataLossError" in one for one in expected) == 1
+    assert got == expected if deterministic else sorted(got) == sorted(expected)
+
+
+def test_a_consumer_that_reads_leaves_user_code_to_the_workers(monkeypatch):
+    monkeypatch.setattr(reader_pool, "TaskSizer", AlwaysInline)
+    threads = set()
+
+    def generate(n):
+        for i in range(100):
+            threads.add(threading.get_ident())
+            yield i + n
+
+    dataset = Dataset.range(4).interleave(
+        lambda n: Dataset.from_generator(generate, args=(n,)), 2, num_parallel_calls=2
+    )
+    assert len(list(dataset)) == 400
+    assert threading.get_ident() not in threads
+
+
+def test_an_interrupt_while_the_consumer_reads_loses_nothing(tmp_path, monkeypatch):
+    paths = [str(tmp_path / f"{k}.txt") for k in range(2)]
+    for k, path in enumerate(paths):
+        Path(path).write_text("".join(f"{k} {i}\n" for i in range(5000)))
+    names = Dataset.from_tensor_slices(paths)
+    expected = list(names.interleave(TextLineDataset, 2))
+    read, places = Subdatasets.read, itertools.count(1)
+
+    def interrupted(self, inner, n, *, ahead=False):
+        if threading.current_thread() is threading.main_thread() and next(places) % 2:
+            raise KeyboardInterrupt
+        return read(self, inner, n, ahead=ahead)
+
+    monkeypatch.setattr(reader_pool, "TaskSizer", AlwaysInline)
+    monkeypatch.setattr(Subdatasets, "read", interrupted)
+    got, interrupts = [], 0
+    with iter(names.interleave(TextLineDataset, 2, num_parallel_calls=2)) as iterator:
+        while len(got) < len(expected):
+            try:
+                got.append(next(iterator))
+            except KeyboardInterrupt:
+                interrupts += 1
+    assert got == expected
+    assert interrupts
+
+
+def test_the_next_epoch_begins_with_what_was_learned_about_reading():
+    dataset = Dataset.range(2).interleave(lambda n: Dataset.range(100), 2, num_parallel_calls=2)
+    with iter(dataset) as iterator, iter(dataset) as following:
+        assert next(iterator) == next(following) == 0
+        first, second = iterator._root, following._root
+        assert not first.inline
+        first.readers.sizer._go_inline(1.0)
+        assert first.inline
+        second.warm_start(first.learned)
+        assert second.inline

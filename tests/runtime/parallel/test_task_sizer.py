@@ -253,6 +253,12 @@ def test_threads_that_use_about_one_core_are_tried_against_the_consumer(alone, c
     assert Simulation().windows(alone, 1e-4, cpu=cpu, count=20).inline == inline
 
 
+@pytest.mark.parametrize(("alone", "used", "inline"), [(0.2e-4, 1e-4, True), (0.5e-4, 1e-4, False)])
+def test_threads_that_do_a_small_part_of_the_work_are_tried_against_the_consumer(alone, used, inline):
+    """The consumer hardly waits, but workers that hold the interpreter lock may slow it down."""
+    assert Simulation().windows(alone, 1e-7, used=used, count=20).inline == inline
+
+
 @pytest.mark.parametrize(("per_element", "count", "pulls"), [(1e-6, 1, LEASE), (0.9e-4, 10, 5), (0.9e-4, 1000, 0)])
 def test_pulls_without_measurement_are_bounded_in_number_and_time_and_count_like_others(per_element, count, pulls):
     simulation = Simulation()

@@ -13,6 +13,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.parallel.task_sizer import Learned
 
 JOINED_ELEMENTS = 1024  # small elements that are reordered at once, whatever the request
 JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
@@ -234,6 +235,20 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
         self.inputs.load(state)
         self.cycle.load(state, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
         self.readers.places = len(self.cycle.places) - self.cycle.filled
+
+    @property
+    def inline(self) -> bool:
+        """Whether the consumer reads the datasets, which the workers only open."""
+        return self.readers.sizer.inline
+
+    @property
+    def learned(self) -> Learned | None:
+        """The results of trying to read in the consumer's thread."""
+        return self.readers.sizer.learned
+
+    def warm_start(self, learned: Learned | None) -> None:
+        with self.readers.lock:
+            self.readers.sizer.warm_start(learned)
 
     @property
     def capacity(self) -> int:

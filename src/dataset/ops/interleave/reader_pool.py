@@ -6,6 +6,9 @@ consumer waits for. After them, it reads the first elements of datasets that wer
 
 A worker reads a run of elements, hands it over, and continues while there is room and no other dataset is queued. The
 run length is chosen so that all workers together hand over about once per millisecond.
+
+Reading that holds the interpreter lock most of the time, such as slicing records, is faster if the consumer does it
+itself. The task sizer finds out (runtime/parallel/task_sizer.py). The workers then only open the inputs.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import State
 from dataset.runtime.metrics.background import CpuClock, Tunable
+from dataset.runtime.parallel.task_sizer import TaskSizer
 from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.ledger import Account
@@ -38,6 +42,7 @@ AHEAD_BYTES = 1 << 20  # a single element may be larger
 _GROWTH = 8  # maximum growth factor of the run length
 _QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
 _SAMPLE = 64  # elements per run whose size is measured
+_SAMPLE_ELEMENTS = 1024  # whose reading is timed together
 
 
 class ReaderSlot:
@@ -55,9 +60,11 @@ class ReaderSlot:
         self._read = len(inner.ahead)  # elements read in total; an exception counts as one
         self._taken = 0
         self._block_length = block_length
-        self._run_min = 1 if holds_user_code(inner.plan) else _QUICK_RUN
+        self.calls_user_code = holds_user_code(inner.plan)
+        self._run_min = 1 if self.calls_user_code else _QUICK_RUN
         self._run = 1  # elements per read
         self._limit = 1  # maximum buffered elements; outside the cycle, one is enough
+        self._sample = 0, 0.0, 0.0  # elements, seconds and CPU seconds of reads
         held = inner.ahead.next_chunk()
         self.element_bytes = 1 if held is None else _bytes_of(held)[1]  # approximate, after the first read
 
@@ -118,7 +125,8 @@ class ReaderSlot:
                 return False
         except BaseException as error:
             account.settle(count, 0, 0)
-            if concerns_iteration(error):
+            is_interrupt = not (self.calls_user_code or isinstance(error, Exception))  # of the consumer's thread
+            if is_interrupt or concerns_iteration(error):
                 raise
             self._read += 1  # raised in the consumer's thread, at its position
             self.inner.ahead.put(error)
@@ -135,6 +143,17 @@ class ReaderSlot:
         fitting = int(chunk.length / max(share, 1e-6))
         self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, AHEAD_ELEMENTS_MAX // 2))
         self._set_limit()
+
+    def sample(self, count: int, seconds: float, cpu_seconds: float) -> tuple[int, float, float] | None:
+        """Add a read to the sample for the task sizer; return the sample once it is long enough to be representative.
+
+        Some reads only return elements of a block that another one has waited for.
+        """
+        before = self._sample
+        sample = before[0] + count, before[1] + seconds, before[2] + cpu_seconds
+        is_enough = self.inner.closed or sample[0] >= min(_SAMPLE_ELEMENTS, AHEAD_BYTES // self.element_bytes)
+        self._sample = (0, 0.0, 0.0) if is_enough else sample
+        return sample if is_enough else None
 
     def take(self, datasets: Subdatasets, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` held elements, checked; raise the exception if one is next."""
@@ -199,6 +218,8 @@ class ReaderPool(WorkerLoop):
         self._told = True  # whether nothing is awaited or it has arrived
         self._started = False
         self._opens_no_more = False  # while the source is being saved
+        self.sizer = TaskSizer()
+        """Determines who reads: the workers, or the consumer."""
 
     # Called by the consumer with the lock held
 
@@ -282,6 +303,8 @@ class ReaderPool(WorkerLoop):
             ClosedError: if the iterator is closed or belongs to the parent process.
             RuntimeError: if no worker thread can be started.
         """
+        if self._read_here():
+            return
         self.call_workers(needed=True)
         started = self.counters.waiting_since = time.perf_counter()
         with self.coordinator.blocked(), self.lock:
@@ -289,7 +312,25 @@ class ReaderPool(WorkerLoop):
                 if self._stopped:
                     self.coordinator.check_usable()
                 self._news.wait()
-        self.counters.add_wait(started, time.perf_counter())
+            self.counters.add_wait(started, time.perf_counter())
+            self.sizer.waited(self.counters.waited_until - started)
+
+    def _read_here(self) -> bool:
+        """Read what the consumer waits for in its own thread, if it does that itself; return whether it did."""
+        with self.lock:
+            may_read = self.sizer.inline and not (self._told or self._paused or self._stopped)
+            if not (may_read and self._first and self._first[0] in self._awaited):
+                return False
+            count = self._reserve(self._first[0])
+            if not count:
+                return False
+            read, let_go = self._begin(self._first, count, inline=True)
+        try:
+            read()
+        except BaseException:
+            let_go()
+            raise
+        return True
 
     @contextlib.contextmanager
     def still_source(self) -> Iterator[None]:
@@ -319,7 +360,7 @@ class ReaderPool(WorkerLoop):
 
     def adopt(self, inner: Subdataset) -> ReaderSlot:
         """Add a dataset from a saved state that has a place in the cycle."""
-        reader = ReaderSlot(inner, self._block_length)
+        reader = self._slot(inner)
         self._account.hold(inner.ahead.counted_bytes)
         reader.join_cycle()
         self._line_up(reader)
@@ -340,6 +381,12 @@ class ReaderPool(WorkerLoop):
             if by_place:
                 return self._inputs.save(arrived, by_place=True)
         return self._inputs.save(arrived, by_place=False)
+
+    def _slot(self, inner: Subdataset) -> ReaderSlot:
+        reader = ReaderSlot(inner, self._block_length)
+        if reader.calls_user_code:
+            self.sizer = TaskSizer(may_inline=False)  # user code may take any time, and is interrupted at any place
+        return reader
 
     # The two queues
 
@@ -362,7 +409,7 @@ class ReaderPool(WorkerLoop):
             self._line_up(reader)
 
     def _arrive(self, item: Subdataset | BaseException) -> None:
-        reader = ReaderSlot(item, self._block_length) if isinstance(item, Subdataset) else item
+        reader = self._slot(item) if isinstance(item, Subdataset) else item
         self._opened.append(reader)
         self._admit(len(self._opened) - 1 if len(self._opened) <= self.places else -1)
         if isinstance(reader, ReaderSlot):
@@ -381,8 +428,13 @@ class ReaderPool(WorkerLoop):
         return max(0, self._open_tasks() - spare)
 
     def _open_tasks(self) -> int:
-        readable = 0 if self._is_refused else len(self._first) + len(self._later)
+        readable = 0 if self._is_refused or self._is_left_to_consumer else len(self._first) + len(self._later)
         return self._may_open() + min(readable, max(0, self.knob.value - self._reading))
+
+    @property
+    def _is_left_to_consumer(self) -> bool:
+        """Whether the consumer will read what it needs, and does not wait now."""
+        return self.sizer.inline and self._told
 
     def _may_open(self) -> bool:
         if self._opening or self._opens_no_more or self._inputs.ended:
@@ -406,7 +458,7 @@ class ReaderPool(WorkerLoop):
                 if self._may_open():
                     self._opening = True
                     return self._open, self._leave_source
-                record = self._first or self._later
+                record = None if self._is_left_to_consumer else self._first or self._later
                 if self._reading < self.knob.value and record and (count := self._reserve(record[0])):
                     return self._begin(record, count)
             self._leave(visit)
@@ -423,16 +475,16 @@ class ReaderPool(WorkerLoop):
         """Return whether the consumer waits for this reader, and no awaited reader is being read."""
         return not self._told and reader in self._awaited and not any(other.busy for other in self._awaited)
 
-    def _begin(self, record: deque[ReaderSlot], count: int) -> _Task:
+    def _begin(self, record: deque[ReaderSlot], count: int, *, inline: bool = False) -> _Task:
         reader = record[0]
-        task = partial(self._read, reader, count), partial(self._let_go, reader)
+        task = partial(self._read, reader, count, inline=inline), partial(self._let_go, reader)
         record.popleft()  # from here on nothing allocates: a fault leaves the reader either queued or busy
         reader.queued, reader.busy = False, True
         self._reading += 1
         return task
 
-    def _read(self, reader: ReaderSlot, count: int) -> None:
-        """Read while there is room and no other reader has waited too long."""
+    def _read(self, reader: ReaderSlot, count: int, *, inline: bool) -> None:
+        """Read while there is room and no other reader has waited too long; ``inline``: in the consumer's thread."""
         had, clock = reader.was_read, CpuClock()
         clock.begin()
         started = time.perf_counter()
@@ -442,7 +494,13 @@ class ReaderPool(WorkerLoop):
         with self.lock:
             if count:
                 seconds = ended - started
-                self.counters.add_task(count, count * reader.element_bytes, seconds, clock.end(seconds), 0.0)
+                cpu_seconds = clock.end(seconds)
+                self.counters.add_task(count, count * reader.element_bytes, seconds, cpu_seconds, 0.0)
+                if inline:
+                    self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, ended)
+                elif sample := reader.sample(count, seconds, cpu_seconds):
+                    count, seconds, cpu_seconds = sample
+                    self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, ended)
         self._let_go(reader)
         if ended >= self._pulse.due:
             self._pulse.beat(ended)

@@ -3,10 +3,10 @@
 A task should be long enough to be worth handing over, and short enough to balance the load and to finish soon. If the
 work is cheap, or if threads gain nothing because the function holds the interpreter lock, the consumer is faster doing
 the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together, or when
-together they used about the CPU time of one core: a worker that waits for the lock seems to be slow. It is then
-tried for as many elements as the workers were measured with, and kept only if the same elements take less time. That is
-the whole time, with what the consumer does between its requests: it may also be slowed down by workers that hold the
-interpreter lock.
+together they used about the CPU time of one core: a worker that waits for the lock seems to be slow. It is also
+suspected when the work is a small part of what the consumer does. Inline work is then tried for as many elements as the
+workers were measured with, and kept only if the same elements take less time. That is the whole time, with what the
+consumer does between its requests: it may also be slowed down by workers that hold the interpreter lock.
 
 The first elements may be computed inline, too, until it is known whether they are cheap. Starting threads and sharing
 the interpreter lock with them takes longer than the first batch of a cheap function.
@@ -47,11 +47,13 @@ _SAMPLES_MIN = 3
 _CHEAP_SIZE_MIN = 8  # the duration of smaller tasks is mostly overhead
 _DEARER = 4  # the consumer stops working inline if elements become this many times as expensive
 _WINDOW_SECONDS = 0.01  # minimum waiting time before it is compared with the work
+_WINDOW_SECONDS_MAX = 0.1  # of a window in which the consumer hardly waits
 _WINDOW_TASKS = 8  # minimum number of tasks in that time, so that one slow task does not decide
 _EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
 _START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the workers at once
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
+_SHARE = 0.25  # of the whole time: a trial may take this much longer if workers do not slow down the consumer
 _ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of workers that may be no faster than one thread
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
@@ -157,8 +159,10 @@ class TaskSizer:
             if self.size >= min(_CHEAP_SIZE_MIN, size_max) and _median(self._all) < cheap:
                 self._go_inline(_DEARER * cheap)
                 return
-            if self._wait_seconds > _WINDOW_SECONDS and self._tasks >= _WINDOW_TASKS:
-                self._look_at_window(now - self._began, now)
+            elapsed = now - self._began
+            is_over = self._wait_seconds > _WINDOW_SECONDS or elapsed > _WINDOW_SECONDS_MAX
+            if is_over and self._tasks >= _WINDOW_TASKS:
+                self._look_at_window(elapsed, now)
                 return
         self._resize(size_max)
 
@@ -184,7 +188,8 @@ class TaskSizer:
         self._elapsed = sorted(self._rates)[(len(self._rates) - 1) // 2]  # of two the lower: the first is warm-up
         self._trial = self._done
         gain = _GAIN_OF_ONE_CORE if _ONE_CORE[0] < self._cpu_seconds / elapsed < _ONE_CORE[1] else _GAIN
-        if self._windows >= self._patience and self._quickest < gain * self._waited:
+        bound = max(gain * self._waited, self._waited + _SHARE * self._elapsed)
+        if self._windows >= self._patience and self._quickest < bound:
             self._try_inline()
         else:
             self._quickest *= _FORGETTING
