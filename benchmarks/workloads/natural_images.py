@@ -8,7 +8,7 @@ verify checksums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,9 @@ WORKLOAD = Workload(
 )
 
 
-def dataset(folder: Path, calls: int | None) -> Pipeline:
-    from dataset import AUTOTUNE, TFRecordDataset, io
+def loaded(records: Any, calls: int | None) -> Pipeline:
+    """The batches of records that this library has read."""
+    from dataset import AUTOTUNE, io
 
     features = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
 
@@ -55,20 +56,21 @@ def dataset(folder: Path, calls: int | None) -> Pipeline:
         image = io.decode_raw(example["image"], np.uint8)
         return image.astype(np.float32) / 255 - 0.5, example["label"]
 
-    records = TFRecordDataset(folder / "data.tfrecord").shuffle(BUFFER)
-    return records.map(load, num_parallel_calls=calls).batch(BATCH).prefetch(AUTOTUNE)
+    return records.shuffle(BUFFER).map(load, num_parallel_calls=calls).batch(BATCH).prefetch(AUTOTUNE)
 
 
 @WORKLOAD.runner("dataset", settings="map and prefetch with AUTOTUNE")
 def dataset_natural(folder: Path) -> Pipeline:
-    from dataset import AUTOTUNE
+    from dataset import AUTOTUNE, TFRecordDataset
 
-    return dataset(folder, AUTOTUNE)
+    return loaded(TFRecordDataset(folder / "data.tfrecord"), AUTOTUNE)
 
 
 @WORKLOAD.runner("dataset, sequential map", settings="the same with a sequential map")
 def dataset_sequential(folder: Path) -> Pipeline:
-    return dataset(folder, None)
+    from dataset import TFRecordDataset
+
+    return loaded(TFRecordDataset(folder / "data.tfrecord"), None)
 
 
 @WORKLOAD.runner("dataset, by batch", settings="batch, then a map with AUTOTUNE of whole batches; prefetch(AUTOTUNE)")
@@ -86,7 +88,8 @@ def dataset_by_batch(folder: Path) -> Pipeline:
     return records.map(load, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
 
 
-def images_by_tf(folder: Path, *, by_batch: bool) -> Pipeline:
+def loaded_by_tf(records: Any, *, by_batch: bool) -> Pipeline:
+    """The batches of records that TensorFlow has read."""
     import tensorflow as tf
 
     features = {"image": tf.io.FixedLenFeature((), tf.string), "label": tf.io.FixedLenFeature((), tf.int64)}
@@ -97,7 +100,7 @@ def images_by_tf(folder: Path, *, by_batch: bool) -> Pipeline:
         image = tf.io.decode_raw(example["image"], tf.uint8)
         return tf.cast(image, tf.float32) / 255 - 0.5, example["label"]
 
-    records = tf.data.TFRecordDataset(str(folder / "data.tfrecord")).shuffle(BUFFER)
+    records = records.shuffle(BUFFER)
     if by_batch:
         batches = records.batch(BATCH).map(load, num_parallel_calls=tf.data.AUTOTUNE)
     else:
@@ -111,7 +114,9 @@ def images_by_tf(folder: Path, *, by_batch: bool) -> Pipeline:
     source="https://www.tensorflow.org/guide/data_performance",
 )
 def tf_data(folder: Path) -> Pipeline:
-    return images_by_tf(folder, by_batch=False)
+    import tensorflow as tf
+
+    return loaded_by_tf(tf.data.TFRecordDataset(str(folder / "data.tfrecord")), by_batch=False)
 
 
 @WORKLOAD.runner(
@@ -120,11 +125,13 @@ def tf_data(folder: Path) -> Pipeline:
     source="https://www.tensorflow.org/guide/data_performance#vectorizing_mapping",
 )
 def tf_data_by_batch(folder: Path) -> Pipeline:
-    return images_by_tf(folder, by_batch=True)
+    import tensorflow as tf
+
+    return loaded_by_tf(tf.data.TFRecordDataset(str(folder / "data.tfrecord")), by_batch=True)
 
 
-@WORKLOAD.runner("numpy", settings="struct, the package crc32c, and protobuf")
-def loop(folder: Path) -> Pipeline:
+def loaded_by_hand(records: Callable[[], Iterator[bytes]]) -> Pipeline:
+    """The batches of records, by a plain loop."""
     example_of = example_class().FromString
 
     def load(record: bytes) -> tuple[np.ndarray, int]:
@@ -133,11 +140,16 @@ def loop(folder: Path) -> Pipeline:
         return image.astype(np.float32) / 255 - 0.5, feature["label"].int64_list.value[0]
 
     def epoch() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for batch in batches_of(map(load, shuffled(read_records(folder / "data.tfrecord"), BUFFER)), BATCH):
+        for batch in batches_of(map(load, shuffled(records(), BUFFER)), BATCH):
             images, labels = zip(*batch, strict=True)
             yield np.stack(images), np.array(labels)
 
     return Again(epoch)
+
+
+@WORKLOAD.runner("numpy", settings="struct, the package crc32c, and protobuf")
+def loop(folder: Path) -> Pipeline:
+    return loaded_by_hand(lambda: read_records(folder / "data.tfrecord"))
 
 
 @WORKLOAD.limit("page-cache read and CRC32C of all bytes, on one core")

@@ -492,13 +492,15 @@ class ReaderPool(WorkerLoop):
         ended = time.perf_counter()
         count = reader.was_read - had
         with self.lock:
-            if count:
-                seconds = ended - started
+            seconds, nbytes = ended - started, count * reader.element_bytes
+            if count and inline:
+                self.counters.elements += count  # the consumer's pull includes the time
+                self.counters.nbytes += nbytes
+                self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, ended)
+            elif count:
                 cpu_seconds = clock.end(seconds)
-                self.counters.add_task(count, count * reader.element_bytes, seconds, cpu_seconds, 0.0)
-                if inline:
-                    self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, ended)
-                elif sample := reader.sample(count, seconds, cpu_seconds):
+                self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
+                if sample := reader.sample(count, seconds, cpu_seconds):
                     count, seconds, cpu_seconds = sample
                     self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, ended)
         self._let_go(reader)
