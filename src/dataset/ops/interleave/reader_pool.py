@@ -492,20 +492,30 @@ class ReaderPool(WorkerLoop):
         ended = time.perf_counter()
         count = reader.was_read - had
         with self.lock:
-            seconds, nbytes = ended - started, count * reader.element_bytes
-            if count and inline:
-                self.counters.elements += count  # the consumer's pull includes the time
-                self.counters.nbytes += nbytes
-                self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, ended)
-            elif count:
-                cpu_seconds = clock.end(seconds)
-                self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
-                if sample := reader.sample(count, seconds, cpu_seconds):
-                    count, seconds, cpu_seconds = sample
-                    self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, ended)
+            if count:
+                self._count_read(reader, count, ended, ended - started, clock.end(ended - started), inline=inline)
         self._let_go(reader)
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
+
+    def _count_read(
+        self, reader: ReaderSlot, count: int, now: float, seconds: float, cpu_seconds: float, *, inline: bool
+    ) -> None:
+        """Count a read of ``count`` elements, which ended ``now``. The lock is held."""
+        nbytes = count * reader.element_bytes
+        if inline:  # the consumer's pull includes the time
+            self.counters.elements += count
+            self.counters.nbytes += nbytes
+        else:
+            self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
+        sample = reader.sample(count, seconds, cpu_seconds)
+        if sample is None:
+            return
+        count, seconds, cpu_seconds = sample
+        if inline:
+            self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, now)
+        else:
+            self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, now)
 
     def _read_on(self, reader: ReaderSlot, count: int, until: float) -> None:
         while count and reader.read(self._datasets, count, self._account, TARGET_SECONDS * self._reading):
