@@ -100,7 +100,7 @@ def try_rows(rng: random.Random) -> bool:
     columns = [
         repr([np.delete(column, list(rows.errors)).tolist() for column in rows.columns]) for rows in (found, expected)
     ]
-    return list(found.starts) == expected.starts and columns[0] == columns[1] and errors[0] == errors[1]
+    return list(found.starts) == list(expected.starts) and columns[0] == columns[1] and errors[0] == errors[1]
 
 
 KINDS = ["int64_list", "float_list", "bytes_list", ""]

@@ -51,7 +51,7 @@ KERNELS = {
         (c_void_p, c_int64, c_int64, c_int32, c_void_p),
         "dataset.io.tfrecord.frames:walk_frames",
     ),
-    "read_rows": Kernel((c_void_p, c_int64, c_int64, c_int64, c_void_p), "dataset.io.csv.rows:parse_rows"),
+    "read_rows": Kernel((c_void_p, c_int64, c_int64, c_int64, c_void_p), "dataset.io.csv.row_parser:scan_row"),
 }
 
 

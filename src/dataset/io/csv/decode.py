@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.layout import Array, CsvLayout, layout_of
-from dataset.io.csv.row_parser import RowError, arrays_of, scan_record, values_of
+from dataset.io.csv.layout import TEXT, Array, CsvLayout, layout_of
+from dataset.io.csv.row_parser import RowError, scan_record, values_of
 from dataset.io.csv.rows import read_rows
 
 _FEW = 32  # up to this many records are faster to convert one by one than as columns
@@ -108,7 +108,9 @@ def _one_by_one(texts: list[bytes], layout: CsvLayout) -> list[Array]:
             place = f"record {index}{layout.place(values.field)}"
             raise ParseError(f"decode_csv(): {place}: {values.words}; the record is {text!r:.100}")
         rows.append(values)
-    return arrays_of(rows, layout)
+    dtypes = [object if dtype == TEXT else dtype for dtype, _ in layout.columns]
+    columns = zip(*rows, strict=True) if rows else [()] * len(dtypes)
+    return list(map(np.array, columns, dtypes))
 
 
 def _many(texts: list[bytes], layout: CsvLayout) -> list[Array] | None:

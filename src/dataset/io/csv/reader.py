@@ -108,7 +108,7 @@ class CsvFile(BlockFile):
         self._is_searched = True  # whether no other row of the block is complete
 
     def _offset_of(self, index: int) -> int:
-        return min(self._base + int(self._rows.starts[index]), self._size)
+        return self._offset if index == len(self._ready) else self._base + int(self._rows.starts[index])
 
     def _number_of(self, index: int) -> int:
         return self._line_at(int(self._rows.starts[index]))
@@ -120,7 +120,7 @@ class CsvFile(BlockFile):
         if self._is_searched:
             self._read_more(stream)
         self._rows = self._next_rows(int(self._rows.starts[-1]))
-        self._offset = self._offset_of(-1)
+        self._offset = min(self._base + int(self._rows.starts[-1]), self._size)
         return range(len(self._rows.starts) - 1)
 
     def _next_rows(self, start: int) -> CsvRows:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.io.csv.layout import TEXT, Array, CsvLayout
+from dataset.io.csv.layout import CsvLayout
 
 _STRAY_QUOTE = (
     "a field that does not begin with a quotation mark contains one; put the field in quotes and double the quotation "
@@ -129,13 +129,6 @@ def values_of(fields: list[bytes] | RowError, layout: CsvLayout, kind: str) -> l
         return [convert_field(fields[field], index, layout) for index, field in enumerate(layout.indices)]
     except RowError as error:
         return RowError(error.words, error.field)  # unlike the exception that was raised, it holds no frames
-
-
-def arrays_of(rows: list[list[Any]], layout: CsvLayout) -> list[Array]:
-    """Return the values of the rows as an array for each column."""
-    dtypes = [object if dtype == TEXT else dtype for dtype, _ in layout.columns]
-    columns = zip(*rows, strict=True) if rows else [()] * len(dtypes)
-    return list(map(np.array, columns, dtypes))
 
 
 def convert_field(text: bytes, index: int, layout: CsvLayout) -> Any:

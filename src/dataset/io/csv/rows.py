@@ -1,6 +1,6 @@
-"""Rows of a block of CSV text: read by the native kernels (native/csv.c) if they are in use, otherwise by their twins.
+"""Rows of a block of CSV text: read by the native kernels (native/csv.c) if they are in use.
 
-The twins are ``parse_rows``, which reads one row after the other, and ``cut_texts``.
+The kernels leave any row that they can't read to row_parser.py. Without kernels, it reads all rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataset.io.csv.layout import DTYPES, TEXT, Array, CsvLayout
-from dataset.io.csv.row_parser import RowError, arrays_of, scan_row, values_of
+from dataset.io.csv.row_parser import RowError, scan_row, values_of
 from dataset.native.library import kernels
 
 _WIDTH_MAX = 64  # bytes of a text; longer ones are cheaper to slice one by one
@@ -38,33 +38,13 @@ class CsvRows(NamedTuple):
 
 def read_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
     """Return complete rows of a block, from ``start`` on; no rows only if none is complete."""
-    native = kernels()
-    if native is None or b'"' in layout.na_value:
-        return parse_rows(block, start, layout)
-    return _kernel_of(native, layout).read(block, start)
+    native = None if b'"' in layout.na_value else kernels()
+    return _reader_of(native, layout).read(block, start)
 
 
 def parse_rows(block: bytes, start: int, layout: CsvLayout) -> CsvRows:
-    """Do the work of ``read_rows`` in Python."""
-    starts = [start]
-    rows: list[list[Any]] = []
-    errors: dict[int, RowError] = {}
-    while len(rows) < layout.rows_max:
-        fields, end = scan_row(block, starts[-1], layout)
-        if end < 0:
-            break
-        rows.append(_values(fields, layout, len(rows), errors))
-        starts.append(end)
-    return CsvRows(starts, arrays_of(rows, layout), errors)
-
-
-def _values(fields: list[bytes] | RowError, layout: CsvLayout, row: int, errors: dict[int, RowError]) -> list[Any]:
-    """Return the values of a row. For a row with an error, add it to ``errors`` and return others."""
-    values = values_of(fields, layout, "row")
-    if not isinstance(values, RowError):
-        return values
-    errors[row] = values
-    return [0] * len(layout.columns)
+    """Do the work of ``read_rows`` without kernels."""
+    return _reader_of(None, layout).read(block, start)
 
 
 def cut_texts(block: bytes, places: Array, *, is_doubled: bool) -> list[bytes]:
@@ -73,13 +53,17 @@ def cut_texts(block: bytes, places: Array, *, is_doubled: bool) -> list[bytes]:
     return [text.replace(b'""', b'"') for text in texts] if is_doubled else texts
 
 
-class _RowsKernel(threading.local):
-    """The kernels, prepared for a layout: their structure and the arrays of a thread for their results.
+class _RowsReader(threading.local):
+    """Reader of rows of a layout: the structure for the kernels, and the arrays of a thread for their results.
 
     New arrays for each block would cost a page fault per page.
+
+    Args:
+        native: the kernels; None to read all rows in Python.
+        layout: the layout.
     """
 
-    def __init__(self, native: Any, layout: CsvLayout) -> None:
+    def __init__(self, native: Any | None, layout: CsvLayout) -> None:
         self.native, self.layout = native, layout
         count, rows_max = len(layout.columns), layout.rows_max
         columns = np.zeros((count, 4), np.int64)  # field, kind, has_default, initial
@@ -88,7 +72,7 @@ class _RowsKernel(threading.local):
             if dtype != TEXT and default is not None:
                 row[3:].view(dtype)[0] = default
         self.starts = np.empty(rows_max + 1, np.int64)
-        self.places = np.empty((count, rows_max, 2), np.int64)
+        self.places = np.zeros((count, rows_max, 2), np.int64)
         self.summaries = np.empty((count, 2), np.int64)  # longest, flags
         na_value = np.frombuffer(layout.na_value + b"\0", np.uint8)
         self.arrays = na_value, columns, self.starts, self.places, self.summaries  # the structure refers to them
@@ -97,17 +81,26 @@ class _RowsKernel(threading.local):
         self.spec = (c_int64 * 13)(*numbers, *[array.ctypes.data for array in self.arrays])  # csv_layout of csv.c
 
     def read(self, block: bytes, start: int) -> CsvRows:
-        """Return the same as ``parse_rows``."""
+        """Return the rows as ``read_rows`` does."""
         others: dict[int, list[Any]] = {}  # the values of rows that the kernel leaves to Python
         errors: dict[int, RowError] = {}
         self.summaries[:] = 0
-        row = self.native.read_rows(block, len(block), start, 0, self.spec)
-        while row < self.layout.rows_max:
+        row, end = 0, start
+        while True:
+            self.starts[row] = end
+            if self.native is not None:
+                row = self.native.read_rows(block, len(block), end, row, self.spec)
+            if row == self.layout.rows_max:
+                break
             fields, end = scan_row(block, int(self.starts[row]), self.layout)
             if end < 0:
                 break
-            others[row] = _values(fields, self.layout, row, errors)
-            row = self.native.read_rows(block, len(block), end, row + 1, self.spec)
+            values = values_of(fields, self.layout, "row")
+            if isinstance(values, RowError):
+                errors[row] = values
+            else:
+                others[row] = values
+            row += 1
         columns = [self._column(block, index, row) for index in range(len(self.places))]
         for number, values in others.items():
             for column, value in zip(columns, values, strict=True):
@@ -120,7 +113,7 @@ class _RowsKernel(threading.local):
             return np.array(places.reshape(-1).view(dtype)[:count])
         longest, flags = self.summaries[index].tolist()
         width = max(-(-longest // 8) * 8, 8)
-        if width > _WIDTH_MAX or flags & _ENDS_IN_ZERO:
+        if self.native is None or width > _WIDTH_MAX or flags & _ENDS_IN_ZERO:
             texts = np.array(cut_texts(block, places[:count], is_doubled=bool(flags & _DOUBLED)), object)
         else:
             strings = np.empty(count, f"S{width}")
@@ -132,4 +125,4 @@ class _RowsKernel(threading.local):
         return texts
 
 
-_kernel_of = functools.lru_cache(maxsize=4)(_RowsKernel)
+_reader_of = functools.lru_cache(maxsize=4)(_RowsReader)
