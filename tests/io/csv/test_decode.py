@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_with_the_record():
         io.decode_csv(["1,a", "x,b"], DEFAULTS)
     with pytest.raises(ParseError, match=r"record 0: the record has 1 field, expected 2; the record is b'a'"):
         io.decode_csv("a", DEFAULTS)
-    with pytest.raises(TypeError, match=r"records must be bytes or str, got 5 of type int in record 0"):
+    with pytest.raises(TypeError, match=r"record 0 must be bytes or str, got 5 of type int"):
         io.decode_csv(5, DEFAULTS)
 
 

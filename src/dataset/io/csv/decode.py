@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.layout import TEXT, Array, CsvLayout, layout_of
+from dataset.io.csv.layout import TEXT, Array, CsvLayout, as_bytes, layout_of
 from dataset.io.csv.row_parser import RowError, scan_record, values_of
 from dataset.io.csv.rows import read_rows
 
@@ -92,10 +92,7 @@ def _texts(records: Any) -> tuple[list[bytes], tuple[int, ...]]:
     texts = [text.encode() if isinstance(text, str) else text for text in array.ravel().tolist()]
     for index, text in enumerate(texts):
         if not isinstance(text, bytes):
-            kind = type(text).__name__
-            raise TypeError(
-                f"decode_csv(): records must be bytes or str, got {text!r:.60} of type {kind} in record {index}"
-            )
+            as_bytes("decode_csv", f"record {index}", text)  # raises
     return texts, array.shape
 
 

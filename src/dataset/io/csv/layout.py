@@ -102,7 +102,7 @@ def layout_of(
         raise ValueError(f"{op}(): give select_cols or exclude_cols, not both")
     if select and len(select) != len(columns):
         raise ValueError(f"{op}(): record_defaults must have {len(select)} entries, as select_cols, got {len(columns)}")
-    delimiter = _as_bytes(op, "field_delim", field_delim)
+    delimiter = as_bytes(op, "field_delim", field_delim)
     if len(delimiter) != 1 or (delimiter in b'\r\n"' and (quotes or delimiter != b'"')):
         raise ValueError(f"{op}(): field_delim must be one byte, not a line end or quotation mark, got {field_delim!r}")
     left = sorted({*range(len(columns) + len(exclude))}.difference(exclude))
@@ -110,7 +110,7 @@ def layout_of(
     fields_max = sys.maxsize if select else indices[-1] + 1
     while fields_max in exclude:  # columns that are not read may be missing at the end of a row
         fields_max += 1
-    return CsvLayout(columns, indices, fields_max, delimiter, quotes, _as_bytes(op, "na_value", na_value))
+    return CsvLayout(columns, indices, fields_max, delimiter, quotes, as_bytes(op, "na_value", na_value))
 
 
 def columns_of(op: str, argument: str, given: Any) -> tuple[CsvColumn, ...]:
@@ -134,10 +134,11 @@ def _column(op: str, argument: str, given: Any) -> CsvColumn:
     if dtype not in DTYPES:
         raise TypeError(f"{op}(): {argument} must be {_NAMES} or a value of one of these, got {given!r:.100}")
     default = next(iter(values.ravel()), None)
-    return CsvColumn(dtype, _as_bytes(op, argument, default) if values.size and dtype == TEXT else default)
+    return CsvColumn(dtype, as_bytes(op, argument, default) if values.size and dtype == TEXT else default)
 
 
-def _as_bytes(op: str, argument: str, given: Any) -> bytes:
+def as_bytes(op: str, argument: str, given: Any) -> bytes:
+    """Return a text as bytes; TypeError if it is not one."""
     if not isinstance(given, str | bytes):
-        raise TypeError(f"{op}(): {argument} must be text, got {given!r:.100} of type {type(given).__name__}")
+        raise TypeError(f"{op}(): {argument} must be bytes or str, got {given!r:.100} of type {type(given).__name__}")
     return given.encode() if isinstance(given, str) else bytes(given)

@@ -25,6 +25,7 @@ from dataset.io.files.compression import DamagedStreamError, InputStream, guess_
 from dataset.redaction import redacted
 
 ROW_BYTES_MAX = 1 << 26  # so that an unclosed quotation mark does not read a whole file into memory
+_EMPTY = RowError("the file is empty; header=True requires a first row with column names")
 
 
 class CsvFile(BlockFile):
@@ -128,15 +129,11 @@ class CsvFile(BlockFile):
         self._is_searched = False
         if self._names is None:
             fields, end = scan_row(self._block, start, self.layout)
-            problem = None
             if not isinstance(fields, RowError):
                 self._names, start = fields, end
-            elif end >= 0:
-                problem = RowError(f"the header can't be read: {fields.words}", fields.field)
-            elif self._ended and not self._block:
-                problem = RowError("the file is empty; header=True requires a first row with column names")
-            if problem is not None:
+            elif end >= 0 or (self._ended and not self._block):
                 self._names = []
+                problem = RowError(f"the header can't be read: {fields.words}", fields.field) if self._block else _EMPTY
                 return CsvRows([start, max(start, end)], [], {0: problem})
         rows = read_rows(self._block, start, self.layout) if start < len(self._block) else CsvRows([start], [], {})
         self._is_searched = len(rows.starts) <= self.layout.rows_max

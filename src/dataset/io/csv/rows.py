@@ -82,7 +82,7 @@ class _RowsReader(threading.local):
 
     def read(self, block: bytes, start: int) -> CsvRows:
         """Return the rows as ``read_rows`` does."""
-        others: dict[int, list[Any]] = {}  # the values of rows that the kernel leaves to Python
+        others: dict[int, list[Any] | RowError] = {}  # the values of rows that the kernel leaves to Python
         errors: dict[int, RowError] = {}
         self.summaries[:] = 0
         row, end = 0, start
@@ -95,16 +95,15 @@ class _RowsReader(threading.local):
             fields, end = scan_row(block, int(self.starts[row]), self.layout)
             if end < 0:
                 break
-            values = values_of(fields, self.layout, "row")
-            if isinstance(values, RowError):
-                errors[row] = values
-            else:
-                others[row] = values
+            others[row] = values_of(fields, self.layout, "row")
             row += 1
         columns = [self._column(block, index, row) for index in range(len(self.places))]
         for number, values in others.items():
-            for column, value in zip(columns, values, strict=True):
-                column[number] = value
+            if isinstance(values, RowError):
+                errors[number] = values
+            else:
+                for column, value in zip(columns, values, strict=True):
+                    column[number] = value
         return CsvRows(self.starts[: row + 1].copy(), columns, errors)
 
     def _column(self, block: bytes, index: int, count: int) -> Array:

@@ -113,9 +113,9 @@ def from_csv_plan(
     """
     for argument, given in (("shuffle", shuffle), ("sloppy", sloppy), ("ignore_errors", ignore_errors)):
         require_bool("from_csv", argument, given)
-    rows_max = num_rows_for_inference
-    if rows_max is not None:
-        require_int("from_csv", "num_rows_for_inference", rows_max, minimum=0)
+    rows_max = -1  # all
+    if num_rows_for_inference is not None:
+        rows_max = require_int("from_csv", "num_rows_for_inference", num_rows_for_inference, minimum=0)
     require_parallelism("from_csv", num_parallel_reads, None)
     encoding = _ascii_based(encoding)
     paths = matching_files(file_pattern, "from_csv")
@@ -131,7 +131,7 @@ def from_csv_plan(
     names = [all_names[index] for index in select]
     if column_defaults is None:
         rows = dataset_of(around(replace(source, layout=layout)))
-        columns = _inferred_columns(rows.take(-1 if rows_max is None else rows_max), select)
+        columns = _inferred_columns(rows.take(rows_max), select)
     else:
         columns = columns_of("from_csv", "column_defaults", column_defaults)
     if len(columns) != len(names):
