@@ -36,6 +36,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import (
     missing_attribute,
     require_bool,
+    require_columns,
     require_int,
     require_parallelism,
     require_plan,
@@ -758,9 +759,7 @@ class Dataset(Generic[T_co]):
             row_reader=partial(deferred.RowReader, op),
         )
         return Dataset(
-            deferred.huggingface_plan(
-                hf, deferred.require_columns(op, columns), deferred.require_fill_null(op, fill_null), make
-            )
+            deferred.huggingface_plan(hf, require_columns(op, columns), deferred.require_fill_null(op, fill_null), make)
         )
 
     @staticmethod
@@ -812,10 +811,7 @@ class Dataset(Generic[T_co]):
         load_extra("pandas", "pandas", "from_pandas() needs")
         load_extra("pyarrow", "pandas", "from_pandas() needs")
         require_bool("from_pandas", "index", index)
-        asked, fills = (
-            deferred.require_columns("from_pandas", columns),
-            deferred.require_fill_null("from_pandas", fill_null),
-        )
+        asked, fills = require_columns("from_pandas", columns), deferred.require_fill_null("from_pandas", fill_null)
         of_arrow = partial(deferred.arrow_columns, "from_pandas")
         made = deferred.pandas_columns(df, asked, index=index, fill_null=fills, arrow_columns=of_arrow)
         return Dataset(deferred.PandasSlices(made, held=df.copy(deep=False), name=name))
@@ -858,7 +854,7 @@ class Dataset(Generic[T_co]):
         """
         polars = load_extra("polars", "polars", "from_polars() needs")
         load_extra("pyarrow", "polars", "from_polars() needs")
-        asked, bare = deferred.require_columns("from_polars", columns), isinstance(df, polars.Series)
+        asked, bare = require_columns("from_polars", columns), isinstance(df, polars.Series)
         made = deferred.arrow_columns("from_polars", deferred.polars_table(df, asked), asked, fill_null)
         return Dataset(deferred.PolarsSlices(made[df.name] if bare else made, name=name))
 

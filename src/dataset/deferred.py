@@ -32,7 +32,7 @@ with lazy_imports():
     from dataset.adapters.torch.to_torch import torch_dataset
     from dataset.autotune.profile_report import profile
     from dataset.io.arrow.one_row import RowReader
-    from dataset.io.arrow.requested_columns import require_columns, require_fill_null
+    from dataset.io.arrow.requested_columns import require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
     from dataset.io.arrow.table_rows_source import TableRows
     from dataset.io.arrow_ipc.source import ArrowIpc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,26 @@ def require_ints(
     if ascending and numbers != sorted(set(numbers)):
         raise ValueError(f"{op}(): {argument} must be strictly ascending, got {numbers}")
     return tuple(numbers)
+
+
+def require_columns(op: str, columns: Any, argument: str = "columns") -> tuple[str, ...] | None:
+    """Check and return ``columns``, the value of an argument, as a tuple of names, or None for all.
+
+    Raises:
+        TypeError: it is not a list of names. Sets are not, because their order is not defined.
+        ValueError: it is empty, or names a column twice.
+    """
+    if columns is None:
+        return None
+    if isinstance(columns, str | bytes | Mapping | set | frozenset) or not isinstance(columns, Iterable):
+        raise TypeError(f"{op}(): {argument} must be a list of names, got {columns!r}")
+    names = tuple(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{op}(): {argument} must hold names, got {name!r} of type {type(name).__name__}")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"{op}(): {argument} must name at least one column, each only once, got {columns!r}")
+    return names
 
 
 def require_seconds(op: str, seconds: Any) -> None:

@@ -130,6 +130,23 @@ def test_names_are_those_of_the_header_whatever_follows_it(save):
         assert list(found.element_spec) == ["a", "b"]
 
 
+def test_names_are_given_in_any_ordered_collection(save):
+    path = save(b"1,2\n")
+    for names in (["x", "y"], ("x", "y"), np.array(["x", "y"]), {"x": 0, "y": 0}.keys()):
+        assert list(Dataset.from_csv(path, 1, names, header=False).element_spec) == ["x", "y"]
+    for names, error, words in (
+        ("xy", TypeError, "column_names must be a list of names, got 'xy'"),
+        ({"x", "y"}, TypeError, "column_names must be a list of names"),
+        (["x", 2], TypeError, "column_names must hold names, got 2 of type int"),
+        ([], ValueError, "column_names must name at least one column"),
+        (["x", "x"], ValueError, "each only once"),
+    ):
+        with pytest.raises(error, match=words):
+            Dataset.from_csv(path, 1, names)
+    with pytest.raises(ValueError, match=r"column names must be unique, got \['x'\] more than once; pass column_names"):
+        Dataset.from_csv(save(b"x,x\n1,2\n"), 1)
+
+
 def test_a_byte_order_mark_is_no_part_of_a_name(save):
     for encoding in ("utf-8", "utf-8-sig"):
         found = Dataset.from_csv(save(b"\xef\xbb\xbfa,b\n1,2\n"), 1, encoding=encoding)

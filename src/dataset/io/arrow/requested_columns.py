@@ -207,25 +207,6 @@ def null_message(leaf: Leaf) -> str:
     )
 
 
-def require_columns(op: str, columns: Any, argument: str = "columns") -> tuple[str, ...] | None:
-    """Check and return ``columns``, the value of an argument, as a tuple of names, or None for all.
-
-    Raises:
-        TypeError: it is not a list of names.
-        ValueError: it is empty, or names a column twice.
-    """
-    if columns is None:
-        return None
-    if isinstance(columns, str | bytes) or not isinstance(columns, Sequence):
-        raise TypeError(f"{op}(): {argument} must be a list of names, got {columns!r}")
-    for name in columns:
-        if not isinstance(name, str):
-            raise TypeError(f"{op}(): {argument} must hold names, got {name!r} of type {type(name).__name__}")
-    if not columns or len(set(columns)) < len(columns):
-        raise ValueError(f"{op}(): {argument} must name at least one column, each only once, got {columns!r}")
-    return tuple(columns)
-
-
 def require_fill_null(op: str, fill_null: Any) -> dict[str, Any]:
     """Check and return ``fill_null`` as a dict; TypeError if it is not a mapping by column name."""
     if fill_null is None:

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
 from dataset.io.arrow.pyarrow_library import library
-from dataset.io.arrow.requested_columns import ArrowLayout, TableColumn, require_columns, require_fill_null
+from dataset.io.arrow.requested_columns import ArrowLayout, TableColumn, require_fill_null
 from dataset.io.files.opening import InputFile, open_input, path_string
 from dataset.ops.sources.tensor_slices import TensorSlices
+from dataset.plan.checks import require_columns
 
 _FILE_MAGIC = b"ARROW1"  # the file format begins and ends with it, the stream format does not
 

@@ -24,7 +24,7 @@ from dataset.io.dataset_files import BlockFileSource, file_names, read_files
 from dataset.io.files.list_files import matching_files
 from dataset.ops.ignore_errors import IgnoreErrors
 from dataset.options import AUTOTUNE
-from dataset.plan.checks import require_bool, require_int, require_parallelism
+from dataset.plan.checks import require_bool, require_columns, require_int, require_parallelism
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
@@ -158,11 +158,7 @@ def _column_names(given: Any, source: Csv, paths: Sequence[str], encoding: str) 
     """Return the names of all columns of the files: those given, or those in the headers."""
     if given is None and not source.header:
         raise ValueError("from_csv(): header=False requires column_names")
-    if isinstance(given, str | bytes) or not all(isinstance(name, str) for name in given or ()):
-        raise TypeError(f"from_csv(): column_names must be a list of strings, got {given!r:.100}")
-    names = _header_names(source, paths, encoding) if given is None else list(given)
-    if not names:
-        raise ValueError("from_csv(): column_names must name at least one column")
+    names = list(require_columns("from_csv", given, "column_names") or _header_names(source, paths, encoding))
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"from_csv(): column names must be unique, got {twice} more than once; pass column_names")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import ParseError
-from dataset.io.arrow.requested_columns import require_columns, require_fill_null
+from dataset.io.arrow.requested_columns import require_fill_null
 from dataset.io.dataset_file_patterns import known_paths, listed_files, read_each_file
 from dataset.io.dataset_files import BlockFileSource, file_names, read_files
 from dataset.io.json_lines.columns import JsonColumns, inferred_tree, requested_tree
 from dataset.io.json_lines.reader import JsonLinesFile
-from dataset.plan.checks import require_int
+from dataset.plan.checks import require_columns, require_int
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
 from dataset.redaction import redacted

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dataset.errors import DataLossError, StateError
-from dataset.io.arrow.requested_columns import ArrowLayout, require_columns, require_fill_null
+from dataset.io.arrow.requested_columns import ArrowLayout, require_fill_null
 from dataset.io.dataset_file_patterns import BLOCK_LENGTH, known_paths, listed_files, read_each_file
 from dataset.io.dataset_files import FilesOperator, FileSource, cycle_length_of, file_names, reader_of_one_file
 from dataset.io.parquet.parquet_file import ParquetContainer
 from dataset.io.parquet.reader import ParquetFile, Request
 from dataset.ops.interleave.interleave import Interleave
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_int, require_parallelism
+from dataset.plan.checks import require_columns, require_int, require_parallelism
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
 from dataset.redaction import redacted

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dataset.io.arrow.requested_columns import require_columns
 from dataset.io.dataset_file_patterns import known_paths, read_each_file
 from dataset.io.dataset_files import BlockFileSource, file_names, known_names, read_files
 from dataset.io.tar.index import TarIndex
@@ -14,7 +13,7 @@ from dataset.io.tar.reader import KEY, TarFile
 from dataset.io.tfrecord.index_source import IndexedRecords, IndexedTFRecord, require_indexable
 from dataset.io.tfrecord.records_at import RUN_BYTES
 from dataset.ops.sources.row_source import Rows
-from dataset.plan.checks import require_bool
+from dataset.plan.checks import require_bool, require_columns
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
