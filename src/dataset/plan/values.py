@@ -279,6 +279,14 @@ class RaggedTensor:
         return f"RaggedTensor({_listed(self, self.flat_values.size)}, dtype={self.dtype}{narrow})"
 
 
+def join_ragged(parts: Sequence[RaggedTensor]) -> RaggedTensor:
+    """Concatenate the rows of ragged tensors that differ only in the lengths of their rows, at least one tensor."""
+    levels = zip(*(part.nested_row_splits for part in parts), strict=True)
+    lengths = [np.concatenate([np.diff(splits) for splits in level]) for level in levels]
+    splits = [splits_of_lengths(level, parts[0].row_splits_dtype) for level in lengths]
+    return RaggedTensor.from_nested_row_splits(np.concatenate([part.flat_values for part in parts]), splits)
+
+
 class SparseTensor:
     """Tensor that stores only the non-default cells, in row-major order of their indices.
 

@@ -23,7 +23,7 @@ from dataset.io.example.columns import Column, MissingFeature, Problem, object_a
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, SparseTensorSpec
-from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
+from dataset.plan.values import RaggedTensor, SparseTensor, join_ragged, row_offsets
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -87,11 +87,8 @@ class Assembler:
         if self.sparse:
             return packed.sparse_batch()
         if self.partitions:
-            result: Any = columns[0].values.reshape(-1, *self.inner)
-            for level in reversed(range(len(self.partitions))):
-                lengths = [np.diff(record.nested_row_splits[level]) for record in packed]
-                result = RaggedTensor(result, row_offsets(np.concatenate([_NOTHING, *lengths])))
-            return RaggedTensor(result, row_offsets([len(record) for record in packed]))
+            rows = join_ragged(packed or [self.one([None] * len(columns))])  # without records, those of an empty one
+            return RaggedTensor(rows, row_offsets([len(record) for record in packed]))
         ragged = RaggedTensor(packed.values, packed.splits)
         is_padded = isinstance(self.feature, FixedLenSequenceFeature)
         return ragged.to_tensor(self.feature.default_value) if is_padded else ragged

@@ -13,7 +13,7 @@ import numpy as np
 
 from dataset.plan.packed import RaggedColumn, is_packed
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, fits_in
-from dataset.plan.values import RaggedTensor, SparseTensor, filled, splits_of_lengths
+from dataset.plan.values import RaggedTensor, SparseTensor, filled, join_ragged, splits_of_lengths
 from dataset.runtime.chunks.chunk import Array, Column, object_column, pack
 
 
@@ -120,14 +120,7 @@ def _join_ragged(parts: Sequence[RaggedTensor]) -> RaggedTensor:
     require_equal(parts, "ragged rank", [part.ragged_rank for part in parts])
     require_equal(parts, "row_splits dtype", [part.row_splits_dtype for part in parts])
     require_equal(parts, "inner shape", [part.flat_values.shape[1:] for part in parts])
-    levels = [np.concatenate(splits) for splits in zip(*(map(_lengths, parts)), strict=True)]
-    splits = [splits_of_lengths(lengths, parts[0].row_splits_dtype) for lengths in levels]
-    return RaggedTensor.from_nested_row_splits(np.concatenate([part.flat_values for part in parts]), splits)
-
-
-def _lengths(ragged: RaggedTensor) -> list[Array]:
-    """Return the lengths of the rows, per ragged dimension."""
-    return [np.diff(splits) for splits in ragged.nested_row_splits]
+    return join_ragged(parts)
 
 
 def _join_sparse(parts: Sequence[SparseTensor]) -> SparseTensor:
