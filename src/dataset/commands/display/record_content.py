@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from dataset.io.example.messages import Feature, FeatureList, SequenceExample, Shell, ShellEntries
+from dataset.io.example.messages import Feature, FeatureList, ListsShell, SequenceExample, Shell
 
 EXAMPLE = "Example"
 SEQUENCE_EXAMPLE = "SequenceExample"
@@ -81,8 +81,7 @@ def _values(feature: Any) -> Values:
 def _from_shell(record: bytes) -> Message:
     """Parse a record that protobuf cannot parse as a whole, feature by feature."""
     try:
-        shell = Shell.FromString(record)
-        entries, step_lists = (ShellEntries.FromString(b"".join(part)).entry for part in (shell.entries, shell.lists))
+        entries, step_lists = (shell.FromString(record).entries.entry for shell in (Shell, ListsShell))
     except DecodeError:
         return Message(OTHER, {}, {})
     features = {_name(entry): _parsed(Feature, entry) for entry in entries}

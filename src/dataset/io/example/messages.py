@@ -16,8 +16,8 @@ _PACKAGE = "dataset.io"
 _Field = descriptor_pb2.FieldDescriptorProto
 
 # The fields of each message, as number, name and type; "*" marks a repeated field, "map" a map from string to the type.
-# ShellEntry, ShellEntries and Shell are not TensorFlow's: they read the outer structure of an Example and leave each
-# Feature as bytes.
+# Those with Shell in their names are not TensorFlow's: they read the outer structure of an Example, or of the feature
+# lists of a SequenceExample, and leave each Feature or FeatureList as bytes.
 _MESSAGES = {
     "BytesList": "1 value *bytes",
     "FloatList": "1 value *float",
@@ -30,7 +30,8 @@ _MESSAGES = {
     "SequenceExample": "1 context Features, 2 feature_lists FeatureLists",
     "ShellEntry": "1 key bytes, 2 value *bytes",
     "ShellEntries": "1 entry *ShellEntry",
-    "Shell": "1 entries *bytes, 2 lists *bytes",
+    "Shell": "1 entries ShellEntries",
+    "ListsShell": "2 entries ShellEntries",
     "Dim": "1 size int64",
     "TensorShapeProto": "2 dim *Dim",
     "TensorProto": "1 dtype int32, 2 tensor_shape TensorShapeProto, 4 tensor_content bytes, 5 float_val *float, "
@@ -43,10 +44,9 @@ def _add_field(message: descriptor_pb2.DescriptorProto, number: int, name: str, 
     """Add one field of ``_MESSAGES`` to ``message``."""
     bare = kind.removeprefix("*").removeprefix("map ")
     label = _Field.LABEL_OPTIONAL if bare == kind else _Field.LABEL_REPEATED
-    field = message.field.add(name=name, number=number, label=label)
-    field.type = getattr(_Field, f"TYPE_{bare.upper()}", _Field.TYPE_MESSAGE)
-    if field.type == _Field.TYPE_MESSAGE:
-        field.type_name = f".{_PACKAGE}.{bare}"
+    scalar = getattr(_Field, f"TYPE_{bare.upper()}", None)
+    type_name = None if scalar else f".{_PACKAGE}.{bare}"
+    field = message.field.add(name=name, number=number, label=label, type=scalar, type_name=type_name)
     if kind.startswith("map "):  # on the wire a map is a repeated message of key and value
         entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
         entry.options.map_entry = True
@@ -94,5 +94,5 @@ FeatureLists = _classes["FeatureLists"]
 """Feature lists by name. Field: ``feature_list``, a map from str to FeatureList."""
 SequenceExample = _classes["SequenceExample"]
 """The record of a sequence. Fields: ``context``, a Features; ``feature_lists``, a FeatureLists."""
-ShellEntries, Shell = _classes["ShellEntries"], _classes["Shell"]
+Shell, ListsShell = _classes["Shell"], _classes["ListsShell"]
 TensorProto = _classes["TensorProto"]

@@ -15,21 +15,25 @@ from dataset.errors import ParseError
 from dataset.io import example, libraries
 
 _KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
-_FEATURES = "parse_example", "Example", "Feature"
-_LISTS = "parse_sequence_example", "SequenceExample", "FeatureList"
+_FEATURES = "parse_example", "Example", "Shell", "Feature"
+_LISTS = "parse_sequence_example", "SequenceExample", "ListsShell", "FeatureList"
 List = tuple[int, Any]
 
 
-def parsed(kind: Any, serialized: bytes, problem: str, *shown: Any) -> Any:
-    """Return a message of class ``kind``.
+def parsed(kind: Any, serialized: bytes, op: str, name: str, what: str = "") -> Any:
+    """Return a message of class ``kind``; an error calls it ``name``, and its bytes ``what``.
 
     Raises:
-        ParseError: the bytes are not such a message; it says ``problem``, with what is ``shown`` put in.
+        ParseError: the bytes are not such a message.
+        TypeError: ``serialized`` is not bytes.
     """
+    if not isinstance(serialized, bytes):
+        raise TypeError(f"{op}: serialized must be bytes, got {type(serialized).__name__}")
     try:
         return kind.FromString(serialized)
     except libraries.protobuf.DecodeError:
-        raise ParseError(problem.format(*shown)) from None
+        what = what or f"the bytes (length {len(serialized)})"
+        raise ParseError(f"{op}: {what} can't be parsed as a {name}") from None
 
 
 def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[List]:
@@ -43,7 +47,7 @@ def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> li
 
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
-    return sorted(key.decode(errors="backslashreplace") for key in _entries(record, ""))
+    return sorted(key.decode(errors="backslashreplace") for key in _entries("Shell", record, "", ""))
 
 
 def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *, in_lists: bool = False) -> bytes:
@@ -66,11 +70,9 @@ def list_of(feature: Any) -> List:
     return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
 
 
-def _entries(record: bytes, *problem: Any, in_lists: bool = False) -> dict[bytes, bytes]:
-    """Return the bytes of each Feature or FeatureList message."""
-    shell = parsed(example.messages.Shell, record, *problem)
-    content = b"".join(shell.lists if in_lists else shell.entries)
-    entries = parsed(example.messages.ShellEntries, content, *problem).entry
+def _entries(shell: str, record: bytes, *names: str) -> dict[bytes, bytes]:
+    """Return the bytes of each Feature or FeatureList message; ``names`` as for ``parsed``."""
+    entries = parsed(getattr(example.messages, shell), record, *names).entries.entry
     return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
 
 
@@ -80,7 +82,7 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lis
     Raises:
         ParseError: ``record`` is not an Example or SequenceExample, or one of these features is damaged.
     """
-    op, kind, part = _LISTS if in_lists else _FEATURES
+    op, kind, shell, part = _LISTS if in_lists else _FEATURES
     if not isinstance(record, bytes):
         raise TypeError(f"{op}: records must be bytes, got {type(record).__name__} at position {row}")
     try:
@@ -89,15 +91,11 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lis
         return [found.get(key) for key in keys]
     except libraries.protobuf.DecodeError:
         what, place = ("the bytes", "") if row is None else (f"record {row}", f" of record {row}")
-    problem = (
-        "{}: {} (length {}) can't be parsed as a tf.train.{}. Is this another message type, or a compressed file that "
-        "was read as uncompressed?"
-    )
-    contents = _entries(record, problem, op, what, len(record), kind, in_lists=in_lists)
-    damaged, features = "{}: feature {!r}{} is damaged: its bytes can't be parsed as a tf.train.{}", []
+    what = f"{what} (length {len(record)})"
+    hint = "Is this another message type, or a compressed file that was read as uncompressed?"
+    contents = _entries(shell, record, op, f"tf.train.{kind}. {hint}", what)
+    make, features = getattr(example.messages, part), list[Any]()
     for key in keys:
-        content = contents.get(key.encode())
-        features.append(
-            None if content is None else parsed(getattr(example.messages, part), content, damaged, op, key, place, part)
-        )
+        content, damaged = contents.get(key.encode()), f"feature {key!r}{place} is damaged: its bytes"
+        features.append(None if content is None else parsed(make, content, op, f"tf.train.{part}", damaged))
     return features

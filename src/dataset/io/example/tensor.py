@@ -23,8 +23,7 @@ from dataset.plan.values import filled
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
 
-_CORRUPT = "parse_tensor(): the message is corrupt: "
-_DIMENSIONS_MAX: Final = 64  # of an array of NumPy
+_CORRUPT: Final = "parse_tensor(): the message is corrupt"
 
 # A dtype's number in tensorflow/core/framework/types.proto, its name, and the field with its values. If ml_dtypes is in
 # use, bfloat16 is a dtype of NumPy, and has this name, too.
@@ -65,12 +64,9 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
     dataset.errors.ParseError: parse_tensor(): the array is float64, but out_type is float32; pass the dtype of the
     array, and convert it with astype()
     """
-    if not isinstance(serialized, bytes):
-        raise TypeError(f"parse_tensor(): serialized must be bytes, got {type(serialized).__name__}")
     dtype = as_dtype(out_type).newbyteorder("=")
     number, field = _wire_type("parse_tensor", dtype)
-    problem = _CORRUPT + "the bytes (length {}) can't be parsed as a TensorProto"
-    message = parsed(example.messages.TensorProto, serialized, problem, len(serialized))
+    message = parsed(example.messages.TensorProto, serialized, "parse_tensor()", "TensorProto")
     if message.dtype != number:
         names = {known: name for name, (known, _) in _DTYPES.items()}
         found = names.get(message.dtype, f"of TensorFlow's type {message.dtype}")
@@ -79,12 +75,8 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
             "convert it with astype()"
         )
     shape = tuple([dim.size for dim in message.tensor_shape.dim])
-    if len(shape) > _DIMENSIONS_MAX:
-        raise ParseError(
-            f"parse_tensor(): the array has {len(shape)} dimensions; NumPy supports up to {_DIMENSIONS_MAX}"
-        )
     if min(shape, default=0) < 0:
-        raise ParseError(f"{_CORRUPT}the shape {shape} is negative")
+        raise ParseError(f"{_CORRUPT}: the shape {shape} is negative")
     count = math.prod(shape)
     if message.tensor_content:
         values = _from_content(message.tensor_content, dtype, count)
@@ -93,7 +85,7 @@ def parse_tensor(serialized: bytes, out_type: npt.DTypeLike, *, max_bytes: int =
     try:
         return values.reshape(shape)[()]
     except ValueError as error:
-        raise ParseError(f"{_CORRUPT}NumPy does not support the shape {shape!r:.200} ({error})") from None
+        raise ParseError(f"parse_tensor(): NumPy does not support the shape {shape!r:.200} ({error})") from None
 
 
 def serialize_tensor(tensor: Any) -> bytes:
@@ -141,9 +133,11 @@ def _from_content(content: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArr
     if dtype.kind == "S":
         return _text_from_content(content, count)
     if len(content) != count * dtype.itemsize:
-        raise ParseError(f"{_CORRUPT}{count} values of {dtype.name} were declared, but there are {len(content)} bytes")
+        raise ParseError(
+            f"{_CORRUPT}: {count} values of {dtype.name} were declared, but there are {len(content)} bytes"
+        )
     if dtype.kind == "b" and max(content) > 1:
-        raise ParseError(f"{_CORRUPT}a bool is 0 or 1, got {max(content)}")
+        raise ParseError(f"{_CORRUPT}: a bool is 0 or 1, got {max(content)}")
     return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False)
 
 
@@ -153,11 +147,12 @@ def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
     ends = np.append(-1, np.flatnonzero(np.frombuffer(head, np.uint8) < 0x80)) + 1
     head = head[: ends[count]] if count < len(ends) else head
     packed = example.messages.BytesList(value=[head]).SerializeToString()  # encoded like packed integers
-    lengths = parsed(example.messages.Int64List, packed, f"{_CORRUPT}the length of a text is damaged").value
+    damaged = "the length of a text is damaged: its bytes"
+    lengths = parsed(example.messages.Int64List, packed, _CORRUPT, "varint", damaged).value
     edges = list(itertools.accumulate(lengths, initial=len(head)))
     if len(lengths) < count or min(lengths, default=0) < 0 or edges[-1] != len(content):
         raise ParseError(
-            f"{_CORRUPT}{count} texts were declared, but the {len(content)} bytes do not hold exactly that many"
+            f"{_CORRUPT}: {count} texts were declared, but the {len(content)} bytes do not hold exactly that many"
         )
     return object_array([content[a:b] for a, b in itertools.pairwise(edges)])
 

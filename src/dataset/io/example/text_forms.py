@@ -49,7 +49,8 @@ def encode_json_example(serialized: bytes) -> str:
     >>> encode_json_example(encode_example({"label": 3, "name": "cat"}))
     '{"features": {"feature": {"label": {"int64List": {"value": ["3"]}}, "name": {"bytesList": {"value": ["Y2F0"]}}}}}'
     """
-    return str(json_format.MessageToJson(_parsed("encode_json_example", serialized), indent=None, sort_keys=True))
+    message = parsed(Example, serialized, "encode_json_example()", "tf.train.Example")
+    return str(json_format.MessageToJson(message, indent=None, sort_keys=True))
 
 
 def decode_text_example(text: Any) -> Any:
@@ -87,7 +88,8 @@ def encode_text_example(serialized: bytes) -> str:
     >>> " ".join(encode_text_example(encode_example({"label": 3})).split())
     'features { feature { key: "label" value { int64_list { value: 3 } } } }'
     """
-    return str(text_format.MessageToString(_parsed("encode_text_example", serialized)))
+    message = parsed(Example, serialized, "encode_text_example()", "tf.train.Example")
+    return str(text_format.MessageToString(message))
 
 
 def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any:
@@ -105,10 +107,3 @@ def _decoded(function: str, texts: Any, parse: Callable[[str, Any], Any]) -> Any
             raise ParseError(f"{function}(): the text{where} can't be parsed as an Example: {error}") from None
         records[place] = message.SerializeToString(deterministic=True)
     return records[()]
-
-
-def _parsed(function: str, serialized: bytes) -> Any:
-    if not isinstance(serialized, bytes):
-        raise TypeError(f"{function}(): serialized must be bytes, got {type(serialized).__name__}")
-    problem = "{}(): the bytes (length {}) can't be parsed as a tf.train.Example"
-    return parsed(Example, serialized, problem, function, len(serialized))
