@@ -126,9 +126,9 @@ def test_a_feature_that_is_not_read_is_not_decoded(monkeypatch):
     decoded_places = []
     for reader in (MessageColumns, KernelColumns):
 
-        def column(self, place, wanted, *, decoded, read=reader.column):
+        def column(self, place, wanted, *, decoded, void, read=reader.column):
             decoded_places.extend([place] * decoded)
-            return read(self, place, wanted, decoded=decoded)
+            return read(self, place, wanted, decoded=decoded, void=void)
 
         monkeypatch.setattr(reader, "column", column)
     assert_elements_equal(list(parsed().batch(60).select("label")), [np.arange(60)])

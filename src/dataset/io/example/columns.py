@@ -104,8 +104,10 @@ class MessageColumns:
     def __init__(self, lists: Sequence[Sequence[tuple[int, Any]]]) -> None:
         self._lists = lists
 
-    def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
+    def column(self, place: int, wanted: int, *, decoded: bool = True, void: bool = False) -> Column:  # noqa: ARG002
         """Return the values of the key at ``place``; the column has no values unless ``decoded``.
+
+        Byte strings may be of void dtype if that is cheaper and ``void`` is set; here they are objects.
 
         Raises:
             Problem: for the first record whose list is not of kind ``wanted``.
@@ -119,9 +121,6 @@ class MessageColumns:
         counts = np.array([len(values or ()) for _, values in lists], np.int64)
         values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
         return Column(present, counts, values)
-
-    def octets(self, place: int) -> None:
-        """Return None: ``column`` gives the values of the key at ``place`` as objects."""
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:

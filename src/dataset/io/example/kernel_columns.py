@@ -21,7 +21,7 @@ from dataset.io.example.columns import Column, MessageReader, Steps, object_arra
 from dataset.io.example.reference import read_lists, regular_record
 from dataset.native.library import kernels
 
-_ROWS = 4  # of the table of a key: kind, start, end, count
+_KIND, _START, _END, _COUNT, _ROWS = range(5)  # of the table of a key
 _SEVERAL = 4  # added to the kind of a list that is not a single field
 _SUMMARY = 5  # of a key: kinds, each, total, octets, width
 _OFFSETS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
@@ -144,16 +144,14 @@ class _Scratch:
         self.address = _address(self.batch)
         self.batch[_OFFSETS] = self.address + 8 * (len(batch) - 1)
 
-    def decode(self, place: int, kind: int, total: int, octets: int, width: int = 0) -> Array:
-        """Return the ``total`` values of a key; of bytes, at most ``octets`` in all, and ``width`` in each if not 0."""
+    def decode(self, place: int, kind: int, total: int, octets: int) -> Array:
+        """Return the ``total`` values of a key; of bytes, at most ``octets`` in all."""
         decode = self.library.decode_features
         if kind != 1:
             numbers = np.empty(total, np.float32 if kind == 2 else np.int64)
             decode(self.address, place, kind, _address(numbers), numbers.nbytes, None, 0)
             return numbers
         joined, ends = self.join(place, total, octets)
-        if width:
-            return joined.view(f"V{width}").astype(object)
         content = joined.tobytes()
         return object_array([content[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])])
 
@@ -179,33 +177,31 @@ class KernelColumns:
         self._scratch, self._strings, self._places = scratch, strings, places
         self._summary = scratch.summary.tolist()
 
-    def column(self, place: int, wanted: int, *, decoded: bool = True) -> Column:
+    def column(self, place: int, wanted: int, *, decoded: bool = True, void: bool = False) -> Column:
         """Return the values of the key at ``place``; the column has no values unless ``decoded``.
+
+        Byte strings are of void dtype if each record has one, none is empty, all have one length, and ``void`` is set.
 
         Raises:
             Problem: for the first record whose list is not of kind ``wanted``.
         """
         place = self._places[place]
-        kind, start, end, counts = self._scratch.table[place]
+        table = self._scratch.table[place]
         kinds, each, total, octets, width = self._summary[place]
         sole, several = 1 << wanted, 1 << wanted + _SEVERAL
         if kinds & ~(1 | sole | several):
-            row = int(np.flatnonzero((kind % _SEVERAL != wanted) & (kind != 0))[0])
-            raise wrong_kind(row, int(kind[row] % _SEVERAL), wanted)
-        present = kind != 0 if kinds & 1 else None
+            held = table[_KIND] % _SEVERAL
+            row = int(np.flatnonzero((held != wanted) & (held != 0))[0])
+            raise wrong_kind(row, int(held[row]), wanted)
+        present = table[_KIND] != 0 if kinds & 1 else None
         if not decoded:
             values = np.zeros(0, np.int64)
-        elif wanted == 1 and kinds == sole and not 0 < width <= _WIDTH_MAX:
-            found = zip(self._strings.tolist(), start.tolist(), end.tolist(), strict=True)
-            values = object_array([record[a:b] for record, a, b in found])
+        elif wanted != 1 or kinds != sole:
+            values = self._scratch.decode(place, wanted, total, octets)
+        elif width > 0 and (void or width <= _WIDTH_MAX):
+            values = self._scratch.join(place, total, octets)[0].view(f"V{width}")
+            values = values if void else values.astype(object)
         else:
-            values = self._scratch.decode(place, wanted, total, octets, width if kinds == sole else 0)
-        return Column(present, counts, values, each)
-
-    def octets(self, place: int) -> Array | None:
-        """Return the values of a key as void values, if each record has one, none is empty, and all have one length."""
-        place = self._places[place]
-        kinds, _, total, octets, width = self._summary[place]
-        if kinds != 1 << 1 or width <= 0:
-            return None
-        return self._scratch.join(place, total, octets)[0].view(f"V{width}")
+            found = zip(self._strings.tolist(), table[_START].tolist(), table[_END].tolist(), strict=True)
+            values = object_array([record[a:b] for record, a, b in found])
+        return Column(present, table[_COUNT], values, each)

@@ -15,17 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.assemble import Assembler, assembler_for
+from dataset.io.example.assemble import Assembler, Fixed, assembler_for
 from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, object_array, wrong_kind
-from dataset.io.example.features import FeatureSpec, FixedLenFeature, FixedLenSequenceFeature, keys_of
+from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, keys_of
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.reference import feature_names
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec
 from dataset.shared_calls import SharedCalls
 
-Records = Sequence[bytes] | npt.NDArray[Any]
-_SCALAR_BYTES = FixedLenFeature((), bytes)
+Array = npt.NDArray[Any]
+Records = Sequence[bytes] | Array
+Names = Collection[str]
+Parsed = dict[str, Any]
 Planned = tuple[str, Assembler, list[tuple[int, int]]]
 """Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""
 
@@ -136,9 +138,8 @@ class FeatureParser:
             wanted = [(len(keys) + i, INT64 if i else kind_of(feature.dtype)) for i in range(len(more))]
             self._plan.append((name, assembler_for(feature, is_step=self.in_lists), wanted))
             keys += more
-        for key in keys:
-            if not isinstance(key, str):
-                raise TypeError(f"{op}: keys of features must be str, got {key!r}")
+        if wrong := [key for key in keys if not isinstance(key, str)]:
+            raise TypeError(f"{op}: keys of features must be str, got {wrong[0]!r}")
         self._reader = reader_of(keys, in_lists=self.in_lists)
 
 
@@ -200,15 +201,13 @@ class ExampleParser(FeatureParser):
         if len(records) == 1:  # the case of a plain loop over the elements
             element = self.parse_one(records[0])
             return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
-        return _unpacked(self._parse_many(records, self._features))
+        return self._parse_many(records, self._features, "lists")
 
     def parse_batch(self, serialized: Records) -> dict[str, Any]:
         """Parse n records into batched values, like parse_example."""
-        return self._parse_many(as_records(serialized), self._features, as_batch=True)
+        return self._parse_many(as_records(serialized), self._features, "batch")
 
-    def parse_columns(
-        self, serialized: Records, read: Collection[str], *, packed: bool, octets: Collection[str] = ()
-    ) -> dict[str, Any]:
+    def parse_columns(self, serialized: Records, read: Names, *, packed: bool, octets: Names = ()) -> Parsed:
         """Parse n records into columns of n elements, like a call, for a plan that knows how they are used.
 
         Args:
@@ -219,8 +218,7 @@ class ExampleParser(FeatureParser):
             octets: features that may be returned as an array of void dtype, if they have shape () and hold byte strings
                 of one length.
         """
-        columns = self._parse_many(as_records(serialized), read, octets=octets)
-        return columns if packed else _unpacked(columns)
+        return self._parse_many(as_records(serialized), read, "packed" if packed else "lists", octets)
 
     def packs(self, read: Collection[str]) -> bool:
         """Return whether ``packed`` changes the column of a feature in ``read``."""
@@ -257,31 +255,25 @@ class ExampleParser(FeatureParser):
         rows = zip(*map(_values_of, columns.values()), strict=True)
         return [dict(zip(columns, row)) for row in rows]  # noqa: B905  # a check of each length would cost as much
 
-    def _parse_many(
-        self,
-        records: npt.NDArray[Any],
-        read: Collection[str],
-        *,
-        as_batch: bool = False,
-        octets: Collection[str] = (),
-    ) -> dict[str, Any]:
-        """Parse n records into columns, or into batched values. Features not in ``read`` are only checked."""
+    def _parse_many(self, records: Array, read: Names, form: str, octets: Names = ()) -> Parsed:
+        """Parse n records into values of a form: columns that are "packed" or "lists", or one "batch".
+
+        Features not in ``read`` are only checked.
+        """
         found = self._reader.columns(records)
-        result: dict[str, Any] = {}
+        result: Parsed = {}
         for name, assembler, wanted in self._plan:
-            if name in octets and self._features[name] == _SCALAR_BYTES:
-                rows = found.octets(wanted[0][0])
-                if rows is not None:
-                    result[name] = rows
-                    continue
             is_read = name in read
             decoded = is_read or assembler.needs_values
+            void = name in octets and isinstance(assembler, Fixed) and not assembler.inner
             try:
-                columns = [found.column(place, kind, decoded=decoded) for place, kind in wanted]
+                columns = [found.column(place, kind, decoded=decoded, void=void) for place, kind in wanted]
                 assembler.check(columns)
-                shape = assembler.batch if as_batch else assembler.packed
+                shape = assembler.batch if form == "batch" else assembler.packed
                 value = shape(columns) if decoded else None
                 result[name] = value if is_read else np.zeros(len(records), np.int8)
+                if form == "lists" and is_packed(value):
+                    result[name] = list(value)
             except Problem as problem:
                 raise _sentence(problem, name, f" of record {problem.row}", records[problem.row]) from None
         return result
@@ -301,9 +293,7 @@ class ExampleParser(FeatureParser):
         return f"ExampleParser({', '.join(shown[:8] + more)})"
 
 
-def parse_column(
-    records: Records, features: Any, uses: Collection[str] | None, octets: Collection[str]
-) -> dict[str, Any]:
+def parse_column(records: Records, features: Any, uses: Names | None, octets: Names) -> Parsed:
     """Return the results of parse_single_example for a column of records, as a dict of columns.
 
     Args:
@@ -321,14 +311,9 @@ def parse_column(
 parse_single_example.__dataset_column_twin__ = parse_column  # type: ignore[attr-defined]  # a proof reads it
 
 
-def _unpacked(columns: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns with lists in place of RaggedColumns."""
-    return {name: list(column) if is_packed(column) else column for name, column in columns.items()}
-
-
-def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[Any]:
+def as_records(serialized: Records, op: str = "parse_example") -> Array:
     """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
-    got = advice = ""
+    advice = ""
     if isinstance(serialized, np.ndarray):
         if serialized.ndim == 1 and (serialized.dtype == object or not serialized.size):
             return serialized.astype(object)
@@ -340,7 +325,8 @@ def as_records(serialized: Records, op: str = "parse_example") -> npt.NDArray[An
             )
     elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
         return object_array(serialized)
-    got = got or type(serialized).__name__
+    else:
+        got = type(serialized).__name__
     advice = advice or f"Parse a single record with {op.replace('parse_', 'parse_single_')}()"
     kinds = "a sequence of bytes or an object array of shape (n,)"
     raise TypeError(f"{op}: serialized must be {kinds}, got {got}. {advice}")
