@@ -23,13 +23,14 @@ import numpy as np
 
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.rows import parse_rows, read_rows
-from dataset.io.example.columns import MessageReader, object_array
+from dataset.io.example.columns import MessageReader
 from dataset.io.example.encode import encode_example
 from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.messages import SequenceExample
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
+from dataset.plan.values import object_column
 
 from .mutate import mutated
 
@@ -58,7 +59,7 @@ def try_features(rng: random.Random) -> bool:
         record = encode_example(dict(rng.sample(list(values.items()), rng.randrange(4))))
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys)
-    found = contents(lambda: reader.columns(object_array(records)), len(records), keys)
+    found = contents(lambda: reader.columns(object_column(records)), len(records), keys)
     return bool(found == contents(lambda: MessageReader(keys).columns(records), len(records), keys))
 
 
@@ -81,7 +82,7 @@ def try_steps(rng: random.Random) -> bool:
         record = message.SerializeToString(deterministic=True)
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys, in_lists=True)
-    found = steps_of(lambda: reader.steps(object_array(records)), keys)
+    found = steps_of(lambda: reader.steps(object_column(records)), keys)
     return bool(found == steps_of(lambda: MessageReader(keys).steps(records), keys))
 
 

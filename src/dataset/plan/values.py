@@ -31,6 +31,14 @@ def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
     return array
 
 
+def object_column(values: Sequence[Any] | Array) -> Array:
+    """Return a one-dimensional object array of arbitrary values.
+
+    ``np.array`` would create a matrix from values of equal length.
+    """
+    return np.fromiter(values, object, len(values))
+
+
 def as_splits_dtype(op: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return the dtype of row splits.
 

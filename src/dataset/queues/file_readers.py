@@ -13,9 +13,9 @@ import numpy as np
 from dataset.errors import OutOfRangeError
 from dataset.io.files.opening import read_file
 from dataset.plan.checks import require_int
+from dataset.plan.values import object_column
 from dataset.queues.element_queue import ElementQueue
 from dataset.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
-from dataset.runtime.chunks.chunk import object_column
 
 
 class FileReader(ABC):

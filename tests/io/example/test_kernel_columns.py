@@ -11,19 +11,20 @@ from hypothesis import strategies as st
 
 from dataset.errors import ParseError
 from dataset.io.example import kernel_columns
-from dataset.io.example.columns import MessageReader, object_array
+from dataset.io.example.columns import MessageReader
 from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, RaggedFeature, VarLenFeature
 from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.parse import ExampleParser
 from dataset.io.example.reference import read_lists, regular_record
+from dataset.plan.values import object_column
 from support.example_columns import contents, steps_of
 from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
 
 LIBRARY = kernels_for_strings()
 READERS = {"twins": lambda records, keys: MessageReader(keys).columns(records)}
 if LIBRARY is not None:
-    READERS["kernels"] = lambda records, keys: KernelReader(LIBRARY, keys).columns(object_array(records))
+    READERS["kernels"] = lambda records, keys: KernelReader(LIBRARY, keys).columns(object_column(records))
 
 
 def check(records, keys):
@@ -35,7 +36,7 @@ def check(records, keys):
         return
     reader = KernelReader(LIBRARY, keys)
     for _ in range(2):
-        assert contents(lambda: reader.columns(object_array(records)), len(records), keys) == expected
+        assert contents(lambda: reader.columns(object_column(records)), len(records), keys) == expected
     for record in records:
         assert one(reader.read_one, record) == one(lambda record: read_lists(record, keys), record)
 
@@ -121,7 +122,7 @@ def test_hostile_feature_lists_are_read_as_protobuf_reads_them(records):
     if LIBRARY is not None:
         reader = KernelReader(LIBRARY, keys, in_lists=True)
         for _ in range(2):
-            assert steps_of(lambda: reader.steps(object_array(records)), keys) == expected
+            assert steps_of(lambda: reader.steps(object_column(records)), keys) == expected
     check(records, keys)  # their contexts
     if not isinstance(expected, str):
         regular = [regular_record(record, keys, in_lists=True) for record in records]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensor
 from dataset.plan.structure import LEAF, structure_of
-from dataset.runtime.chunks.chunk import Chunk, concatenate_columns, object_column, pack, take_list
+from dataset.plan.values import object_column
+from dataset.runtime.chunks.chunk import Chunk, concatenate_columns, pack, take_list
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.testing import assert_elements_equal
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.columns import Column, MissingFeature, Problem, object_array
+from dataset.io.example.columns import Column, MissingFeature, Problem
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, SparseTensorSpec
-from dataset.plan.values import RaggedTensor, SparseTensor, join_ragged, row_offsets
+from dataset.plan.values import RaggedTensor, SparseTensor, join_ragged, object_column, row_offsets
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ def _array(values: Values, dtype: np.dtype[Any]) -> Array:
     """Return ``values`` as a 1-D array."""
     if isinstance(values, np.ndarray):
         return values
-    return object_array(values or ()) if dtype == BYTES else np.array(() if values is None else values, dtype)
+    return object_column(values or ()) if dtype == BYTES else np.array(() if values is None else values, dtype)
 
 
 class Assembler:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.reference import list_of, read_features, read_lists
+from dataset.plan.values import object_column
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
 INT64 = 3
@@ -119,7 +120,7 @@ class MessageColumns:
         flat = [value for _, values in lists for value in values or ()] if decoded else []
         present = None if all(kind for kind, _ in lists) else np.array([kind > 0 for kind, _ in lists], np.bool_)
         counts = np.array([len(values or ()) for _, values in lists], np.int64)
-        values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
+        values = object_column(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
         return Column(present, counts, values)
 
 
@@ -132,10 +133,3 @@ def wrong_kind(row: int, kind: int, wanted: int) -> Problem:
     """Return the problem of a record that holds another kind of list."""
     held, requested = _KIND_NAMES[kind], _KIND_NAMES[wanted]
     return Problem(row, f"holds {held}, but {requested} was requested. Request {held}")
-
-
-def object_array(items: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return a 1-D object array of ``items``, even if they are sequences."""
-    array = np.empty(len(items), object)
-    array[:] = items
-    return array

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.columns import Column, MessageReader, Steps, object_array, wrong_kind
+from dataset.io.example.columns import Column, MessageReader, Steps, wrong_kind
 from dataset.io.example.reference import read_lists, regular_record
 from dataset.native.library import kernels
+from dataset.plan.values import object_column
 
 _KIND, _START, _END, _COUNT, _ROWS = range(5)  # of the table of a key
 _SEVERAL = 4  # added to the kind of a list that is not a single field
@@ -153,7 +154,7 @@ class _Scratch:
             return numbers
         joined, ends = self.join(place, total, octets)
         content = joined.tobytes()
-        return object_array([content[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])])
+        return object_column([content[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])])
 
     def join(self, place: int, total: int, octets: int) -> tuple[Array, Array]:
         """Return the ``total`` byte strings of a key one after another, of ``octets`` bytes, and where each ends."""
@@ -203,5 +204,5 @@ class KernelColumns:
             values = values if void else values.astype(object)
         else:
             found = zip(self._strings.tolist(), table[_START].tolist(), table[_END].tolist(), strict=True)
-            values = object_array([record[a:b] for record, a, b in found])
+            values = object_column([record[a:b] for record, a, b in found])
         return Column(present, table[_COUNT], values, each)

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, Fixed, assembler_for
-from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, object_array, wrong_kind
+from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, wrong_kind
 from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, keys_of
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.reference import feature_names
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec
+from dataset.plan.values import object_column
 from dataset.shared_calls import SharedCalls
 
 Array = npt.NDArray[Any]
@@ -324,7 +325,7 @@ def as_records(serialized: Records, op: str = "parse_example") -> Array:
                 "parse_example(records, features)) or map(parser.parse_batch)"
             )
     elif isinstance(serialized, Sequence) and not isinstance(serialized, bytes | str | bytearray):
-        return object_array(serialized)
+        return object_column(serialized)
     else:
         got = type(serialized).__name__
     advice = advice or f"Parse a single record with {op.replace('parse_', 'parse_single_')}()"

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Fixed
-from dataset.io.example.columns import Problem, Steps, object_array
+from dataset.io.example.columns import Problem, Steps
 from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, StepFeature, keys_of
 from dataset.io.example.parse import ExampleParser, FeatureParser, Records, as_records, parser_for
-from dataset.plan.values import RaggedTensor, SparseTensor, row_offsets
+from dataset.plan.values import RaggedTensor, SparseTensor, object_column, row_offsets
 
 ParsedSteps = tuple[str, StepFeature, Any, npt.NDArray[np.int64]]
 _OP = "parse_sequence_example"
@@ -64,7 +64,7 @@ def parse_single_sequence_example(
     """
     if not isinstance(serialized, bytes):
         raise TypeError(f"parse_single_sequence_example: serialized must be bytes, got {type(serialized).__name__}")
-    steps = _parse_steps(object_array([serialized]), context_features, sequence_features)
+    steps = _parse_steps(object_column([serialized]), context_features, sequence_features)
     context = parser_for(context_features, ExampleParser).parse_one(serialized) if context_features else {}
     return context, {key: value for key, _, value, _ in steps}
 

@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io import example
-from dataset.io.example.columns import object_array
 from dataset.io.example.reference import parsed
 from dataset.plan.checks import require_unmasked
 from dataset.plan.spec import as_dtype
-from dataset.plan.values import filled
+from dataset.plan.values import filled, object_column
 
 MAX_TENSOR_BYTES: Final = 1 << 30
 """Default maximum size of an array whose message declares more values than it contains: one GiB."""
@@ -154,13 +153,13 @@ def _text_from_content(content: bytes, count: int) -> npt.NDArray[Any]:
         raise ParseError(
             f"{_CORRUPT}: {count} texts were declared, but the {len(content)} bytes do not hold exactly that many"
         )
-    return object_array([content[a:b] for a, b in itertools.pairwise(edges)])
+    return object_column([content[a:b] for a, b in itertools.pairwise(edges)])
 
 
 def _from_field(field: str, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the values of a repeated field."""
     if field == "string_val":
-        return object_array(values)
+        return object_column(values)
     if dtype.kind == "c":
         parts = np.array(values, dtype.type(0).real.dtype)
         return parts[: len(parts) // 2 * 2].view(dtype)

@@ -32,8 +32,8 @@ from dataset.plan.checks import require_bool, require_int, require_one_of
 from dataset.plan.node import Sharding, UnaryNode, spec_is_static
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
-from dataset.plan.values import filled, row_offsets
-from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, lineage_of, object_column, take_column
+from dataset.plan.values import filled, object_column, row_offsets
+from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, lineage_of, take_column
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator

@@ -28,7 +28,8 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code, is_exact
 from dataset.plan.random_state import RandomState
 from dataset.plan.traits import Traits
-from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
+from dataset.plan.values import object_column
+from dataset.runtime.chunks.chunk import Array, Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import or_unknown
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of

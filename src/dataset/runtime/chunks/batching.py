@@ -13,8 +13,8 @@ import numpy as np
 
 from dataset.plan.packed import RaggedColumn, is_packed
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, fits_in
-from dataset.plan.values import RaggedTensor, SparseTensor, filled, join_ragged, splits_of_lengths
-from dataset.runtime.chunks.chunk import Array, Column, object_column, pack
+from dataset.plan.values import RaggedTensor, SparseTensor, filled, join_ragged, object_column, splits_of_lengths
+from dataset.runtime.chunks.chunk import Array, Column, pack
 
 
 class ColumnMismatchError(Exception):

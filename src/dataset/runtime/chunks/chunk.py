@@ -236,14 +236,6 @@ def pack(values: Sequence[Any]) -> Column:
     return values if isinstance(values, list) else list(values)
 
 
-def object_column(values: Sequence[Any] | Array) -> Array:
-    """Return a one-dimensional object array of arbitrary values.
-
-    ``np.array`` would create a matrix from values of equal length.
-    """
-    return np.fromiter(values, object, len(values))
-
-
 def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
     """Return ``[values[i] for i in indices]``, computed in C."""
     if is_packed(values):

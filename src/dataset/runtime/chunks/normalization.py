@@ -17,8 +17,8 @@ import numpy as np
 from dataset.plan.checks import require_unmasked
 from dataset.plan.nested import is_dataset
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
-from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column, pack
+from dataset.plan.values import RaggedTensor, SparseTensor, object_column
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, pack
 
 _INT64_MAX = 2**63
 

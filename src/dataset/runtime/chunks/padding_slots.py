@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunks.chunk import Chunk, object_column
+from dataset.plan.values import RaggedTensor, SparseTensor, object_column
+from dataset.runtime.chunks.chunk import Chunk
 
 
 class AbsentError(Exception):

@@ -15,9 +15,9 @@ from dataset.errors import SpecError
 from dataset.plan.origin import function_name
 from dataset.plan.packed import is_packed
 from dataset.plan.structure import LEAF, is_tuple, structure_of
-from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.plan.values import RaggedTensor, SparseTensor, object_column
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
-from dataset.runtime.chunks.chunk import Chunk, Column, object_column
+from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.normalization import canonical_array, chunk_of_rows
 from dataset.runtime.chunks.slicing import rows_of
 

@@ -22,8 +22,8 @@ from dataset.plan.packed import RaggedColumn, is_packed
 from dataset.plan.plain import digest as digest  # noqa: PLC0414  # re-exported
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
-from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunks.chunk import Chunk, Column, Outcome, object_column
+from dataset.plan.values import RaggedTensor, SparseTensor, object_column
+from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.chunks.lineage import load_lineage, save_lineage
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.state.held_elements import Elements, Failure, run_through
