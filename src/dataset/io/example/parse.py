@@ -28,7 +28,6 @@ from dataset.shared_calls import SharedCalls
 Array = npt.NDArray[Any]
 Records = Sequence[bytes] | Array
 Names = Collection[str]
-Parsed = dict[str, Any]
 Planned = tuple[str, Assembler, list[tuple[int, int]]]
 """Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""
 
@@ -208,7 +207,7 @@ class ExampleParser(FeatureParser):
         """Parse n records into batched values, like parse_example."""
         return self._parse_many(as_records(serialized), self._features, "batch")
 
-    def parse_columns(self, serialized: Records, read: Names, *, packed: bool, octets: Names = ()) -> Parsed:
+    def parse_columns(self, serialized: Records, read: Names, *, packed: bool, octets: Names = ()) -> dict[str, Any]:
         """Parse n records into columns of n elements, like a call, for a plan that knows how they are used.
 
         Args:
@@ -221,11 +220,11 @@ class ExampleParser(FeatureParser):
         """
         return self._parse_many(as_records(serialized), read, "packed" if packed else "lists", octets)
 
-    def packs(self, read: Collection[str]) -> bool:
+    def packs(self, read: Names) -> bool:
         """Return whether ``packed`` changes the column of a feature in ``read``."""
         return any(assembler.packs for name, assembler, _ in self._plan if name in read)
 
-    def skips(self, read: Collection[str]) -> bool:
+    def skips(self, read: Names) -> bool:
         """Return whether a feature that is not in ``read`` is checked without decoding."""
         return any(name not in read and not assembler.needs_values for name, assembler, _ in self._plan)
 
@@ -256,13 +255,13 @@ class ExampleParser(FeatureParser):
         rows = zip(*map(_values_of, columns.values()), strict=True)
         return [dict(zip(columns, row)) for row in rows]  # noqa: B905  # a check of each length would cost as much
 
-    def _parse_many(self, records: Array, read: Names, form: str, octets: Names = ()) -> Parsed:
+    def _parse_many(self, records: Array, read: Names, form: str, octets: Names = ()) -> dict[str, Any]:
         """Parse n records into values of a form: columns that are "packed" or "lists", or one "batch".
 
         Features not in ``read`` are only checked.
         """
         found = self._reader.columns(records)
-        result: Parsed = {}
+        result: dict[str, Any] = {}
         for name, assembler, wanted in self._plan:
             is_read = name in read
             decoded = is_read or assembler.needs_values
@@ -294,7 +293,7 @@ class ExampleParser(FeatureParser):
         return f"ExampleParser({', '.join(shown[:8] + more)})"
 
 
-def parse_column(records: Records, features: Any, uses: Names | None, octets: Names) -> Parsed:
+def parse_column(records: Records, features: Any, uses: Names | None, octets: Names) -> dict[str, Any]:
     """Return the results of parse_single_example for a column of records, as a dict of columns.
 
     Args:
