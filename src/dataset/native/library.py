@@ -45,7 +45,7 @@ KERNELS = {
         (c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64),
         "dataset.io.example.columns:MessageReader",
     ),
-    "find_features": Kernel((c_void_p, c_int64), "dataset.io.example.reference:read_lists"),
+    "find_features": Kernel((c_void_p, c_int64), "dataset.io.example.columns:MessageReader"),
     "find_steps": Kernel((c_void_p, c_int64, c_void_p), "dataset.io.example.columns:MessageReader"),
     "find_frames": Kernel(
         (c_void_p, c_int64, c_int64, c_int32, c_void_p),

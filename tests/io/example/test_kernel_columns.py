@@ -16,7 +16,7 @@ from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, RaggedFeature, VarLenFeature
 from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.parse import ExampleParser
-from dataset.io.example.reference import read_lists, regular_record
+from dataset.io.example.reference import regular_record
 from dataset.plan.values import object_column
 from support.example_columns import contents, steps_of
 from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
@@ -38,7 +38,7 @@ def check(records, keys):
     for _ in range(2):
         assert contents(lambda: reader.columns(object_column(records)), len(records), keys) == expected
     for record in records:
-        assert one(reader.read_one, record) == one(lambda record: read_lists(record, keys), record)
+        assert one(reader.read_one, record) == one(MessageReader(keys).read_one, record)
 
 
 def one(read, record):
@@ -183,7 +183,8 @@ def test_many_unusual_records_among_regular_ones():
     check(records, ["a", "b", "c"])
     for record in records:
         once = regular_record(record, ["a", "b"])
-        assert read_lists(once, ["a", "b"]) == read_lists(record, ["a", "b"])
+        twin = MessageReader(["a", "b"])
+        assert twin.read_one(once) == twin.read_one(record)
 
 
 def test_the_last_entry_of_a_key_counts():

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dataset import Dataset
 from dataset.errors import ParseError
+from dataset.io.example.columns import MessageReader
 from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from dataset.io.example.messages import Example
 from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
-from dataset.io.example.reference import read_lists
 from dataset.plan.spec import SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.testing import assert_elements_equal
@@ -37,7 +37,7 @@ I64 = np.int64
 def reference(record, specs):
     """Reference implementation of parse_single_example with protobuf; raises ParseError in the same cases."""
     result = {}
-    for (name, spec), (kind, values) in zip(specs.items(), read_lists(record, list(specs)), strict=True):
+    for (name, spec), (kind, values) in zip(specs.items(), MessageReader(specs).read_one(record), strict=True):
         wanted = {"S": 1, "f": 2, "i": 3}[spec.dtype.kind]
         if kind not in {0, wanted}:
             raise ParseError(name)
@@ -156,7 +156,7 @@ def test_what_protobuf_parses_is_what_its_map_of_features_says(record, specs):
         message = Example.FromString(record)
     except Exception:
         return
-    for key, (kind, values) in zip(specs, read_lists(record, list(specs)), strict=True):
+    for key, (kind, values) in zip(specs, MessageReader(specs).read_one(record), strict=True):
         feature = message.features.feature.get(key)
         name = feature and feature.WhichOneof("kind")
         assert kind == [None, "bytes_list", "float_list", "int64_list"].index(name)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ParseError
-from dataset.io.example.reference import list_of, read_features, read_lists
+from dataset.io.example.reference import List, list_of, read_features
 from dataset.plan.values import object_column
 
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
@@ -71,9 +71,13 @@ class MessageReader:
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = list(keys)
 
-    def read_one(self, record: bytes) -> list[tuple[int, Any]]:
-        """Return the list of each key in an Example, as ``read_lists``."""
-        return read_lists(record, self.keys)
+    def read_one(self, record: bytes, row: int | None = None) -> list[List]:
+        """Return the list of each key in an Example, as ``list_of``.
+
+        Raises:
+            ParseError: as ``read_features``.
+        """
+        return [list_of(feature) for feature in read_features(record, self.keys, row)]
 
     def columns(self, records: Iterable[bytes]) -> MessageColumns:
         """Return the columns of Examples.
@@ -81,7 +85,7 @@ class MessageReader:
         Raises:
             ParseError: a record is not an Example; the message has its position.
         """
-        return MessageColumns([read_lists(record, self.keys, row) for row, record in enumerate(records)])
+        return MessageColumns([self.read_one(record, row) for row, record in enumerate(records)])
 
     def steps(self, records: Iterable[bytes]) -> list[Steps]:
         """Return the steps of each key in SequenceExamples.
@@ -102,7 +106,7 @@ class MessageReader:
 class MessageColumns:
     """Columns of the lists that protobuf has read: for each record, the list of each key."""
 
-    def __init__(self, lists: Sequence[Sequence[tuple[int, Any]]]) -> None:
+    def __init__(self, lists: Sequence[Sequence[List]]) -> None:
         self._lists = lists
 
     def column(self, place: int, wanted: int, *, decoded: bool = True, void: bool = False) -> Column:  # noqa: ARG002

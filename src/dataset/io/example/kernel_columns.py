@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.io.example.columns import Column, MessageReader, Steps, wrong_kind
-from dataset.io.example.reference import read_lists, regular_record
+from dataset.io.example.reference import List, regular_record
 from dataset.native.library import kernels
 from dataset.plan.values import object_column
 
@@ -67,16 +67,16 @@ class KernelReader:
         self.places = [self.sorted_keys.index(key) for key in encoded]  # in the table
         self.kept = threading.local()  # the scratch of each thread for single records, and for many
 
-    def read_one(self, record: bytes) -> list[tuple[int, Any]]:
-        """Return the same as ``read_lists``."""
+    def read_one(self, record: bytes) -> list[List]:
+        """Return the list of each key in an Example, as ``list_of``."""
         try:
             scratch = self.kept.single
         except AttributeError:
             scratch = self.kept.single = _Scratch(self.library, self.sorted_keys, 1)
         scratch.batch[-1] = id(record)
         if not self.library.find_features(scratch.address, 0):
-            return read_lists(record, self.keys)
-        found: list[tuple[int, Any]] = []
+            return MessageReader(self.keys).read_one(record)
+        found: list[List] = []
         table = scratch.rows.tolist()
         for place in self.places:
             kind, start, end, count = table[place]

@@ -312,7 +312,7 @@ parse_single_example.__dataset_column_twin__ = parse_column  # type: ignore[attr
 
 
 def as_records(serialized: Records, op: str = "parse_example") -> Array:
-    """Return ``serialized`` as an object array of its own; ``read_lists`` checks the items."""
+    """Return ``serialized`` as an object array of its own; ``read_features`` checks the items."""
     advice = ""
     if isinstance(serialized, np.ndarray):
         if serialized.ndim == 1 and (serialized.dtype == object or not serialized.size):

@@ -36,15 +36,6 @@ def parsed(kind: Any, serialized: bytes, op: str, name: str, what: str = "") -> 
         raise ParseError(f"{op}: {what} can't be parsed as a {name}") from None
 
 
-def read_lists(record: bytes, keys: Sequence[str], row: int | None = None) -> list[List]:
-    """Return the list of each key: its kind (1 bytes, 2 float, 3 int64, 0 none) and the sequence of values, or None.
-
-    Raises:
-        ParseError: as ``read_features``.
-    """
-    return [list_of(feature) for feature in read_features(record, keys, row)]
-
-
 def feature_names(record: bytes) -> list[str]:
     """Return the names of the features of a record that can be parsed, sorted."""
     return sorted(key.decode(errors="backslashreplace") for key in _entries("Shell", record, "", ""))
@@ -65,7 +56,7 @@ def regular_record(record: bytes, keys: Sequence[str], row: int | None = None, *
 
 
 def list_of(feature: Any) -> List:
-    """Return the list of a Feature message, as ``read_lists``."""
+    """Return the kind of a Feature message (1 bytes, 2 float, 3 int64, 0 none) and the sequence of values, or None."""
     name = None if feature is None else feature.WhichOneof("kind")
     return (0, None) if name is None else (_KINDS[name], getattr(feature, name).value)
 
@@ -76,7 +67,7 @@ def _entries(shell: str, record: bytes, *names: str) -> dict[bytes, bytes]:
     return {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge if concatenated
 
 
-def read_features(record: bytes, keys: Sequence[str], row: int | None, *, in_lists: bool = False) -> list[Any]:
+def read_features(record: bytes, keys: Sequence[str], row: int | None = None, *, in_lists: bool = False) -> list[Any]:
     """Return the Feature or FeatureList message of each key, None for a key that the record does not have.
 
     Raises:
