@@ -42,5 +42,7 @@ def contents(make, length, keys):
                 values = column.values if decoded else column.values[:0]
                 assert values.flags.writeable
                 assert values.dtype == {1: object, 2: np.float32, 3: np.int64}[wanted] or not decoded
+                if values.dtype == np.float32:  # a Python float, which the twin reads, is never a signalling NaN
+                    values = np.array(values.tolist(), np.float32)
                 found.append((counts, present, values.tolist() if wanted == 1 else values.tobytes()))
     return found
