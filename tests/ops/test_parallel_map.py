@@ -16,7 +16,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool, task_sizer
-from dataset.runtime.parallel.task_sizer import TaskSizer
+from dataset.runtime.parallel.task_sizer import SIZE_MAX, TaskSizer
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.testing import check_operator, outcomes
 from support.op_cases import fail_at
@@ -125,6 +125,46 @@ def test_a_large_request_that_held_elements_meet_in_part_gets_the_rest(monkeypat
             wanted -= operator.pull(wanted).length
     finally:
         coordinator.shut_down(operator.close, wait=True)
+
+
+# Work on columns ------------------------------------------------------------------------------------------------------
+
+
+def scale(x):
+    return x * 2.0 + 1.0
+
+
+@pytest.fixture
+def task_sizes(monkeypatch):
+    """Leave all work to the workers, and return the sizes of their tasks."""
+    sizes = []
+
+    class Sizer(TaskSizer):
+        def __init__(self, *arguments, **_):
+            super().__init__(*arguments, may_inline=False)
+
+        def add(self, count, *others):
+            sizes.append(count)
+            super().add(count, *others)
+
+    monkeypatch.setattr(pool, "TaskSizer", Sizer)
+    return sizes
+
+
+@pytest.mark.parametrize(("numbers", "most"), [(1, pool.COLUMN_ELEMENTS_MAX), (1000, pool.COLUMN_BYTES_MAX // 8000)])
+def test_tasks_on_columns_are_large_and_bounded_in_bytes(task_sizes, numbers, most):
+    rows = np.ones((60_000 // numbers * 100, numbers)) if numbers > 1 else np.arange(60_000.0).reshape(-1, 1)
+    batches = list(Dataset.from_tensor_slices(rows).map(scale, num_parallel_calls=2).batch(100))
+    np.testing.assert_array_equal(np.concatenate(batches), rows * 2.0 + 1.0)
+    assert SIZE_MAX < max(task_sizes[len(task_sizes) // 2 :]) <= most
+
+
+def test_many_workers_on_columns_keep_the_contract_of_operators(task_sizes):
+    def make(calls):
+        return Dataset.range(6000).map(scale, num_parallel_calls=calls).batch(300)
+
+    check_operator(lambda: make(3), outcomes(iter(make(None))), positions=20)
+    assert max(task_sizes) > SIZE_MAX
 
 
 # Cheap work that the consumer does itself -----------------------------------------------------------------------------
