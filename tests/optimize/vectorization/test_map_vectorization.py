@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import AUTOTUNE, Dataset, Options, vectorized
+from dataset import Dataset, vectorized
 from dataset.optimize.driver import optimize
 from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.structure import structure_of
 from dataset.runtime.functions import columnwise
-from dataset.runtime.parallel.task_sizer import TaskSizer
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
@@ -622,22 +621,3 @@ def test_whatever_is_proved_gives_the_same():
 
     check()
     assert sum(ran) > len(ran) / 20  # or it would hold although nothing ever ran on columns
-
-
-@pytest.mark.parametrize(("cores", "calls", "is_left"), [(2, AUTOTUNE, True), (8, AUTOTUNE, False), (2, 2, False)])
-def test_work_on_columns_is_left_to_the_consumer_on_few_cores(monkeypatch, cores, calls, is_left):
-    left, stay_inline = [], TaskSizer.stay_inline
-
-    def counted(self):
-        left.append(self)
-        stay_inline(self)
-
-    monkeypatch.setattr(TaskSizer, "stay_inline", counted)
-    options = Options()
-    options.autotune.cpu_budget = cores
-    dataset = Dataset.range(2000).map(lambda x: x * 2, num_parallel_calls=calls).batch(10)
-    iterator = iter(dataset.with_options(options))
-    assert [batch[0] for batch in iterator] == [*range(0, 4000, 20)]
-    assert bool(left) == is_left
-    assert iterator._root.source.inline or not is_left
-    assert iterator._root.source.inner.runs_on_columns

@@ -87,9 +87,6 @@ On 16 cores, two threads that parsed, decoded and scaled images gave 240,000 of 
 630,000 with tasks of 2,048; the consumer alone gave 520,000.
 """
 
-COLUMN_CORES_MIN = 4
-"""The number of cores from which on AUTOTUNE tries workers for work on columns: the consumer and the input need two."""
-
 WAITING_BYTES_MAX = 64 << 20
 """No new task begins while finished elements of this total size wait for an earlier element."""
 
@@ -163,7 +160,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._is_torn = False
         self._free: deque[Worker] = deque()
         self._variation = Variation()  # of the duration per element
-        self._cores = context.iteration.limits.cores
         self._column_elements = COLUMN_ELEMENTS_MAX
         self.coordinator.register(self, self.wake)
 
@@ -284,7 +280,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         finally:
             ended = time.perf_counter()
             self._task_sizer.add_inline(made, ended - started, self._size_max(), ended)
-            self._leave_columns_to_consumer()
         if self.inner.one_to_one:
             self._step = _inline_step(chunk, count, ended - started)
         self._lease = self._task_sizer.lease() if self._log is None and self._step <= n else 0
@@ -313,14 +308,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 self._ready.take_from(self.inner.outbox)
                 self._count_made(len(self._ready), range(first, self._read))
         return chunk
-
-    def _leave_columns_to_consumer(self) -> None:
-        """Leave work on columns to the consumer if there are few cores, unless the user has given a number of calls.
-
-        Its operations take turns at the interpreter lock.
-        """
-        if self._cores < COLUMN_CORES_MIN and self.inner.runs_on_columns and not self.knob.is_fixed:
-            self._task_sizer.stay_inline()
 
     def _move_to_processes(self, now: float) -> None:
         """If threads gain nothing, let processes do the work, unless the consumer turns out to be faster."""
@@ -423,7 +410,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 self._task_sizer.add(
                     task.count, seconds, task.input_seconds, cpu_seconds_with_inputs, self._size_max(), ended
                 )
-                self._leave_columns_to_consumer()
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)
                 self._finish(task, outcomes)

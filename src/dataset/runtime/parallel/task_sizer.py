@@ -177,8 +177,10 @@ class TaskSizer:
         if wanted > self.size and len(self._work) < _SAMPLES_MIN:
             return  # a finished element waits for the others of its task, so larger tasks need a reason
         if wanted >= self.size * 2 or wanted <= self.size // 2 or (wanted == size_max != self.size):
+            if wanted > self.size:
+                self._begin_window()  # small tasks overestimate the duration per element of large ones
             self.size = wanted
-            self._forget()  # small tasks overestimate the duration per element of large ones
+            self._forget()
 
     def _look_at_window(self, elapsed: float, now: float) -> None:
         """Try working inline if one thread seems to be about as fast as several."""
@@ -258,12 +260,6 @@ class TaskSizer:
         self._inline_seconds += pulls * seconds
         self._left_seconds -= pulls * seconds
         return pulls
-
-    def stay_inline(self) -> None:
-        """Let the consumer do the work from now on: the interpreter calls no function for single elements."""
-        if self._bound != float("inf"):
-            self._trying = self._tried = False
-            self._go_inline(float("inf"))
 
     def _go_inline(self, bound: float) -> None:
         self.inline = True
