@@ -151,9 +151,11 @@ def task_sizes(monkeypatch):
     return sizes
 
 
-@pytest.mark.parametrize(("numbers", "most"), [(1, pool.COLUMN_ELEMENTS_MAX), (1000, pool.COLUMN_BYTES_MAX // 8000)])
-def test_tasks_on_columns_are_large_and_bounded_in_bytes(task_sizes, numbers, most):
-    rows = np.ones((60_000 // numbers * 100, numbers)) if numbers > 1 else np.arange(60_000.0).reshape(-1, 1)
+@pytest.mark.parametrize(
+    ("shape", "most"), [((60_000, 1), pool.COLUMN_ELEMENTS_MAX), ((6000, 1000), pool.COLUMN_BYTES_MAX // 8000)]
+)
+def test_tasks_on_columns_are_large_and_bounded_in_bytes(task_sizes, shape, most):
+    rows = np.arange(float(np.prod(shape))).reshape(shape)
     batches = list(Dataset.from_tensor_slices(rows).map(scale, num_parallel_calls=2).batch(100))
     np.testing.assert_array_equal(np.concatenate(batches), rows * 2.0 + 1.0)
     assert SIZE_MAX < max(task_sizes[len(task_sizes) // 2 :]) <= most

@@ -42,7 +42,7 @@ AHEAD_BYTES = 1 << 20  # a single element may be larger
 _GROWTH = 8  # maximum growth factor of the run length
 _QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
 _SAMPLE = 64  # elements per run whose size is measured
-_SAMPLE_ELEMENTS = 1024  # whose reading is timed together
+_TIMED_ELEMENTS = 1024  # elements whose reading is timed together
 
 
 class ReaderSlot:
@@ -151,7 +151,7 @@ class ReaderSlot:
         """
         before = self._sample
         sample = before[0] + count, before[1] + seconds, before[2] + cpu_seconds
-        is_enough = self.inner.closed or sample[0] >= min(_SAMPLE_ELEMENTS, AHEAD_BYTES // self.element_bytes)
+        is_enough = self.inner.closed or sample[0] >= min(_TIMED_ELEMENTS, AHEAD_BYTES // self.element_bytes)
         self._sample = (0, 0.0, 0.0) if is_enough else sample
         return sample if is_enough else None
 
@@ -316,7 +316,7 @@ class ReaderPool(WorkerLoop):
             self.sizer.waited(self.counters.waited_until - started)
 
     def _read_here(self) -> bool:
-        """Read what the consumer waits for in its own thread, if it does that itself; return whether it did."""
+        """Read what the consumer waits for in its thread, if the sizer leaves reading to it; return whether it did."""
         with self.lock:
             may_read = self.sizer.inline and not (self._told or self._paused or self._stopped)
             if not (may_read and self._first and self._first[0] in self._awaited):
@@ -384,7 +384,7 @@ class ReaderPool(WorkerLoop):
 
     def _slot(self, inner: Subdataset) -> ReaderSlot:
         reader = ReaderSlot(inner, self._block_length)
-        if reader.calls_user_code:
+        if reader.calls_user_code and self.sizer.may_inline:
             self.sizer = TaskSizer(may_inline=False)  # user code may take any time, and is interrupted at any place
         return reader
 

@@ -81,7 +81,7 @@ INLINE_BYTES = 64 * 1024
 
 COLUMN_ELEMENTS_MAX = 2048
 COLUMN_BYTES_MAX = 4 << 20
-"""How much a task computes on columns. Each of its operations releases the interpreter lock and has to get it back.
+"""How much a task computes on columns. Each of its operations releases the interpreter lock and must reacquire it.
 
 On 16 cores, two threads that parsed, decoded and scaled images gave 240,000 of them per second with tasks of 128, and
 630,000 with tasks of 2,048; the consumer alone gave 520,000.
