@@ -27,6 +27,7 @@ from dataset.io.example.columns import MessageReader
 from dataset.io.example.encode import encode_example
 from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.messages import SequenceExample
+from dataset.io.image.resize import METHODS, axis_of, resample, resize
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
@@ -104,6 +105,17 @@ def try_rows(rng: random.Random) -> bool:
     return list(found.starts) == list(expected.starts) and columns[0] == columns[1] and errors[0] == errors[1]
 
 
+def try_images(rng: random.Random) -> bool:
+    """Compare the kernel of images with its twin."""
+    old, new, channels = rng.sample(range(1, 20), 2), rng.sample(range(1, 20), 2), rng.randrange(1, 9)
+    method, antialias = rng.choice([method for method in METHODS if method != "nearest"]), rng.random() < 0.5
+    pixels = np.frombuffer(rng.randbytes(old[0] * old[1] * channels), np.uint8)
+    image = pixels.reshape(*old, channels).astype(rng.choice((np.uint8, np.float32)))
+    image = image * np.float32(rng.random()) if image.dtype == np.float32 else image
+    rows, columns = (axis_of(*sides, method, antialias) for sides in zip(old, new, strict=True))
+    return np.array_equal(resize(image, new, method, antialias), resample(image, rows, columns))
+
+
 KINDS = ["int64_list", "float_list", "bytes_list", ""]
 FIELDS = [
     b"",
@@ -156,6 +168,7 @@ TRIALS = {
     "find_steps": try_steps,
 }
 TRIALS["read_rows"] = try_rows
+TRIALS["resample"] = try_images
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
 
 

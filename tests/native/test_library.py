@@ -52,7 +52,7 @@ def test_every_kernel_has_a_short_twin(name):
 
 
 def test_the_kernels_stay_few_lines():
-    assert sum(len(path.read_text().splitlines()) for path in SOURCES) <= LINES_MAX
+    assert sum(len(path.read_text().splitlines()) for path in SOURCES if path.suffix == ".c") <= LINES_MAX
 
 
 def test_the_setting_0_uses_no_kernels(setting):

@@ -10,9 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define INLINE static inline __attribute__((always_inline))   /* a tenth faster */
 #define ONES UINT64_C(0x0101010101010101)
-#define TOPS UINT64_C(0x8080808080808080)
 #define DIGITS_MAX 19   /* the integers of this many digits fit in 64 bits */
 #define POWER_MAX 22    /* the powers of ten up to this one are exact as doubles */
 #define EXACT_BITS 53   /* the integers of this many bits are exact as doubles */
@@ -23,7 +21,6 @@ enum { DOUBLED = 1, ENDS_IN_ZERO = 2, MISSING = 4 };   /* what texts of a column
 typedef struct { int64_t field, kind, has_default; uint64_t initial; } column;   /* the bits of the default number */
 typedef struct { int64_t longest, flags; } summary;                              /* of the texts of a column */
 typedef struct { int64_t begin, length; } place;   /* of a text; numbers are stored in the first bytes instead */
-typedef struct { const uint8_t *at, *end; } span;
 
 /* The layout of the rows, and where to store what is found; rows.py fills it as an array. */
 typedef struct {
@@ -48,7 +45,7 @@ INLINE int has(span text, uint8_t octet) {
 /* Returns a word whose lowest set bit is in the first byte of `word` that equals `octet`; 0 if there is none. */
 INLINE uint64_t matches(uint64_t word, uint8_t octet) {
     word ^= ONES * octet;
-    return (word - ONES) & ~word & TOPS;
+    return (word - ONES) & ~word & TOP_BITS;
 }
 
 /* Returns the first `size` bytes of 8, or fewer; the others are 0. */
@@ -65,7 +62,7 @@ INLINE uint64_t load_some(const uint8_t *at, int64_t size) {
 INLINE const uint8_t *read_digits(span text, uint64_t *value) {
     while (text.at < text.end) {
         uint64_t word = load_some(text.at, text.end - text.at) ^ ONES * '0';
-        uint64_t others = (word | (word + ONES * 0x76)) & TOPS;   /* exact up to the first byte above 9 */
+        uint64_t others = (word | (word + ONES * 0x76)) & TOP_BITS;   /* exact up to the first byte above 9 */
         int count = others ? __builtin_ctzll(others) / 8 : 8;
         if (!count)
             break;

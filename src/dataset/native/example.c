@@ -13,31 +13,19 @@
 
 #include "native.h"
 
-#define TOP_BITS UINT64_C(0x8080808080808080)
-#define LOW_BITS UINT64_C(0x7f7f7f7f7f7f7f7f)
-
 enum { BYTES = 1, FLOAT = 2, INT64 = 3 };   /* the kinds of lists: their field numbers in Feature */
 enum { DELIMITED = 2, FIRST_DELIMITED = 10, SECOND_DELIMITED = 18, FIRST_VARINT = 8, FIRST_FIXED = 13 };   /* tags */
 
 /* The table of what was found has these rows for each key, each with a column for each record. KIND is 0 if the record
    has no list. SEVERAL is added to it unless the list is one field of packed numbers or one value of bytes, which then
    lies from START to END; otherwise the list itself does. Positions are relative to the record. */
-enum { KIND, START, END, COUNT, ROWS };
-enum { SEVERAL = 4 };
+enum { KIND, START, END, COUNT, ROWS, SEVERAL = 4 };
 
 /* A summary for each key: the set of KINDs as bits, the number of values in each record and in all, the sum of
    END - START, and the size of each record's only value of bytes. MIXED says that records differ. */
-enum { KINDS, EACH, TOTAL, OCTETS, WIDTH, SUMMARY };
-enum { MIXED = -1 };
+enum { KINDS, EACH, TOTAL, OCTETS, WIDTH, SUMMARY, MIXED = -1 };
 
-typedef struct {
-    const uint8_t *at, *end;
-} span;
-
-typedef struct {
-    uint64_t tag;
-    span content;
-} field;
+typedef struct { uint64_t tag; span content; } field;
 
 /* Reads a varint of up to `octets` bytes; bits beyond the 64th are dropped. Returns 0 if there is none. */
 static inline int read_varint(span *from, int octets, uint64_t *value) {
@@ -326,7 +314,7 @@ KERNEL int64_t find_steps(const batch *lists, int64_t key, const batch *steps) {
 
 /* Joins the groups of seven bits of a varint of up to eight bytes. */
 static inline uint64_t join_groups(uint64_t word) {
-    word &= LOW_BITS;
+    word &= ~TOP_BITS;
     word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
     word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
     return (word & UINT64_C(0x000000000fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;

@@ -52,6 +52,7 @@ KERNELS = {
         "dataset.io.tfrecord.frames:walk_frames",
     ),
     "read_rows": Kernel((c_void_p, c_int64, c_int64, c_int64, c_void_p), "dataset.io.csv.row_parser:scan_row"),
+    "resample": Kernel((c_void_p,), "dataset.io.image.resize:resample"),
 }
 
 

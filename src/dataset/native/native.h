@@ -18,6 +18,11 @@
 #define KERNEL __attribute__((visibility("default")))
 #endif
 
+#define INLINE static inline __attribute__((always_inline))
+#define TOP_BITS UINT64_C(0x8080808080808080)   /* of the bytes of a word */
+
+typedef struct { const uint8_t *at, *end; } span;
+
 /* Unaligned numbers. */
 static inline uint32_t load32(const uint8_t *at) {
     uint32_t value;

@@ -423,9 +423,15 @@ def test_the_extra_is_imported_at_the_first_call_only():
 
 
 @pytest.mark.parametrize(
-    ("library", "call"), [("simplejpeg", lambda: decode_jpeg(JPEG)), ("cv2", lambda: resize(PICTURE, (2, 2)))]
+    ("library", "call"),
+    [
+        ("simplejpeg", lambda: decode_jpeg(JPEG)),
+        ("cv2", lambda: encode_png(PICTURE)),
+        ("cv2", lambda: resize(PICTURE, (2, 2))),
+    ],
 )
 def test_a_missing_extra_is_named(monkeypatch, library, call):
+    monkeypatch.setattr("dataset.io.image.resize.kernels", lambda: None)  # with kernels, resize needs no extra
     monkeypatch.setitem(sys.modules, library, None)
     image_libraries.library.cache_clear()
     try:

@@ -70,7 +70,7 @@ def test_data_of_every_length_is_verified(native, size):
 
 if shutil.which("cc"):
 
-    def test_without_special_instructions_the_checksums_are_the_same(request, monkeypatch, tmp_path):
+    def test_without_special_instructions_the_twin_computes_the_checksums(request, monkeypatch, tmp_path):
         build = runpy.run_path(str(ROOT / "hatch_build.py"))
         assert not build["compile_kernels"](tmp_path / "kernels.so", "-DPORTABLE")
         monkeypatch.setattr(library, "LIBRARY", tmp_path / "kernels.so")
@@ -82,3 +82,4 @@ if shutil.which("cc"):
         assert library.kernels() is not None
         assert len(find_frames(block, 0, VERIFY_ALL)[0]) == 300
         assert len(find_frames(damaged, 0, VERIFY_ALL)[0]) == 299
+        assert library.kernels().find_frames(block, len(block), 0, VERIFY_LENGTHS, None) == -1

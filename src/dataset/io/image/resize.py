@@ -1,9 +1,9 @@
 """Image resizing, equivalent to ``tf.image.resize``.
 
-There are three implementations. ``"nearest"`` selects pixels. Bilinear without antialias uses OpenCV, which is ten
-times faster than NumPy, releases the GIL, and is the only one that needs the extra ``images``. All others compute
-weighted sums of rows, then of columns. The weights of ``"area"`` are coverages; those of the other methods come from a
-table of kernels, so that a new kernel is one entry in the table.
+``"nearest"`` selects pixels. All other methods compute weighted sums of rows, then of columns, with a native kernel
+(native/image.c) or else with NumPy. The weights of ``"area"`` are coverages; those of the other methods come from a
+table of filters, so that a new filter is one entry in the table. Bilinear without antialias uses OpenCV if no kernels
+are in use; it is ten times faster than NumPy.
 
 This module works on arrays only. The codecs are in codecs.py.
 """
@@ -12,17 +12,33 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Final
+from ctypes import c_int64
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.io.image.image_libraries import Pixels, library
+from dataset.native.library import kernels
 
 # The limit of OpenCV 5; that of version 4 was 512.
 _OPENCV_CHANNELS_MAX: Final = 128
 
 _Floats = npt.NDArray[np.float64]
+
+
+class Axis(NamedTuple):
+    """New positions along one axis, each a weighted sum of old ones.
+
+    Attributes:
+        taps: the old positions, int64 of shape ``(taps, new)``.
+        weights: their weights, float32 of the same shape.
+        spec: the structure ``axis`` of native/image.c, as numbers. It refers to the arrays.
+    """
+
+    taps: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float32]
+    spec: tuple[int, int, int, int]
 
 
 def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear", antialias: bool = False) -> Pixels:
@@ -44,7 +60,8 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
 
     Raises:
         ValueError: a shape, dtype, size or method is invalid.
-        ImportError: the extra ``images`` is not installed (needed by ``"bilinear"`` without ``antialias``).
+        ImportError: the extra ``images`` is not installed (needed by ``"bilinear"`` without ``antialias`` if no native
+            kernels are in use).
 
     Example:
         >>> image = np.array([[[0], [100]]], np.uint8)
@@ -55,19 +72,28 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
     """
     source = np.asarray(images)
     _check_source(source)
-    if method not in _METHODS:
-        msg = f"resize(): method must be one of {', '.join(_METHODS)}, got {method!r}."
+    if method not in METHODS:
+        msg = f"resize(): method must be one of {', '.join(METHODS)}, got {method!r}."
         raise ValueError(msg)
     height, width = _check_target(size)
     if method == "nearest":
-        rows, columns = _nearest(source.shape[-3], height), _nearest(source.shape[-2], width)
-        return source.take(rows, axis=-3).take(columns, axis=-2)
-    pixels = np.ascontiguousarray(source, dtype=np.float32)
-    if method == "bilinear" and not antialias and pixels.shape[-1] <= _OPENCV_CHANNELS_MAX:
-        return _bilinear(pixels, height, width)
-    # Transposing between the passes keeps the inner loops of both on contiguous memory.
-    pixels = _resample(pixels, height, method, antialias).swapaxes(-3, -2)
-    return np.ascontiguousarray(_resample(pixels, width, method, antialias).swapaxes(-3, -2))
+        return source.take(_nearest(source.shape[-3], height), axis=-3).take(_nearest(source.shape[-2], width), axis=-2)
+    pixels = np.ascontiguousarray(source, source.dtype if source.dtype in _KERNEL_DTYPES else np.float32)
+    batch = pixels.reshape(-1, *pixels.shape[-3:])
+    result = np.empty((len(batch), height, width, pixels.shape[-1]), np.float32)
+    rows = axis_of(pixels.shape[-3], height, method, antialias)
+    columns = axis_of(pixels.shape[-2], width, method, antialias)
+    is_bilinear = method == "bilinear" and not antialias
+    for image, out in zip(batch, result, strict=True):
+        if kernels() is not None:
+            _resample_by_kernel(image, rows, columns, out)
+        elif is_bilinear and image.shape[-1] <= _OPENCV_CHANNELS_MAX:
+            cv2 = library("cv2")
+            numbers = image.astype(np.float32, copy=False)
+            cv2.resize(numbers, (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
+        else:
+            out[:] = resample(image, rows, columns)
+    return result.reshape(*pixels.shape[:-3], *result.shape[1:])
 
 
 def _check_source(source: Pixels) -> None:
@@ -95,16 +121,6 @@ def _check_target(size: Sequence[int]) -> tuple[int, int]:
     return height, width
 
 
-def _bilinear(pixels: npt.NDArray[np.float32], height: int, width: int) -> Pixels:
-    """Resize float32 images with OpenCV, which rounds only 8-bit images."""
-    cv2 = library("cv2")
-    batch = pixels.reshape(-1, *pixels.shape[-3:])
-    result = np.empty((len(batch), height, width, pixels.shape[-1]), np.float32)
-    for image, out in zip(batch, result, strict=True):
-        cv2.resize(image, (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
-    return result.reshape(*pixels.shape[:-3], *result.shape[1:])
-
-
 @functools.lru_cache(maxsize=256)
 def _nearest(old: int, new: int) -> npt.NDArray[np.intp]:
     """Return the nearest old position for each new one, in float32 so that ties round as in TensorFlow."""
@@ -114,30 +130,40 @@ def _nearest(old: int, new: int) -> npt.NDArray[np.intp]:
     return nearest
 
 
-def _resample(pixels: npt.NDArray[np.float32], new: int, method: str, antialias: bool) -> npt.NDArray[np.float32]:
-    """Resize axis -3: each new row is a weighted sum of a few old rows, all new rows at once."""
-    taps, weights = _weights(pixels.shape[-3], new, method, antialias)
-    pixels = np.ascontiguousarray(pixels)
-    result: npt.NDArray[np.float32] = pixels.take(taps[0], axis=-3)
-    result *= weights[0][:, np.newaxis, np.newaxis]
-    part = np.empty_like(result)
-    for tap, weight in zip(taps[1:], weights[1:], strict=True):
-        pixels.take(tap, axis=-3, out=part, mode="clip")
-        part *= weight[:, np.newaxis, np.newaxis]
-        result += part
-    return result
+def resample(image: Pixels, rows: Axis, columns: Axis) -> npt.NDArray[np.float32]:
+    """Return the weighted sums of one image's rows, then of their columns."""
+    for axis in (rows, columns):  # swapped in between, because NumPy sums contiguous memory faster
+        image = image.astype(np.float32, copy=False)
+        sums = np.zeros((axis.taps.shape[1], *image.shape[1:]), np.float32)
+        part = np.empty_like(sums)
+        for tap, weight in zip(axis.taps, axis.weights, strict=True):
+            image.take(tap, axis=0, out=part, mode="clip")
+            part *= weight[:, np.newaxis, np.newaxis]
+            sums += part
+        image = np.ascontiguousarray(sums.swapaxes(0, 1))
+    return image
 
 
-@functools.lru_cache(maxsize=256)  # a pipeline has few sizes; an entry takes about 12 bytes per old pixel of a row
-def _weights(old: int, new: int, method: str, antialias: bool) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-    """Return the old positions and their weights for each new position, both of shape (taps, new)."""
+def _resample_by_kernel(image: Pixels, rows: Axis, columns: Axis, out: npt.NDArray[np.float32]) -> None:
+    """Write the result of ``resample`` for bytes or float32 to ``out``. Both arrays are contiguous."""
+    _, width, channels = image.shape
+    sums = np.empty((width + out.shape[1]) * channels + 6, np.float32)
+    shape = image.dtype == np.float32, width * channels, channels
+    arrays = sums.ctypes.data, out.ctypes.data
+    kernels().resample((c_int64 * 14)(image.ctypes.data, *shape, *rows.spec, *columns.spec, *arrays))
+
+
+@functools.lru_cache(maxsize=1024)  # photos have many sizes; an entry takes 12 bytes per tap of each new position
+def axis_of(old: int, new: int, method: str, antialias: bool) -> Axis:
+    """Return the old positions and their weights for each new position."""
     scale = old / new
     taps, weights = _area(new, scale) if method == "area" else _convolution(new, scale, method, antialias)
     weights = np.where((taps >= 0) & (taps < old), weights, 0.0)  # positions outside have no weight
     weights /= weights.sum(axis=0)
-    inside: npt.NDArray[np.intp] = np.clip(taps, 0, old - 1).astype(np.intp)
-    final: npt.NDArray[np.float32] = weights.astype(np.float32)
-    return inside, final
+    is_used = weights.any(axis=1)
+    positions = np.clip(taps[is_used], 0, old - 1).astype(np.int64)
+    shares = weights[is_used].astype(np.float32)
+    return Axis(positions, shares, (new, len(positions), positions.ctypes.data, shares.ctypes.data))
 
 
 def _area(new: int, scale: float) -> tuple[_Floats, _Floats]:
@@ -148,13 +174,13 @@ def _area(new: int, scale: float) -> tuple[_Floats, _Floats]:
 
 
 def _convolution(new: int, scale: float, method: str, antialias: bool) -> tuple[_Floats, _Floats]:
-    """Weight each old pixel by the kernel, centred on the new pixel."""
-    radius, kernel = _KERNELS[method]
+    """Weight each old pixel by the filter, centred on the new pixel."""
+    radius, weigh = _FILTERS[method]
     stretch = max(scale, 1.0) if antialias else 1.0
     centres = (np.arange(new) + 0.5) * scale
     first = np.ceil(centres - radius * stretch - 0.5)
     taps = first + np.arange(math.ceil(2 * radius * stretch) + 1)[:, np.newaxis]
-    return taps, kernel(np.abs(taps + 0.5 - centres) / stretch)
+    return taps, weigh(np.abs(taps + 0.5 - centres) / stretch)
 
 
 def _cubic(x: _Floats, b: float, c: float) -> _Floats:
@@ -169,8 +195,8 @@ def _lanczos(x: _Floats, radius: int) -> _Floats:
     return np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0.0)
 
 
-# The radius of each kernel in pixels, and its value as a function of the distance.
-_KERNELS: Final[dict[str, tuple[float, Callable[[_Floats], _Floats]]]] = {
+# The radius of each filter in pixels, and its value as a function of the distance.
+_FILTERS: Final[dict[str, tuple[float, Callable[[_Floats], _Floats]]]] = {
     "bilinear": (1.0, lambda x: np.clip(1 - x, 0, None)),
     "bicubic": (2.0, functools.partial(_cubic, b=0, c=0.5)),
     "lanczos3": (3.0, functools.partial(_lanczos, radius=3)),
@@ -178,4 +204,5 @@ _KERNELS: Final[dict[str, tuple[float, Callable[[_Floats], _Floats]]]] = {
     "gaussian": (1.5, lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0.0)),
     "mitchellcubic": (2.0, functools.partial(_cubic, b=1 / 3, c=1 / 3)),
 }
-_METHODS: Final = ("bilinear", "nearest", "area", *(name for name in _KERNELS if name != "bilinear"))
+_KERNEL_DTYPES: Final = (np.uint8, np.float32)
+METHODS: Final = ("bilinear", "nearest", "area", *(name for name in _FILTERS if name != "bilinear"))
