@@ -31,8 +31,10 @@ from dataset.runtime.parallel.tasks import Divisible
 from dataset.shared_calls import shares_calls
 
 _AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small
-_SHARED_ELEMENTS = 128  # with this many elements, the fixed cost of a shared call is small
 _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
+# Elements and bytes that are read ahead for a function that parses. They make the fixed cost of a shared call small.
+_SHARED_MAX = 128, _AHEAD_BYTES
+_COLUMNS_MAX = 1024, 1 << 20  # if it runs on columns, whose fixed cost is higher
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,8 @@ class Elementwise(ParallelNode):
         may_read = context.iteration.background and shares_calls(self.called) and not holds_user_code(self.source)
         if not (may_read and isinstance(below, BufferedOperator)):
             return self.operator(below)
-        ahead = ReadAheadOperator(below, context, elements_max=_SHARED_ELEMENTS, bytes_max=_AHEAD_BYTES, is_steady=True)
+        limits = _SHARED_MAX if self.columnwise is None else _COLUMNS_MAX
+        ahead = ReadAheadOperator(below, context, elements_max=limits[0], bytes_max=limits[1], is_steady=True)
         operator = self.operator(ahead)
         operator.ahead = ahead
         return operator

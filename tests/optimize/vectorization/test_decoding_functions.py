@@ -209,6 +209,92 @@ def test_a_function_of_the_library_that_is_replaced_is_called(monkeypatch):
     assert next(batches)[0].tolist() == [[np.float32(6 / 255) - 0.5]] * 20
 
 
+@pytest.fixture
+def many(tmp_path):
+    """Return a function that returns 3,000 records, of which those at some positions are not Examples."""
+
+    def written(*changed):
+        with io.TFRecordWriter(tmp_path / "records") as writer:
+            for position in range(3000):
+                writer.write(b"bad" if position in changed else RECORDS[position % len(RECORDS)])
+        return dataset.TFRecordDataset(tmp_path / "records")
+
+    return written
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Return a list to which the number of elements of each computation on columns is added."""
+    found = []
+
+    def counted(proof, function, arguments):
+        result = run(proof, function, arguments)
+        found.append(len(arguments[0]))
+        return result
+
+    run = columnwise._run
+    monkeypatch.setattr(columnwise, "_run", counted)
+    return found
+
+
+@pytest.mark.parametrize("size", [7, 32])
+def test_outputs_of_small_requests_are_computed_for_all_that_was_read_ahead(many, runs, size):
+    made = many().map(natural).batch(size)
+    assert_elements_equal(list(made), list(unoptimized(made)))
+    assert sum(runs) >= 2000
+    assert len(runs) < 20
+
+
+def test_a_request_of_all_elements_computes_each_once(many, runs):
+    assert len(list(many().map(natural).take(700).batch(700))) == 1
+    assert sum(runs) <= 700 + columnwise.TRIAL
+
+
+def test_features_that_change_count_for_elements_that_were_read_ahead(many):
+    features = {"label": io.FixedLenFeature((), np.int64)}
+    made = many().map(lambda record: parse_single_example(record, features)["label"] * 2).batch(20)
+    batches = iter(made)
+    for _ in range(80):
+        assert next(batches).shape == (20,)
+    features["label"] = io.FixedLenFeature((1,), np.int64)
+    assert next(batches).shape == (20, 1)
+    features["label"] = io.FixedLenFeature((), np.float32)
+    with pytest.raises(dataset.ParseError, match="holds int64, but float32 was requested"):
+        next(batches)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_variables_that_change_count_for_elements_that_were_read_ahead(many, in_place):
+    scale = np.array(1)
+    made = many().map(lambda record: parse_single_example(record, FEATURES)["label"] * scale).batch(20)
+    batches = iter(made)
+    for _ in range(80):
+        first = next(batches)
+    if in_place:
+        scale[...] = 1000
+    else:
+        scale = np.array(1000)
+    assert next(batches)[0] == (first[-1] + 1) * 1000
+
+
+def test_a_record_that_fails_does_so_in_its_place(many):
+    made = many(1500, 1501, 2303).map(natural)
+    for pipeline in (made, made.batch(20)):
+        assert_elements_equal(outcomes(iter(pipeline)), outcomes(iter(unoptimized(pipeline))))
+
+
+def test_a_state_between_outputs_that_were_computed_at_once_is_a_position(many):
+    made = many().map(natural).batch(20)
+    batches = iter(made)
+    for _ in range(83):
+        next(batches)
+    state = batches.state_dict()
+    assert len(str(state)) < 2000
+    resumed = iter(made)
+    resumed.load_state_dict(state)
+    assert_elements_equal(list(resumed), list(batches))
+
+
 NOT_PROVED = [
     lambda r: decode_raw(r, np.uint8, True),
     lambda r: decode_raw(r, np.uint8, fixed_length=4),

@@ -11,6 +11,7 @@ import contextlib
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dataset.errors import SpecError
@@ -19,7 +20,7 @@ from dataset.plan.structure import Structure, StructureMismatchError, structure_
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
 from dataset.runtime.chunks.ownership import is_immutable, own
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof
+from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof, are_same
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
@@ -43,6 +44,23 @@ class ColumnFunction(Protocol):
         """Return the results for the columns, as a vectorized function does. Runs no user code."""
 
 
+@dataclass
+class _SharedOutputs:
+    """Outputs for elements that were read ahead.
+
+    Attributes:
+        inputs: what was read.
+        begin: the element in it to which the first output belongs.
+        values: what the function read when they were computed.
+        chunk: the outputs; None if they could not be computed at once.
+    """
+
+    inputs: Chunk | None = None
+    begin: int = 0
+    values: tuple[Any, ...] = ()
+    chunk: Chunk | None = None
+
+
 class CallLoop(Divisible):
     """Call loop of an operator: calls its function for each input; ``finish`` turns the results into outputs."""
 
@@ -61,6 +79,7 @@ class CallLoop(Divisible):
         self._vectorized = is_vectorized(function)
         self._columns = None if columnwise is None else Columns(columnwise)
         self._returns_immutable = False  # according to the last result
+        self._outputs = _SharedOutputs()
         self.ahead: ReadAheadOperator | None = None
         """The source, if it reads ahead so that the function can share its calls."""
         self._is_last: Callable[[Any], bool] | None = None
@@ -153,10 +172,12 @@ class CallLoop(Divisible):
         is_trial = not columns.trusted  # read once: another worker may end the trial meanwhile
         tried = inputs.slice(0, min(TRIAL, inputs.length)) if is_trial else inputs
         try:
-            result = columns.call(self.function, tried)
-            if result is None:
-                return self._call(inputs)
-            output = self.finish_columns(tried, result)
+            output = None if is_trial else self._shared_output(columns, inputs)
+            if output is None:
+                result = columns.call(self.function, tried)
+                if result is None:
+                    return self._call(inputs)
+                output = self.finish_columns(tried, result)
         except Exception:  # noqa: BLE001  # the calls for single elements show which one failed
             columns.rest()
             return self._call(inputs)
@@ -183,6 +204,26 @@ class CallLoop(Divisible):
             raise
         outputs = [part for part in (expected, further) if part is not None]
         return Chunk.concatenate(outputs) if outputs else None
+
+    def _shared_output(self, columns: Columns, inputs: Chunk) -> Chunk | None:
+        """Return the output for a part of what the source has read ahead, computed for all of it at its first part."""
+        ahead, shared = self.ahead, self._outputs
+        if ahead is None or ahead.part is not inputs or ahead.whole is None or not self.one_to_one:
+            return None
+        values = columns.values_read()
+        if values is None or (shared.inputs is ahead.whole and shared.chunk is None):
+            return None
+        if shared.inputs is not ahead.whole or not are_same(shared.values, values):
+            rest = ahead.whole.slice(ahead.begin, ahead.whole.length)
+            self._outputs = shared = _SharedOutputs(ahead.whole, ahead.begin, values)
+            with contextlib.suppress(Exception):  # of another part
+                result = columns.call(self.function, rest)
+                shared.chunk = None if result is None else self.finish_columns(rest, result)
+            if shared.chunk is None:
+                return None
+        begin = ahead.begin - shared.begin
+        assert shared.chunk is not None
+        return shared.chunk.slice(begin, begin + inputs.length)
 
     def next_inputs(self, n: int) -> Chunk | None:
         if self.given:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import marshal
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dataset.plan.lazy import lazy_property
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, to_plain
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.bytecode import Variable
@@ -201,6 +203,11 @@ class ElementwiseProof:
         """Whether nothing can be rebound between two calls except the function itself and NumPy's own functions."""
         return all(read.is_function_of_module for read in self.reads)
 
+    @lazy_property
+    def reads_arrays(self) -> bool:
+        """Whether it reads arrays, which can be written to."""
+        return any(type(read.expected) is tuple and read.expected[:1] == (np.ndarray,) for read in self.reads)
+
     def holds(self) -> bool:
         """Return whether the function is unchanged and still reads what the proof expects."""
         code = self.function.__code__
@@ -310,6 +317,14 @@ class Columns:
         self.rest()
         return None
 
+    def values_read(self) -> tuple[Any, ...] | None:
+        """Return what the function reads now, with the items of dicts; None if part of it may change in place."""
+        if self._proof.reads_arrays:
+            return None
+        values = [read.variable.value_in(self._proof.function) for read in self._proof.reads]
+        items = [item for value in values if type(value) is dict for item in (*value, *value.values())]
+        return (self._proof.function.__code__, *np.geterr().values(), *values, *items)
+
     def rest(self) -> None:
         """Note a chunk that did not qualify for columns."""
         self._failures += 1
@@ -324,6 +339,11 @@ class Columns:
         if seen is None or (seen[0] is not structure and seen[0] != structure):
             self._seen = seen = structure, self._proof.takes(structure)
         return seen[1]
+
+
+def are_same(values: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether two sequences contain the same objects."""
+    return len(values) == len(others) and all(map(operator.is_, values, others))
 
 
 def _is_passed_on(part: Any) -> bool:
