@@ -166,9 +166,9 @@ TRIALS = {
     "find_features": try_features,
     "find_frames": try_frames,
     "find_steps": try_steps,
+    "read_rows": try_rows,
+    "resample": try_images,
 }
-TRIALS["read_rows"] = try_rows
-TRIALS["resample"] = try_images
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
 
 

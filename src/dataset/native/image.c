@@ -34,7 +34,7 @@ INLINE void sum_rows(const resizing *given, int is_float, int64_t y, float *rest
     }
 }
 
-/* Computes a row in the new width. Reads and writes up to three numbers too many, which later stores replace. */
+/* Computes a row in the new width. Reads and writes up to three numbers after its end; later stores replace them. */
 INLINE void sum_columns(axis columns, int64_t taps, int64_t channels, const float *sums, float *line) {
     for (int64_t x = 0; x < columns.size; x++, line += channels)
         for (int64_t channel = 0; channel < channels; channel += 4) {
@@ -50,7 +50,7 @@ INLINE void sum_columns(axis columns, int64_t taps, int64_t channels, const floa
 INLINE int64_t resize(resizing given) {
     int64_t size = given.columns.size * given.channels, taps = given.columns.taps;
     for (int64_t y = 0; y < given.rows.size; y++, given.out += size) {
-        int has_room = (given.rows.size - y - 1) * size >= 3;   /* for the numbers too many */
+        int has_room = (given.rows.size - y - 1) * size >= 3;   /* for the numbers after the end of the row */
         float *line = has_room ? given.out : given.sums + given.width + 3;
         given.is_float ? sum_rows(&given, 1, y, given.sums) : sum_rows(&given, 0, y, given.sums);
         if (taps == 2 && given.channels == 3)

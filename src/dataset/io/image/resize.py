@@ -13,7 +13,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from ctypes import c_int64
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,13 +83,14 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
     result = np.empty((len(batch), height, width, pixels.shape[-1]), np.float32)
     rows = axis_of(pixels.shape[-3], height, method, antialias)
     columns = axis_of(pixels.shape[-2], width, method, antialias)
-    is_bilinear = method == "bilinear" and not antialias
+    native = kernels()
+    by_opencv = native is None and method == "bilinear" and not antialias and pixels.shape[-1] <= _OPENCV_CHANNELS_MAX
     for image, out in zip(batch, result, strict=True):
-        if kernels() is not None:
-            _resample_by_kernel(image, rows, columns, out)
-        elif is_bilinear and image.shape[-1] <= _OPENCV_CHANNELS_MAX:
+        if native is not None:
+            _resample_by_kernel(native, image, rows, columns, out)
+        elif by_opencv:
             cv2 = library("cv2")
-            numbers = image.astype(np.float32, copy=False)
+            numbers = image.astype(np.float32, copy=False)  # OpenCV rounds results for bytes
             cv2.resize(numbers, (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
         else:
             out[:] = resample(image, rows, columns)
@@ -144,13 +145,13 @@ def resample(image: Pixels, rows: Axis, columns: Axis) -> npt.NDArray[np.float32
     return image
 
 
-def _resample_by_kernel(image: Pixels, rows: Axis, columns: Axis, out: npt.NDArray[np.float32]) -> None:
+def _resample_by_kernel(native: Any, image: Pixels, rows: Axis, columns: Axis, out: npt.NDArray[np.float32]) -> None:
     """Write the result of ``resample`` for bytes or float32 to ``out``. Both arrays are contiguous."""
     _, width, channels = image.shape
     sums = np.empty((width + out.shape[1]) * channels + 6, np.float32)
     shape = image.dtype == np.float32, width * channels, channels
     arrays = sums.ctypes.data, out.ctypes.data
-    kernels().resample((c_int64 * 14)(image.ctypes.data, *shape, *rows.spec, *columns.spec, *arrays))
+    native.resample((c_int64 * 14)(image.ctypes.data, *shape, *rows.spec, *columns.spec, *arrays))
 
 
 @functools.lru_cache(maxsize=1024)  # photos have many sizes; an entry takes 12 bytes per tap of each new position

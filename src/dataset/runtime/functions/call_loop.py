@@ -208,22 +208,25 @@ class CallLoop(Divisible):
     def _shared_output(self, columns: Columns, inputs: Chunk) -> Chunk | None:
         """Return the output for a part of what the source has read ahead, computed for all of it at its first part."""
         ahead, shared = self.ahead, self._outputs
-        if ahead is None or ahead.part is not inputs or ahead.whole is None or not self.one_to_one:
+        if ahead is None or ahead.part is not inputs or not self.one_to_one:
+            return None
+        whole, begin = ahead.whole, ahead.end - inputs.length
+        if whole is None or whole.length == inputs.length or (shared.inputs is whole and shared.chunk is None):
             return None
         values = columns.values_read()
-        if values is None or (shared.inputs is ahead.whole and shared.chunk is None):
+        if values is None:
             return None
-        if shared.inputs is not ahead.whole or not are_same(shared.values, values):
-            rest = ahead.whole.slice(ahead.begin, ahead.whole.length)
-            self._outputs = shared = _SharedOutputs(ahead.whole, ahead.begin, values)
+        if shared.inputs is not whole or not are_same(shared.values, values):
+            rest = whole.slice(begin, whole.length)
+            self._outputs = shared = _SharedOutputs(whole, begin, values)
             with contextlib.suppress(Exception):  # of another part
                 result = columns.call(self.function, rest)
                 shared.chunk = None if result is None else self.finish_columns(rest, result)
             if shared.chunk is None:
                 return None
-        begin = ahead.begin - shared.begin
-        assert shared.chunk is not None
-        return shared.chunk.slice(begin, begin + inputs.length)
+        assert shared.chunk is not None  # checked above
+        start = begin - shared.begin
+        return shared.chunk.slice(start, start + inputs.length)
 
     def next_inputs(self, n: int) -> Chunk | None:
         if self.given:

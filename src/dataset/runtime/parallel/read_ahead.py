@@ -58,33 +58,32 @@ class ReadAheadOperator(UnaryOperator):
         self.shared: CallingFor | None = None
         """The context in which a function that is called for the elements pulled last shares its calls."""
         self.whole: Chunk | None = None
-        """The chunk that was read last, if more than requested; ``part`` begins at ``begin`` in it."""
+        """The chunk that was read last."""
         self.part: Chunk | None = None
-        """What the last pull returned."""
-        self.begin = self._end = 0
+        """The part of a chunk that was returned last. If it is of the last chunk, it ends there at ``end``."""
+        self.end = 0
 
     def pull(self, n: int) -> Chunk | None:
         held = self._held
         if not held.items:
-            chunk = self._read(n)
+            chunk = self.whole = self._read(n)
+            self.end = 0
             if self.shared is not None:
                 self.shared.settle()
                 self.shared = None
             if chunk is None or chunk.length <= min(n, LENGTH_MIN):
-                self.part = None
                 return chunk
             held.put(chunk)
             self.shared = CallingFor(chunk.length, chunk.columns)
-            self.whole, self._end = chunk, 0
         self.part = part = held.give(n)
         assert part is not None  # there are held elements
-        self.begin, self._end = self._end, self._end + part.length
+        self.end += part.length
         return part
 
     def unread(self, elements: Chunk) -> None:
         """Put back elements that were returned last; they are returned again."""
         self._held.put_first(elements)
-        self._end -= elements.length
+        self.end -= elements.length
 
     def _read(self, n: int) -> Chunk | None:
         log = self._log
