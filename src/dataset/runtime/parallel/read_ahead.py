@@ -58,16 +58,17 @@ class ReadAheadOperator(UnaryOperator):
         self.shared: CallingFor | None = None
         """The context in which a function that is called for the elements pulled last shares its calls."""
         self.whole: Chunk | None = None
-        """The chunk that was read last."""
+        """The chunk that was read last, if it is handed out in parts. Others are not kept, so that their arrays have
+        no other holder."""
         self.part: Chunk | None = None
-        """The part of a chunk that was returned last. If it is of the last chunk, it ends there at ``end``."""
+        """The part of it that was returned last, which ends there at ``end``."""
         self.end = 0
 
     def pull(self, n: int) -> Chunk | None:
         held = self._held
         if not held.items:
-            chunk = self.whole = self._read(n)
-            self.end = 0
+            self.whole = self.part = None
+            chunk = self._read(n)
             if self.shared is not None:
                 self.shared.settle()
                 self.shared = None
@@ -75,6 +76,7 @@ class ReadAheadOperator(UnaryOperator):
                 return chunk
             held.put(chunk)
             self.shared = CallingFor(chunk.length, chunk.columns)
+            self.whole, self.end = chunk, 0
         self.part = part = held.give(n)
         assert part is not None  # there are held elements
         self.end += part.length
