@@ -9,6 +9,7 @@ outside of them. It ends the process at the first error, after a report.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import runpy
@@ -31,6 +32,7 @@ from dataset.io.image.resize import METHODS, axis_of, resample, resize
 from dataset.io.tfrecord.frame_finder import find_frames
 from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
+from dataset.native.ragged_rows import copy_by_numpy, copy_rows
 from dataset.plan.values import object_column
 
 from .mutate import mutated
@@ -116,6 +118,26 @@ def try_images(rng: random.Random) -> bool:
     return np.array_equal(resize(image, new, method, antialias), resample(image, rows, columns))
 
 
+def try_ragged_rows(rng: random.Random) -> bool:
+    """Compare the kernel of rows with its twin. If splits are damaged, it must only stay within the arrays."""
+    values = np.frombuffer(rng.randbytes(3 * rng.randrange(20)), "V3")
+    splits = np.array(sorted(rng.choices(range(len(values) + 1), k=rng.randrange(1, 9))), np.int64)
+    lengths = np.diff(splits)
+    indices = (
+        None if rng.random() < 0.5 else np.array(rng.choices(range(len(lengths)), k=9 if len(lengths) else 0), int)
+    )
+    shape = (len(lengths), lengths.max(initial=0)) if indices is None else (lengths[indices].sum(),)
+    found, expected = np.zeros(shape, "V3"), np.zeros(shape, "V3")
+    if rng.random() < 0.3:
+        splits[rng.randrange(len(splits))] = rng.choice((-1, len(values) + 1, 2**63 - 1, -(2**63)))
+        with contextlib.suppress(ValueError):
+            copy_rows(values, splits, found, indices)
+        return True
+    copy_rows(values, splits, found, indices)
+    copy_by_numpy(values, splits, expected, indices)
+    return bool((found == expected).all())
+
+
 KINDS = ["int64_list", "float_list", "bytes_list", ""]
 FIELDS = [
     b"",
@@ -161,6 +183,7 @@ LAYOUTS += [
 
 
 TRIALS = {
+    "copy_rows": try_ragged_rows,
     "copy_texts": try_rows,
     "decode_features": try_features,
     "find_features": try_features,

@@ -154,9 +154,8 @@ INLINE const uint8_t *read_float(span text, const uint8_t *digits, uint64_t whol
 INLINE const uint8_t *read_number(span text, int64_t kind, void *target) {
     while (has(text, ' '))
         text.at++;
-    uint8_t sign = text.at < text.end ? *text.at : 0;
-    int is_negative = sign == '-';
-    text.at += is_negative | (sign == '+');
+    int is_negative = has(text, '-');
+    text.at += is_negative | has(text, '+');
     const uint8_t *digits = text.at;
     uint64_t whole = 0;
     text.at = read_digits(text, &whole);

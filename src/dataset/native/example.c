@@ -136,14 +136,12 @@ static int64_t count_values(int64_t *kind, span *list) {
     return count;
 }
 
-/* The records, what is requested, and where to store what is found; kernel_columns.py declares the same structure.
-   Record i is the `lengths[i]` bytes at `base + offsets[i]`, so for a chunk of records in one block the base is the
-   block. If `lengths` is NULL, offset i is the address of an object of CPython, and the base is the distance to the
-   content of an object whose type is at `type`: `bytes`. Before the content are its type, its length, and a hash. */
+/* The records, what is requested, and where to store what is found; kernel_columns.py declares the same structure. The
+   records are objects of CPython of the type at `type`: `bytes`. The content of an object begins `header` bytes after
+   its address; before it are the type, the length, and a hash. */
 typedef struct {
-    intptr_t base;
-    const intptr_t *offsets;
-    const int64_t *lengths;
+    intptr_t header;
+    const intptr_t *objects;
     intptr_t type;
     int64_t records;
     const uint8_t *key_octets;   /* all keys, shorter ones first, and in the order of their bytes */
@@ -233,20 +231,17 @@ static int read_entry(const batch *batch, int64_t row, const uint8_t *record, sp
 }
 
 static inline const uint8_t *record_at(const batch *batch, int64_t row) {
-    return (const uint8_t *)(batch->base + batch->offsets[row]);
+    return (const uint8_t *)(batch->objects[row] + batch->header);
 }
 
 /* Finds the lists of all keys in one record; stores them in column `row` of the table. Returns 0 if it is refused. */
 static int read_record(const batch *batch, int64_t row, int64_t *guess) {
     const uint8_t *record = record_at(batch, row);
     const intptr_t *header = (const intptr_t *)(const void *)record;
-    if (!batch->lengths && (!batch->offsets[row] || header[-3] != batch->type))
+    if (!batch->objects[row] || header[-3] != batch->type || header[-2] > INT32_MAX)
         return 0;
-    int64_t length = batch->lengths ? batch->lengths[row] : header[-2];
-    span example = {record, record + length};
+    span example = {record, record + header[-2]};
     field features, entry;
-    if (length > INT32_MAX)
-        return 0;
     for (int64_t i = 0; i < batch->keys * ROWS; i++)
         batch->table[i * batch->records + row] = 0;
     while (example.at < example.end) {
@@ -279,8 +274,7 @@ static void add_to_summary(const batch *batch, int64_t key, int64_t row) {
     sums[OCTETS] += octets;
 }
 
-/* Finds the lists of all keys in the records from `row` on. Returns the first record that is refused, or their number.
-   A call with this record replaced then continues. */
+/* Finds the lists of all keys in the records from `row` on. Returns the first record that is refused, or their number. */
 KERNEL int64_t find_features(const batch *batch, int64_t row) {
     int64_t records = batch->records, guess = 0;
     if (row == 0)

@@ -106,9 +106,8 @@ KERNEL int64_t find_frames(const uint8_t *block, int64_t size, int64_t position,
         uint64_t length = load64(frame);
         if (length > (uint64_t)(size - position - HEADER_BYTES - FOOTER_BYTES))
             break;
-        if (verify >= 1 && !is_sound(crc_of, frame, 8))
-            break;
-        if (verify >= 2 && !is_sound(crc_of, frame + HEADER_BYTES, length))
+        if ((verify >= 1 && !is_sound(crc_of, frame, 8)) ||
+            (verify >= 2 && !is_sound(crc_of, frame + HEADER_BYTES, length)))
             break;
         edges[2 * count] = position + HEADER_BYTES;
         edges[2 * count + 1] = position += HEADER_BYTES + (int64_t)length;

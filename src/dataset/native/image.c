@@ -4,8 +4,8 @@
 
 typedef float four __attribute__((vector_size(16)));   /* the sums of four channels cost as much as one */
 
-/* The new positions along an axis. Each is a weighted sum of `taps` old ones, whose numbers are in `old`. The second taps of all new
-   positions follow their first taps. */
+/* The new positions along an axis. Each is a weighted sum of `taps` old ones, whose numbers are in `old`. The second taps
+   of all new positions follow their first taps. */
 typedef struct { int64_t size, taps; const int64_t *old; const float *weights; } axis;
 
 /* An image of rows of `width` bytes or floats, and where its result is stored; resize.py fills it as an array. `sums`

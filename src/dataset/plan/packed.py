@@ -14,13 +14,11 @@ from typing import Any, Self, TypeGuard, overload
 import numpy as np
 import numpy.typing as npt
 
+from dataset import plan
 from dataset.plan.values import SparseTensor, row_offsets
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
-
-_LONG = 128
-"""Average number of values per array above which copying slices is faster than gathering by index."""
 
 
 class RaggedColumn(Sequence[Any]):
@@ -66,15 +64,9 @@ class RaggedColumn(Sequence[Any]):
 
     def taken(self, indices: npt.NDArray[np.intp]) -> RaggedColumn:
         """Return the arrays at ``indices`` as a column with its own values."""
-        starts, stops = self.splits[indices], self.splits[1:][indices]
-        splits = row_offsets(stops - starts)
-        total = int(splits[-1])
-        if total > _LONG * len(indices):
-            values = np.concatenate([self.values[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)])
-        else:
-            places = np.repeat(starts - splits[:-1], stops - starts)
-            places += np.arange(total)
-            values = self.values.take(places, axis=0)
+        splits = row_offsets(self.lengths[indices])
+        values = np.empty((splits[-1], *self.values.shape[1:]), self.values.dtype)
+        plan.copy_rows(self.values, self.splits, values, indices)
         return RaggedColumn(values, splits, sparse=self.sparse)
 
     def _cut(self, starts: list[int], stops: list[int]) -> Iterator[Any]:

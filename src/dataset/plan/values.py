@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset import plan
+
 Array = npt.NDArray[Any]
 Splits = npt.NDArray[np.int32 | np.int64]
 _INT32_MAX = 2**31 - 1
@@ -262,10 +264,9 @@ class RaggedTensor:
         if default_value is None:
             default_value = b"" if self.dtype == object else 0
         values = self.values.to_tensor(default_value) if isinstance(self.values, RaggedTensor) else self.values
-        lengths = self.row_splits[1:] - self.row_splits[:-1]
-        width = int(lengths.max(initial=0))
+        width = int((self.row_splits[1:] - self.row_splits[:-1]).max(initial=0))
         dense = filled((len(self), width, *values.shape[1:]), default_value, values.dtype)
-        dense[np.arange(width) < lengths[:, None]] = values
+        plan.copy_rows(values, self.row_splits, dense)
         return dense
 
     def __eq__(self, other: object) -> bool:

@@ -19,23 +19,17 @@ import numpy.typing as npt
 
 from dataset.io.example.columns import Column, MessageReader, Steps, wrong_kind
 from dataset.io.example.reference import List, regular_record
-from dataset.native.library import kernels
+from dataset.native.library import address_of, kernels
 from dataset.plan.values import object_column
 
 _KIND, _START, _END, _COUNT, _ROWS = range(5)  # of the table of a key
 _SEVERAL = 4  # added to the kind of a list that is not a single field
 _SUMMARY = 5  # of a key: kinds, each, total, octets, width
-_OFFSETS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
+_OBJECTS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
 _WIDTH_MAX = 1 << 12  # of values that are copied twice, which is faster for short ones
 _HEADER = bytes.__basicsize__ - 1  # the bytes of an object before its content
-_Octets = ctypes.c_char * 0
 
 Array = npt.NDArray[Any]
-
-
-def _address(memory: Any) -> int:
-    """Return the address of an array; much faster than ``ctypes.data``."""
-    return ctypes.addressof(_Octets.from_buffer(memory))
 
 
 def kernels_for_strings() -> Any:
@@ -111,7 +105,7 @@ class KernelReader:
             kind, _, _, counts = lists.table[place]
             records = strings.repeat(counts)
             scratch = _Scratch(self.library, [b""], len(records))
-            scratch.batch[_OFFSETS] = _address(records)
+            scratch.batch[_OBJECTS] = address_of(records)
             self.library.find_steps(lists.address, place, scratch.address)
             found.append(Steps(kind != 0, counts, KernelColumns(scratch, records, [0])))
         return found
@@ -121,7 +115,7 @@ class KernelReader:
         scratch = getattr(self.kept, "many", None)
         if scratch is None or scratch.records != len(strings):
             scratch = self.kept.many = _Scratch(self.library, self.sorted_keys, len(strings), in_lists=self.in_lists)
-        scratch.batch[_OFFSETS] = _address(strings)
+        scratch.batch[_OBJECTS] = address_of(strings)
         row = self.library.find_features(scratch.address, 0)
         while row < len(strings):
             strings[row] = regular_record(strings[row], self.keys, row, in_lists=self.in_lists)
@@ -138,19 +132,19 @@ class _Scratch:
         self.summary = np.empty((len(keys), _SUMMARY), np.int64)
         self.rows = self.table.reshape(len(keys), _ROWS * records)  # for a single record
         self.keys = bytearray(b"".join(keys)), np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
-        octets, ends, table, summary = map(_address, (*self.keys, self.table, self.summary))
+        octets, ends, table, summary = map(address_of, (*self.keys, self.table, self.summary))
         # The structure of example.c, whose members have eight bytes each, and the address of a single record.
-        batch = _HEADER, 0, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
+        batch = _HEADER, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
         self.batch = array("q", batch)
-        self.address = _address(self.batch)
-        self.batch[_OFFSETS] = self.address + 8 * (len(batch) - 1)
+        self.address = address_of(self.batch)
+        self.batch[_OBJECTS] = self.address + 8 * (len(batch) - 1)
 
     def decode(self, place: int, kind: int, total: int, octets: int) -> Array:
         """Return the ``total`` values of a key; of bytes, at most ``octets`` in all."""
         decode = self.library.decode_features
         if kind != 1:
             numbers = np.empty(total, np.float32 if kind == 2 else np.int64)
-            decode(self.address, place, kind, _address(numbers), numbers.nbytes, None, 0)
+            decode(self.address, place, kind, address_of(numbers), numbers.nbytes, None, 0)
             return numbers
         joined, ends = self.join(place, total, octets)
         content = joined.tobytes()
@@ -159,7 +153,7 @@ class _Scratch:
     def join(self, place: int, total: int, octets: int) -> tuple[Array, Array]:
         """Return the ``total`` byte strings of a key one after another, of ``octets`` bytes, and where each ends."""
         joined, ends = np.empty(octets, np.uint8), np.empty(total, np.int64)
-        self.library.decode_features(self.address, place, 1, _address(joined), octets, _address(ends), total)
+        self.library.decode_features(self.address, place, 1, address_of(joined), octets, address_of(ends), total)
         return joined, ends
 
 

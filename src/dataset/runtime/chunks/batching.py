@@ -11,9 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from dataset import plan
 from dataset.plan.packed import RaggedColumn, is_packed
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, fits_in
-from dataset.plan.values import RaggedTensor, SparseTensor, filled, join_ragged, object_column, splits_of_lengths
+from dataset.plan.values import (
+    RaggedTensor,
+    SparseTensor,
+    filled,
+    join_ragged,
+    object_column,
+    row_offsets,
+    splits_of_lengths,
+)
 from dataset.runtime.chunks.chunk import Array, Column, pack
 
 
@@ -134,10 +143,6 @@ def _join_sparse(parts: Sequence[SparseTensor]) -> SparseTensor:
     return SparseTensor(indices, np.concatenate([part.values for part in parts]), shape)
 
 
-_LONG = 64
-"""From this row length on, assigning row by row takes less time than computing a mask of cells."""
-
-
 def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array:
     """Combine the arrays of a column into one array, each padded with ``value`` at the end of every dimension.
 
@@ -187,13 +192,12 @@ def _pad_packed(column: RaggedColumn, shape: Sequence[int | None], value: Any) -
     inner, wanted = column.values.shape[1:], tuple(shape[1:])
     if column.sparse or not shape or not (fits_in(inner, wanted) and fits_in(wanted, inner)):
         return None
-    lengths = column.lengths
-    longest = int(lengths.max())
+    longest = int(column.lengths.max())
     room = longest if shape[0] is None else shape[0]
     if longest > room:
         return None
     padded = filled((len(column), room, *inner), value, column.values.dtype)
-    padded[np.arange(room) < lengths[:, None]] = column.flat
+    plan.copy_rows(column.values, column.splits, padded)
     return padded
 
 
@@ -202,12 +206,9 @@ def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtyp
     if len(target) > 1:
         for row, array in zip(padded, arrays, strict=True):
             row[tuple(map(slice, array.shape))] = array
-    elif target[0] < _LONG:  # vectors, such as token lists: one assignment for the whole batch
+    else:  # vectors, such as token lists
         lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
-        padded[np.arange(target[0]) < lengths[:, None]] = np.concatenate(arrays)
-    else:
-        for row, array in zip(padded, arrays, strict=True):
-            row[: len(array)] = array
+        plan.copy_rows(np.concatenate(arrays), row_offsets(lengths), padded)
     return padded
 
 
