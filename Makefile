@@ -23,7 +23,7 @@ BIN := $(VENV)/bin
 BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
 PYTEST = $(BIN)/python -m pytest -n auto $(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
 PIP := $(if $(RESOLUTION),uv pip install --python $(BIN)/python --resolution $(RESOLUTION),\
-  $(BIN)/python -m pip --disable-pip-version-check install) --quiet
+  $(BIN)/python -m pip --disable-pip-version-check install --no-compile) --quiet
 
 .PHONY: demo check test faults fuzz lint fmt docs notebooks bench bench-studies micro clean
 
@@ -92,6 +92,7 @@ $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'Python 3.11 or newer is required; choose one with: make PYTHON=python3.12 ...'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --upgrade pip  # old ones take minutes to resolve
 	@touch $@
 
 # The package is installed in editable mode, so only a change of its requirements reruns this target.
