@@ -92,7 +92,7 @@ $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'Python 3.11 or newer is required; choose one with: make PYTHON=python3.12 ...'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip --disable-pip-version-check install --quiet --upgrade pip  # old ones take minutes to resolve
+	-$(BIN)/python -m pip --disable-pip-version-check install --quiet --upgrade pip  # old ones take minutes to resolve
 	@touch $@
 
 # The package is installed in editable mode, so only a change of its requirements reruns this target.
