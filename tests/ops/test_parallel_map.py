@@ -311,7 +311,8 @@ def start(monkeypatch):
         monkeypatch.setattr(task_sizer, "_START_SECONDS", 0.0 if when == "at once" else float("inf"))
         monkeypatch.setattr(task_sizer, "_EVIDENCE_SECONDS", 0.0 if when == "later" else float("inf"))
         monkeypatch.setattr(task_sizer, "CHEAP_SECONDS", 0.0)
-        monkeypatch.setattr(task_sizer, "_WINDOW_SECONDS", float("inf"))  # then the workers keep the work
+        for name in ("_WINDOW_SECONDS", "_WINDOW_SECONDS_MAX"):  # then the workers keep the work
+            monkeypatch.setattr(task_sizer, name, float("inf"))
 
     return ends
 
