@@ -12,8 +12,8 @@ import pytest
 
 from support.resume_search import Totals, case, prepared, search
 
-CASES = 2000
-BLOCKS = 20
+CASES = 1000
+BLOCKS = 10
 CASES_OF_BLOCK = CASES // BLOCKS
 
 

@@ -22,16 +22,20 @@ class Simulation:
 
     def __init__(self, **keywords):
         self.sizer = JudgedSizer(**keywords)
-        self.now = 0.0
+        self.now = self.process = 0.0
 
-    def run(self, per_element, tasks=FEW, *, inputs=0.0, cpu=0.0, size_max=SIZE_MAX, elapsed=0.0):
-        """Simulate tasks of workers; ``elapsed`` seconds pass for each of their elements, which need some CPU time."""
+    def run(self, per_element, tasks=FEW, *, inputs=0.0, cpu=0.0, size_max=SIZE_MAX, elapsed=0.0, process=0.0):
+        """Simulate tasks of workers; ``elapsed`` seconds pass for each of their elements, which need some CPU time.
+
+        The process uses ``process`` cores.
+        """
         sizer = self.sizer
         for _ in range(tasks):
             if not sizer.inline:
                 self.now += elapsed * sizer.size
                 seconds = (each * sizer.size for each in (per_element, inputs, cpu))
-                sizer.add(sizer.size, *seconds, size_max, self.now)
+                self.process += process * elapsed * sizer.size
+                sizer.add(sizer.size, *seconds, size_max, self.now, self.process)
         return sizer
 
     def run_inline(self, per_element, times=10, *, count=100, used=0.0):
@@ -43,17 +47,17 @@ class Simulation:
                 self.now += used * count
         return self.sizer
 
-    def windows(self, alone, waited, together=None, count=3, *, inputs=0.0, cpu=0.0, used=0.0):
+    def windows(self, alone, waited, together=None, count=3, *, inputs=0.0, cpu=0.0, used=0.0, process=0.0):
         """Simulate some windows in which the consumer waited this long for each element, and used it for some time.
 
         A call takes ``together`` seconds while other workers run, and ``alone`` seconds when they are idle. Computing
-        its input takes ``inputs`` seconds; both take ``cpu`` seconds of CPU time.
+        its input takes ``inputs`` seconds; both take ``cpu`` seconds of CPU time. The process uses ``process`` cores.
         """
         for number in range(int(count * 200)):
             if not self.sizer.inline:
                 self.sizer.waited(waited * self.sizer.size)
                 call = alone if number % 20 == 0 or together is None else together
-                self.run(call, tasks=1, inputs=inputs, cpu=cpu, elapsed=waited + used)
+                self.run(call, tasks=1, inputs=inputs, cpu=cpu, elapsed=waited + used, process=process)
         return self.sizer
 
     def contended(self, count=3, used=0.0):
@@ -93,7 +97,7 @@ def test_some_slow_elements_change_nothing():
     task_sizer = run(TASK_SECONDS / 10)
     size = task_sizer.size
     for number in range(100):
-        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, 0.0, SIZE_MAX, number)
+        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, 0.0, SIZE_MAX, number, 0.0)
     assert task_sizer.size == size
 
 
@@ -185,7 +189,7 @@ def test_tasks_that_end_after_the_decision_do_not_count():
     simulation = Simulation()
     simulation.contended()
     for _ in range(4):
-        simulation.sizer.add(100, 1.0, 0.0, 0.0, SIZE_MAX, simulation.now)
+        simulation.sizer.add(100, 1.0, 0.0, 0.0, SIZE_MAX, simulation.now, 0.0)
     simulation.run_inline(1.0, times=1)
     assert not simulation.run_inline(0.9e-4, times=1, count=10).is_settled
     assert simulation.run_inline(0.9e-4, times=20).is_settled
@@ -257,6 +261,24 @@ def test_threads_that_use_about_one_core_are_tried_against_the_consumer(alone, c
 def test_threads_that_do_a_small_part_of_the_work_are_tried_against_the_consumer(alone, used, inline):
     """The consumer hardly waits, but workers that hold the interpreter lock may slow it down."""
     assert Simulation().windows(alone, 1e-7, used=used, count=20).inline == inline
+
+
+@pytest.mark.parametrize(
+    ("process", "cpu", "inline"),
+    [(1.0, 0.4e-4, True), (1.2, 0.3e-4, True), (1.0, 0.1e-4, False), (1.5, 0.4e-4, False), (0.5, 0.4e-4, False)],
+)
+def test_threads_of_a_process_that_uses_one_core_are_tried_against_the_consumer(process, cpu, inline):
+    """Unless they wait for a device, or the consumer does: they all wait for one lock, whoever holds it."""
+    assert Simulation().windows(0.5e-4, 1e-7, used=1e-4, cpu=cpu, process=process, count=20).inline == inline
+
+
+@pytest.mark.parametrize(("share", "settles"), [(0.96, True), (1.02, False)])
+def test_the_consumer_alone_keeps_the_work_of_such_threads_if_it_is_as_fast(share, settles):
+    simulation = Simulation()
+    elapsed = 1e-4 + 1e-7
+    simulation.windows(0.5e-4, 1e-7, used=1e-4, cpu=0.4e-4, process=1.0, count=20)
+    simulation.run_inline(0.5e-4, 50, used=share * elapsed - 0.5e-4)
+    assert simulation.sizer.inline == settles
 
 
 @pytest.mark.parametrize(("per_element", "count", "pulls"), [(1e-6, 1, LEASE), (0.9e-4, 10, 5), (0.9e-4, 1000, 0)])

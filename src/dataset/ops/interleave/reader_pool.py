@@ -515,7 +515,7 @@ class ReaderPool(WorkerLoop):
         if inline:
             self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, now)
         else:
-            self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, now)
+            self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, now, time.process_time())
 
     def _read_on(self, reader: ReaderSlot, count: int, until: float) -> None:
         while count and reader.read(self._datasets, count, self._account, TARGET_SECONDS * self._reading):

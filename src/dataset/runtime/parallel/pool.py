@@ -408,7 +408,13 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
                 self._task_sizer.add(
-                    task.count, seconds, task.input_seconds, cpu_seconds_with_inputs, self._size_max(), ended
+                    task.count,
+                    seconds,
+                    task.input_seconds,
+                    cpu_seconds_with_inputs,
+                    self._size_max(),
+                    ended,
+                    time.process_time(),
                 )
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)

@@ -4,9 +4,10 @@ A task should be long enough to be worth handing over, and short enough to balan
 work is cheap, or if threads gain nothing because the function holds the interpreter lock, the consumer is faster doing
 the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together, or when
 together they used about the CPU time of one core: a worker that waits for the lock seems to be slow. It is also
-suspected when the work is a small part of what the consumer does. Inline work is then tried for as many elements as the
-workers were measured with, and kept only if the same elements take less time. That is the whole time, with what the
-consumer does between its requests: it may also be slowed down by workers that hold the interpreter lock.
+suspected when the work is a small part of what the consumer does, and when the whole process, with the consumer, used
+about one core. Inline work is then tried for as many elements as the workers were measured with, and kept only if the
+same elements take less time. That is the whole time, with what the consumer does between its requests: it may also be
+slowed down by workers that hold the interpreter lock.
 
 The first elements may be computed inline, too, until it is known whether they are cheap. Starting threads and sharing
 the interpreter lock with them takes longer than the first batch of a cheap function.
@@ -52,10 +53,12 @@ _WINDOW_TASKS = 8  # minimum number of tasks in that time, so that one slow task
 _EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
 _START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the workers at once
 _CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
+_AS_FAST = 1.05  # the same, if there is a reason to expect that it is faster, since a short trial is not exact
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _SHARE = 0.25  # of the whole time: a trial may take this much longer if workers do not slow down the consumer
-_ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of workers that may be no faster than one thread
+_ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of threads that may be no faster than one of them
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
+_COMPUTING = 0.25  # CPU time over duration, above which tasks wait for the interpreter lock rather than for a device
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
 _AGAIN_SECONDS_MAX = 64.0
@@ -120,7 +123,10 @@ class TaskSizer:
         self._tasks = 0  # in the window
         self._quickest = float("inf")  # seconds per element of a task, inputs included
         self._wait_seconds = 0.0  # waiting time of the consumer in the window
+        self._busy_seconds = 0.0  # duration of the tasks in the window
         self._cpu_seconds = 0.0  # CPU time of the workers in the window
+        self._process_began = 0.0, 0.0  # the time, and the CPU time of the process, after the first task of the window
+        self._is_serial = False  # whether the process used one core in the last window, and did not wait for a device
         self._done = 0  # elements in the window or the trial
         self._trying = False  # whether working inline is being tried
         self._tried = False  # whether a trial has succeeded
@@ -137,20 +143,29 @@ class TaskSizer:
     # While workers run the tasks.
 
     def add(
-        self, count: int, seconds: float, input_seconds: float, cpu_seconds: float, size_max: int, now: float
+        self,
+        count: int,
+        seconds: float,
+        input_seconds: float,
+        cpu_seconds: float,
+        size_max: int,
+        now: float,
+        process_seconds: float,
     ) -> None:
         """Note that a worker's task of ``count`` elements took ``seconds`` after its inputs were read.
 
-        It took ``cpu_seconds`` of CPU time, inputs included, and ended at ``now``. The next task may have up to
-        ``size_max`` elements.
+        It took ``cpu_seconds`` of CPU time, inputs included, and ended at ``now``, when the process had used
+        ``process_seconds``. The next task may have up to ``size_max`` elements.
         """
         if self.inline:
             return  # the task had begun before
         if self._began is None:
             self._began = now - seconds - input_seconds
+            self._process_began = now, process_seconds
         self._work.append(seconds / count)
         self._all.append((seconds + input_seconds) / count)
         self._quickest = min(self._quickest, self._all[-1])
+        self._busy_seconds += seconds + input_seconds
         self._cpu_seconds += cpu_seconds
         self._tasks += 1
         self._done += count
@@ -162,7 +177,7 @@ class TaskSizer:
             elapsed = now - self._began
             is_over = self._wait_seconds > _WINDOW_SECONDS or elapsed > _WINDOW_SECONDS_MAX
             if is_over and self._tasks >= _WINDOW_TASKS:
-                self._look_at_window(elapsed, now)
+                self._look_at_window(elapsed, now, process_seconds)
                 return
         self._resize(size_max)
 
@@ -182,8 +197,11 @@ class TaskSizer:
             self.size = wanted
             self._forget()
 
-    def _look_at_window(self, elapsed: float, now: float) -> None:
+    def _look_at_window(self, elapsed: float, now: float, process_seconds: float) -> None:
         """Try working inline if one thread seems to be about as fast as several."""
+        since, before = self._process_began
+        process = (process_seconds - before) / (now - since) if now > since else 0.0
+        self._is_serial = _ONE_CORE[0] < process < _ONE_CORE[1] and self._cpu_seconds > _COMPUTING * self._busy_seconds
         self._windows += 1
         self._waited = min(self._waited, self._wait_seconds / self._done)
         self._rates.append(elapsed / self._done)
@@ -191,17 +209,17 @@ class TaskSizer:
         self._trial = self._done
         gain = _GAIN_OF_ONE_CORE if _ONE_CORE[0] < self._cpu_seconds / elapsed < _ONE_CORE[1] else _GAIN
         bound = max(gain * self._waited, self._waited + _SHARE * self._elapsed)
-        if self._windows >= self._patience and self._quickest < bound:
-            self._try_inline()
+        if self._windows >= self._patience and (self._is_serial or self._quickest < bound):
+            self._try_inline(_AS_FAST if self._is_serial else _CLEARLY)
         else:
             self._quickest *= _FORGETTING
             self._waited *= _FORGETTING
             self._begin_window(now)
 
-    def _try_inline(self) -> None:
-        """Work inline, and stay with it if it takes less time than with the workers."""
+    def _try_inline(self, share: float) -> None:
+        """Work inline, and stay with it if it takes less than this share of the time with the workers."""
         self._trying = True
-        self._go_inline(_CLEARLY * self._elapsed)
+        self._go_inline(share * self._elapsed)
 
     @property
     def gained_nothing(self) -> bool:
@@ -229,7 +247,7 @@ class TaskSizer:
         elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds = learned
         if elapsed is not None and self.may_inline:
             self._elapsed = elapsed
-            self._try_inline()
+            self._try_inline(_AS_FAST)
         elif bound is not None and self.may_inline:
             self._go_inline(bound)
 
@@ -240,7 +258,7 @@ class TaskSizer:
 
     def _begin_window(self, now: float | None = None) -> None:
         self._began = now
-        self._wait_seconds = self._cpu_seconds = self._inline_seconds = 0.0
+        self._wait_seconds = self._busy_seconds = self._cpu_seconds = self._inline_seconds = 0.0
         self._done = self._tasks = 0
 
     # While the consumer works inline.
@@ -317,7 +335,7 @@ class TaskSizer:
         self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False
-            self._patience *= 2
+            self._patience *= 1 if self._is_serial else 2  # such a trial costs little
         self._forget()
         self._begin_window()
 
