@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -264,6 +265,19 @@ def test_variables_that_change_count_for_elements_that_were_read_ahead(many, in_
     else:
         scale = np.array(1000)
     assert next(batches)[0] == (first[-1] + 1) * 1000
+
+
+def test_a_filter_that_turns_warnings_into_errors_counts_from_the_next_request_on(many, runs):
+    made = many().map(lambda record: parse_single_example(record, FEATURES)["label"] * np.int64(2**62)).batch(20)
+    batches = iter(made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(80):
+            next(batches)
+        assert runs
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="overflow"):
+            next(batches)
 
 
 def test_a_record_that_fails_does_so_in_its_place(many):

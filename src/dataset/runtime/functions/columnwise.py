@@ -323,7 +323,7 @@ class Columns:
             return None
         values = [read.variable.value_in(self._proof.function) for read in self._proof.reads]
         items = [item for value in values if type(value) is dict for item in (*value, *value.values())]
-        return (self._proof.function.__code__, *np.geterr().values(), *values, *items)
+        return (self._proof.function.__code__, *np.geterr().values(), _warning_raises(), *values, *items)
 
     def rest(self) -> None:
         """Note a chunk that did not qualify for columns."""
