@@ -138,7 +138,7 @@ class TaskSizer:
         self._inline_seconds = 0.0
         self._trial = 0  # how many elements the next trial has
         self._windows = 0  # since the last trial
-        self._patience = 2  # windows until the next trial, doubled by each failure; the first window is warm-up
+        self._patience = 2  # windows until the next trial, more after each failure; the first window is warm-up
 
     # While workers run the tasks.
 
@@ -335,7 +335,7 @@ class TaskSizer:
         self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False
-            self._patience *= 1 if self._is_serial else 2  # such a trial costs little
+            self._patience += 1 if self._is_serial else self._patience  # the former trials cost little
         self._forget()
         self._begin_window()
 
