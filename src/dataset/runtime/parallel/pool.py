@@ -414,7 +414,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     cpu_seconds_with_inputs,
                     self._size_max(),
                     ended,
-                    time.process_time(),
+                    0.0 if self.in_processes else time.process_time(),
                 )
                 process = f"process for {threading.current_thread().name}" if self.in_processes else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)

@@ -58,6 +58,7 @@ _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the
 _SHARE = 0.25  # of the whole time: a trial may take this much longer if workers do not slow down the consumer
 _ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of threads that may be no faster than one of them
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
+_CLOSE = 0.8  # done part of a trial, above which the consumer alone may be as fast, and is tried more often
 _COMPUTING = 0.25  # CPU time over duration, above which tasks wait for the interpreter lock rather than for a device
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
 _AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
@@ -155,7 +156,7 @@ class TaskSizer:
         """Note that a worker's task of ``count`` elements took ``seconds`` after its inputs were read.
 
         It took ``cpu_seconds`` of CPU time, inputs included, and ended at ``now``, when the process had used
-        ``process_seconds``. The next task may have up to ``size_max`` elements.
+        ``process_seconds``, or 0 if another process did the task. The next task may have up to ``size_max`` elements.
         """
         if self.inline:
             return  # the task had begun before
@@ -335,7 +336,8 @@ class TaskSizer:
         self._left_seconds = self._again_seconds
         if self._trying:
             self._trying = False
-            self._patience += 1 if self._is_serial else self._patience  # the former trials cost little
+            is_close = self._is_serial and self._done > _CLOSE * self._trial
+            self._patience += 1 if is_close else self._patience  # the former trials cost little
         self._forget()
         self._begin_window()
 
