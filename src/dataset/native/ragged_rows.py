@@ -18,7 +18,7 @@ _LONG = 64
 
 
 def copy_rows(values: Array, splits: Array, out: Array, indices: npt.NDArray[np.intp] | None = None) -> None:
-    """Copy rows, of which row i is ``values[splits[i]:splits[i + 1]]``, to ``out``.
+    """Copy rows to ``out``. Row i is ``values[splits[i]:splits[i + 1]]``.
 
     Args:
         values: the values of all rows.

@@ -337,7 +337,7 @@ class TaskSizer:
         if self._trying:
             self._trying = False
             is_close = self._is_serial and self._done > _CLOSE * self._trial
-            self._patience += 1 if is_close else self._patience  # the former trials cost little
+            self._patience += 1 if is_close else self._patience  # a close trial costs little
         self._forget()
         self._begin_window()
 
