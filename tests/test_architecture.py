@@ -251,7 +251,7 @@ def test_an_op_class_is_known_from_its_base_classes():
     assert op_classes_in(ROOT / "optimize/sharding/by_files.py") == CREATED["optimize/sharding/by_files.py"]
 
 
-MEMBERS_MAX = {"Operator": 6, "ExecutionContext": 15, "Node": 18}
+MEMBERS_MAX = {"Operator": 6, "ExecutionContext": 16, "Node": 18}
 """What an author of an operator must know."""
 
 

@@ -100,10 +100,8 @@ static int64_t count_varints(span packed) {
     for (; packed.at < packed.end; packed.at++) {
         if (begun++ == 10)
             return -1;
-        if (*packed.at < 0x80) {
-            count++;
-            begun = 0;
-        }
+        begun *= *packed.at >= 0x80;
+        count += !begun;
     }
     return begun ? -1 : count;
 }
@@ -137,11 +135,12 @@ static int64_t count_values(int64_t *kind, span *list) {
 }
 
 /* The records, what is requested, and where to store what is found; kernel_columns.py declares the same structure. The
-   records are objects of CPython of the type at `type`: `bytes`. The content of an object begins `header` bytes after
-   its address; before it are the type, the length, and a hash. */
+   content of a record begins `header` bytes after its address. If `lengths` is NULL, the records are objects of CPython
+   of the type at `type`, `bytes`; before their content are the type, the length, and a hash. */
 typedef struct {
     intptr_t header;
-    const intptr_t *objects;
+    const intptr_t *addresses;
+    const int64_t *lengths;
     intptr_t type;
     int64_t records;
     const uint8_t *key_octets;   /* all keys, shorter ones first, and in the order of their bytes */
@@ -231,16 +230,18 @@ static int read_entry(const batch *batch, int64_t row, const uint8_t *record, sp
 }
 
 static inline const uint8_t *record_at(const batch *batch, int64_t row) {
-    return (const uint8_t *)(batch->objects[row] + batch->header);
+    return (const uint8_t *)(batch->addresses[row] + batch->header);
 }
 
 /* Finds the lists of all keys in one record; stores them in column `row` of the table. Returns 0 if it is refused. */
 static int read_record(const batch *batch, int64_t row, int64_t *guess) {
     const uint8_t *record = record_at(batch, row);
     const intptr_t *header = (const intptr_t *)(const void *)record;
-    if (!batch->objects[row] || header[-3] != batch->type || header[-2] > INT32_MAX)
+    int64_t is_object = !batch->lengths && batch->addresses[row] && header[-3] == batch->type;
+    int64_t length = batch->lengths ? batch->lengths[row] : is_object ? header[-2] : INT64_MAX;
+    if (length > INT32_MAX)
         return 0;
-    span example = {record, record + header[-2]};
+    span example = {record, record + length};
     field features, entry;
     for (int64_t i = 0; i < batch->keys * ROWS; i++)
         batch->table[i * batch->records + row] = 0;
@@ -370,10 +371,9 @@ KERNEL int64_t decode_features(const batch *batch, int64_t key, int64_t kind, ui
                 return row;
             size_t octets = (size_t)(part.content.end - part.content.at);
             if (kind == INT64) {
-                void *end = decode_varints(part.content, (int64_t *)(void *)out, (const int64_t *)(const void *)limit);
-                if (!end)
+                out = (void *)decode_varints(part.content, (void *)out, (const void *)limit);
+                if (!out)
                     return row;
-                out = end;
                 continue;
             }
             if (octets > (size_t)(limit - out) || (kind == BYTES && !values--))

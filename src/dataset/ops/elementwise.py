@@ -15,6 +15,7 @@ from dataset.options import AUTOTUNE
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node, ParallelNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
+from dataset.plan.packed import TAKES_BLOCKS
 from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
@@ -83,6 +84,18 @@ class Elementwise(ParallelNode):
             return Miss("the function runs on whole columns, which is fast")
         return super().rewritten()
 
+    @property
+    def parses_blocks(self) -> bool:
+        """Whether the elements of the input are only read by functions that take a BytesColumn of them."""
+        proof = self.columnwise
+        if self.column_function is not None or proof is None:
+            function = self.called if self.column_function is None else self.column_function
+            return bool(vars(type(function)).get(TAKES_BLOCKS, False)) and self.executor == "thread"
+        uses = [*proof.parts, *proof.numbers, *proof.dicts, *proof.passed, *(path for path, _ in proof.tuples)]
+        readers = [derived.twin for derived in proof.derived if derived.path[0] < proof.arity]
+        takes_blocks = bool(readers) and all(getattr(twin, TAKES_BLOCKS, False) for twin in readers)
+        return takes_blocks and self.executor == "thread" and all(path[0] >= proof.arity for path in uses)
+
     @lazy_property
     def only_computes(self) -> bool:
         """Whether the function is proven to have no effects and read no variables, and its arguments are numbers."""
@@ -123,16 +136,17 @@ class Elementwise(ParallelNode):
         while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise) and not is_apart:
             nodes.append(nodes[-1].source)
         times = context.fused_with(*nodes[1:])
-        stages = [nodes[-1].first_operator(context)]
+        packed = len(nodes) == 1 and self.parses_blocks and (self.traits.aligned or context.may_be_packed)
+        stages = [nodes[-1].first_operator(context, packed=packed)]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
         calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, times, calls_each)
         return self._in_parallel(context, operator, len(stages))
 
-    def first_operator(self, context: ExecutionContext) -> ElementwiseOperator:
+    def first_operator(self, context: ExecutionContext, *, packed: bool) -> ElementwiseOperator:
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
-        below = context(self.source)
+        below = context(self.source, packed=packed)
         may_read = context.iteration.background and shares_calls(self.called) and not holds_user_code(self.source)
         if not (may_read and isinstance(below, BufferedOperator)):
             return self.operator(below)

@@ -27,6 +27,7 @@ class Repeat(
     seekable=True,
     exact=True,
     only_reorders=True,
+    passes_packed=True,
     positional=True,
     views=True,
     separable=True,

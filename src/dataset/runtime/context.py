@@ -105,6 +105,7 @@ class ExecutionContext:
         "input_is_replayable",
         "is_traced",
         "iteration",
+        "may_be_packed",
         "provenance",
         "replays",
         "skipped",
@@ -137,6 +138,8 @@ class ExecutionContext:
         """
         self.is_traced: bool = iteration.options.provenance is True if reader is None else reader.is_traced
         """Whether the sources tell which records their elements are (chunks/lineage.py)."""
+        self.may_be_packed = False
+        """Whether the reader takes a BytesColumn in the place of a list of byte strings."""
         self.replays = False
         """Whether the op repeats a pass over its input to resume, and so requires the same order."""
         self._beginning: dict[RandomState, Draws] | None = None  # of a run that began in another context
@@ -150,20 +153,24 @@ class ExecutionContext:
             reader.input_is_replayable = False
             reader = reader._reader  # noqa: SLF001  # its own class
 
-    def __call__(self, node: Node, opening: int = 0) -> Operator:
+    def __call__(self, node: Node, opening: int = 0, *, packed: bool | None = None) -> Operator:
         """Open the operator of an input.
 
         Args:
             node: the input.
             opening: the index of the input among several, or of the run of the only input.
+            packed: whether the op takes a BytesColumn in the place of a list; by default, if it passes it on to a
+                reader that does.
         """
-        if self._record is None:
-            context = ExecutionContext(self.iteration, None, self.skipped, self, node, opening)
-            unprofiled: Operator = node.lower(context)
-            return unprofiled
-        record = self._record.input(node)
-        operator: Operator = node.lower(ExecutionContext(self.iteration, record, None, self, node, opening))
-        self._record.input_opened(record, operator)
+        record = None if self._record is None else self._record.input(node)
+        context = ExecutionContext(
+            self.iteration, record, self.skipped if record is None else None, self, node, opening
+        )
+        passes = self.may_be_packed and (self._node is None or self._node.traits.passes_packed)
+        context.may_be_packed = passes if packed is None else packed
+        operator: Operator = node.lower(context)
+        if self._record is not None and record is not None:
+            self._record.input_opened(record, operator)
         return operator
 
     def fused_with(self, *nodes: Node) -> StepTimes:
@@ -191,6 +198,7 @@ class ExecutionContext:
         """
         inner = ExecutionContext(self.iteration, self._record, self.skipped, self)
         inner._call = call
+        inner.may_be_packed = self.may_be_packed
         if argument.lineage is not None:
             inner._argument = joined(argument.lineage)
         if self.provenance is not None:

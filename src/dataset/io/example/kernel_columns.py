@@ -20,12 +20,13 @@ import numpy.typing as npt
 from dataset.io.example.columns import Column, MessageReader, Steps, wrong_kind
 from dataset.io.example.reference import List, regular_record
 from dataset.native.library import address_of, kernels
+from dataset.plan.packed import BytesColumn
 from dataset.plan.values import object_column
 
 _KIND, _START, _END, _COUNT, _ROWS = range(5)  # of the table of a key
 _SEVERAL = 4  # added to the kind of a list that is not a single field
 _SUMMARY = 5  # of a key: kinds, each, total, octets, width
-_OBJECTS = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
+_ADDRESSES = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
 _WIDTH_MAX = 1 << 12  # of values that are copied twice, which is faster for short ones
 _HEADER = bytes.__basicsize__ - 1  # the bytes of an object before its content
 
@@ -86,7 +87,7 @@ class KernelReader:
                 found.append((0, None))
         return found
 
-    def columns(self, strings: Array) -> KernelColumns:
+    def columns(self, strings: Array | BytesColumn) -> KernelColumns:
         """Return the columns of Examples, which no other thread may replace, for the keys in their order.
 
         Raises:
@@ -105,17 +106,17 @@ class KernelReader:
             kind, _, _, counts = lists.table[place]
             records = strings.repeat(counts)
             scratch = _Scratch(self.library, [b""], len(records))
-            scratch.batch[_OBJECTS] = address_of(records)
+            scratch.refer_to(records)
             self.library.find_steps(lists.address, place, scratch.address)
             found.append(Steps(kind != 0, counts, KernelColumns(scratch, records, [0])))
         return found
 
-    def _find(self, strings: Array) -> _Scratch:
+    def _find(self, strings: Array | BytesColumn) -> _Scratch:
         """Find the keys in records. The result is valid until the next call."""
         scratch = getattr(self.kept, "many", None)
         if scratch is None or scratch.records != len(strings):
             scratch = self.kept.many = _Scratch(self.library, self.sorted_keys, len(strings), in_lists=self.in_lists)
-        scratch.batch[_OBJECTS] = address_of(strings)
+        scratch.refer_to(strings)
         row = self.library.find_features(scratch.address, 0)
         while row < len(strings):
             strings[row] = regular_record(strings[row], self.keys, row, in_lists=self.in_lists)
@@ -134,10 +135,17 @@ class _Scratch:
         self.keys = bytearray(b"".join(keys)), np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
         octets, ends, table, summary = map(address_of, (*self.keys, self.table, self.summary))
         # The structure of example.c, whose members have eight bytes each, and the address of a single record.
-        batch = _HEADER, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
+        batch = _HEADER, 0, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
         self.batch = array("q", batch)
         self.address = address_of(self.batch)
-        self.batch[_OBJECTS] = self.address + 8 * (len(batch) - 1)
+        self.batch[_ADDRESSES] = self.address + 8 * (len(batch) - 1)
+
+    def refer_to(self, records: Array | BytesColumn) -> None:
+        """Set the records, which the caller keeps alive."""
+        if isinstance(records, BytesColumn):
+            self.batch[:3] = array("q", (0, address_of(records.addresses), address_of(records.lengths)))
+        else:
+            self.batch[:3] = array("q", (_HEADER, address_of(records), 0))
 
     def decode(self, place: int, kind: int, total: int, octets: int) -> Array:
         """Return the ``total`` values of a key; of bytes, at most ``octets`` in all."""
@@ -168,7 +176,7 @@ class KernelColumns:
         places: where each key is in the tables.
     """
 
-    def __init__(self, scratch: _Scratch, strings: Array, places: Sequence[int]) -> None:
+    def __init__(self, scratch: _Scratch, strings: Array | BytesColumn, places: Sequence[int]) -> None:
         self._scratch, self._strings, self._places = scratch, strings, places
         self._summary = scratch.summary.tolist()
 
@@ -196,6 +204,8 @@ class KernelColumns:
         elif width > 0 and (void or width <= _WIDTH_MAX):
             values = self._scratch.join(place, total, octets)[0].view(f"V{width}")
             values = values if void else values.astype(object)
+        elif isinstance(self._strings, BytesColumn):
+            values = object_column(self._strings.parts(table[_START], table[_END]).tolist())
         else:
             found = zip(self._strings.tolist(), table[_START].tolist(), table[_END].tolist(), strict=True)
             values = object_column([record[a:b] for record, a, b in found])

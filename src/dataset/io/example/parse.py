@@ -20,13 +20,13 @@ from dataset.io.example.columns import INT64, MissingFeature, Problem, kind_of, 
 from dataset.io.example.features import FeatureSpec, FixedLenSequenceFeature, keys_of
 from dataset.io.example.kernel_columns import reader_of
 from dataset.io.example.reference import feature_names
-from dataset.plan.packed import is_packed
+from dataset.plan.packed import TAKES_BLOCKS, BytesColumn, is_packed
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.values import object_column
 from dataset.shared_calls import SharedCalls
 
 Array = npt.NDArray[Any]
-Records = Sequence[bytes] | Array
+Records = Sequence[bytes] | Array | BytesColumn
 Names = Collection[str]
 Planned = tuple[str, Assembler, list[tuple[int, int]]]
 """Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""
@@ -170,6 +170,7 @@ class ExampleParser(FeatureParser):
     __dataset_vectorized__ = True
     __dataset_no_user_code__ = True
     __dataset_shares_calls__ = True
+    __dataset_takes_blocks__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
         super().__init__(features)
@@ -255,7 +256,7 @@ class ExampleParser(FeatureParser):
         rows = zip(*map(_values_of, columns.values()), strict=True)
         return [dict(zip(columns, row)) for row in rows]  # noqa: B905  # a check of each length would cost as much
 
-    def _parse_many(self, records: Array, read: Names, form: str, octets: Names = ()) -> dict[str, Any]:
+    def _parse_many(self, records: Any, read: Names, form: str, octets: Names = ()) -> dict[str, Any]:
         """Parse n records into values of a form: columns that are "packed" or "lists", or one "batch".
 
         Features not in ``read`` are only checked.
@@ -309,11 +310,14 @@ def parse_column(records: Records, features: Any, uses: Names | None, octets: Na
 
 
 parse_single_example.__dataset_column_twin__ = parse_column  # type: ignore[attr-defined]  # a proof reads it
+setattr(parse_column, TAKES_BLOCKS, True)
 
 
-def as_records(serialized: Records, op: str = "parse_example") -> Array:
-    """Return ``serialized`` as an object array of its own; ``read_features`` checks the items."""
+def as_records(serialized: Records, op: str = "parse_example") -> Any:
+    """Return ``serialized`` as an object array or BytesColumn of its own; ``read_features`` checks the items."""
     advice = ""
+    if isinstance(serialized, BytesColumn):
+        return serialized.copy()
     if isinstance(serialized, np.ndarray):
         if serialized.ndim == 1 and (serialized.dtype == object or not serialized.size):
             return serialized.astype(object)

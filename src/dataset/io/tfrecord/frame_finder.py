@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from dataset.io.tfrecord.frames import FRAME_BYTES, walk_frames
 from dataset.native.library import kernels
@@ -27,19 +28,25 @@ _scratch = _FrameEdges()
 
 def find_frames(block: bytes, position: int, verify: int) -> tuple[list[int], list[int]]:
     """Return where the data of consecutive complete frames begins and ends; see ``walk_frames``."""
+    edges = frame_edges(block, position, verify)
+    if edges is None:
+        return walk_frames(block, position, verify)
+    begins, ends = edges.T.tolist()
+    return begins, ends
+
+
+def frame_edges(block: bytes, position: int, verify: int) -> npt.NDArray[np.int64] | None:
+    """Return the results of ``find_frames`` as a temporary array of shape (n, 2); None if the kernel is not in use."""
     native = kernels()
     room = len(block) // FRAME_BYTES
-    if native is None or not room:
-        return walk_frames(block, position, verify)
+    if native is None:
+        return None
     edges, address = _scratch.edges, _scratch.address
     if room > KEPT_FRAMES:
         edges = np.empty((room, 2), np.int64)
         address = edges.ctypes.data
     found = native.find_frames(block, len(block), position, verify, address)
-    if found < 0:  # the processor has no instructions for the checksum; the package crc32c uses tables
-        return walk_frames(block, position, verify)
-    begins, ends = edges[:found].T.tolist()
-    return begins, ends
+    return edges[:found] if found >= 0 else None  # -1: the processor has no instructions; the package has tables
 
 
 def cut_frames(block: bytes, begins: Sequence[int], ends: Sequence[int]) -> list[bytes]:

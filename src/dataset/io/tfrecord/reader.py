@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import operator
 import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.files.stream_file import StreamFile
 from dataset.io.tfrecord.damage.damage_log import DamageLog
-from dataset.io.tfrecord.frame_finder import cut_frames, find_frames
+from dataset.io.tfrecord.frame_finder import cut_frames, find_frames, frame_edges
 from dataset.io.tfrecord.frames import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -32,6 +36,7 @@ from dataset.io.tfrecord.frames import (
     read_exactly,
 )
 from dataset.io.tfrecord.index_file import hinted
+from dataset.plan.packed import BytesColumn
 from dataset.redaction import redacted
 
 BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
@@ -48,6 +53,7 @@ class TFRecordFile(StreamFile):
         compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is about this, or one record if it is larger.
         verify: whether to verify the checksums of lengths and data. Without it, only impossible lengths are detected.
+        packed: whether ``columns`` may return a BytesColumn, if the native kernels are in use.
         log: gets the damage, which then raises no error. A record whose data has a wrong checksum is skipped, but keeps
             its number. After other damage the rest of the file is skipped: nothing shows where the next record begins.
 
@@ -73,6 +79,8 @@ class TFRecordFile(StreamFile):
         buffer_size: int | None = None,
         verify: bool = True,
         log: DamageLog | None = None,
+        *,
+        packed: bool = False,
     ) -> None:
         super().__init__(path, compression_type)
         size = BLOCK_BYTES if buffer_size is None else operator.index(buffer_size)
@@ -81,8 +89,9 @@ class TFRecordFile(StreamFile):
         self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
         self._log = log
-        self._ready: list[bytes]  # verified records; those before _next have been returned
-        self._begins: list[int]  # of their data, relative to _base
+        self._packed = packed
+        self._ready: list[bytes] | BytesColumn  # verified records; those before _next have been returned
+        self._begins: list[int] | npt.NDArray[np.int64]  # of their data, relative to _base
         self._failure: DataLossError | None  # reported after _ready has been returned
         self._damaged_bytes: int  # the size of the damaged frame, if the next one can be found
         self._block: tuple[bytes, int] | None  # the current block and the next frame, if it follows a damaged one
@@ -106,9 +115,9 @@ class TFRecordFile(StreamFile):
         if n < 1:
             raise ValueError(f"TFRecordFile.records(): n must be at least 1, got {n}")
         column = self.columns(n)
-        return None if column is None else column[0]
+        return None if column is None else list(column[0])
 
-    def columns(self, n: int) -> list[list[bytes]] | None:
+    def columns(self, n: int) -> list[Any] | None:
         """Return the next records as a single column."""
         if self._next == len(self._ready) and not self._refill():
             return None
@@ -133,7 +142,7 @@ class TFRecordFile(StreamFile):
         index = self._next - before
         number = self._first + index
         if index < len(self._ready):
-            return self._base + self._begins[index] - HEADER_BYTES, number
+            return self._base + int(self._begins[index]) - HEADER_BYTES, number
         return self._offset, number
 
     def seek(self, offset: int, record: int) -> None:
@@ -235,9 +244,14 @@ class TFRecordFile(StreamFile):
 
     def _read_block(self, stream: InputStream, block: bytes, position: int) -> None:
         """Slice the records of a block from a position on, up to the next damage, and complete its last record."""
-        self._begins, ends = find_frames(block, position, VERIFY_ALL if self._verify else VERIFY_NOTHING)
-        self._ready = cut_frames(block, self._begins, ends)
-        position = ends[-1] + FOOTER_BYTES if ends else position
+        verify = VERIFY_ALL if self._verify else VERIFY_NOTHING
+        edges = frame_edges(block, position, verify) if self._packed else None
+        if edges is None:
+            self._begins, ends = find_frames(block, position, verify)
+            self._ready = cut_frames(block, self._begins, ends)
+        else:
+            (self._begins, ends), self._ready = edges.T.copy(), BytesColumn.of_block(block, edges)
+        position = int(ends[-1]) + FOOTER_BYTES if len(ends) else position
         self._offset = self._base + position
         if position == len(block):
             return None
@@ -252,8 +266,14 @@ class TFRecordFile(StreamFile):
                 self._block = block, position + damage.size
             return self._fail(words, damage.size)
         self._big = len(data) >= self._block_bytes // 8
-        self._ready.append(data)
-        self._begins.append(self._offset - self._base + HEADER_BYTES)
+        begin = self._offset - self._base + HEADER_BYTES
+        if isinstance(self._ready, BytesColumn):
+            last = BytesColumn.of_block(data, [(0, len(data))])
+            self._ready = BytesColumn.joined([self._ready, last]) if self._ready else last
+            self._begins = np.append(self._begins, begin)
+        else:
+            self._ready.append(data)
+            self._begins.append(begin)  # type: ignore[union-attr]  # a list, as _ready
         self._offset += len(data) + FRAME_BYTES
         return None
 

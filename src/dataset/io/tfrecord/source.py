@@ -36,13 +36,15 @@ class TFRecord(FileSource):
     def _element_spec(self) -> Any:
         return TensorSpec((), bytes)
 
-    def open_file(self, path: str, count: Callable[[int], object] | None = None) -> TFRecordFile:
+    def open_file(
+        self, path: str, count: Callable[[int], object] | None = None, *, packed: bool = False
+    ) -> TFRecordFile:
         log = DamageLog(str(self), count) if self.on_error == "skip" else None
-        return TFRecordFile(path, self.compression_type, self.buffer_size, log=log)
+        return TFRecordFile(path, self.compression_type, self.buffer_size, log=log, packed=packed)
 
     def opener(self, context: ExecutionContext) -> Callable[[str], TFRecordFile]:
         def count(places: int) -> None:
             context.skipped.add(places)
             context.iteration.coordinator.check_usable()  # closing must not wait for the end of much damage
 
-        return partial(self.open_file, count=count)
+        return partial(self.open_file, count=count, packed=context.may_be_packed)

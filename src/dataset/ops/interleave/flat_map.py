@@ -67,7 +67,9 @@ class FlatMap(
 
     def datasets(self, context: ExecutionContext) -> Subdatasets:
         """Return the factory that opens the datasets that the function returns."""
-        return Subdatasets(context, self, self.function, must_match_across_processes=self.random.agreed)
+        datasets = Subdatasets(context, self, self.function, must_match_across_processes=self.random.agreed)
+        datasets.context.may_be_packed = context.may_be_packed
+        return datasets
 
 
 class FlatMapOperator(Operator):

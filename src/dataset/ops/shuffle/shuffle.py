@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, 
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code, is_exact
+from dataset.plan.packed import BytesColumn
 from dataset.plan.random_state import RandomState
 from dataset.plan.traits import Traits
 from dataset.plan.values import object_column
@@ -47,10 +48,12 @@ _AHEAD_BYTES = 256 * 1024
 _FILES_MIN = 64  # up to this many, unused files are not searched for
 _SAMPLE = 256  # elements whose sizes are measured, of a buffer of elements that differ in size
 _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the input
+_BLOCKS_MAX = 16 << 20  # bytes of elements that stay in the blocks they were read in, and of blocks that may be sparse
+_BLOCKS_MIN = 1 << 20  # bytes of blocks, below which unused ones are not dropped
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, separable=True):
+class Shuffle(UnaryNode, only_reorders=True, passes_packed=True, permutes=True, positional=True, separable=True):
     """Node that returns its input in random order; an element moves forward by less than ``buffer_size`` positions."""
 
     op: ClassVar[str] = "shuffle"
@@ -333,8 +336,10 @@ class ShuffleOperator(BufferedUnaryOperator):
                 return
             self._check_structure(chunk)
             self.elements.arrive(chunk)
-            self._filling.append(chunk)
             self._hold(self._nbytes + chunk.nbytes)
+            if chunk.is_packed and self._nbytes > _BLOCKS_MAX:
+                chunk = chunk.unpacked()  # and so will be those before it, which are joined with it
+            self._filling.append(chunk)
             have += chunk.length
         self._start_giving(Chunk.concatenate(self._filling))
         self._filling = []
@@ -526,17 +531,20 @@ class _Rest:
 class _Buffer:
     """Buffer of elements by slot. It owns its arrays; a column of values without a common shape is an object array.
 
-    If elements have lineage, it is an additional column. If they have references to where they can be read again, these
-    are an additional last column of numbers that refer to positions in ``files``.
+    For a BytesColumn, the array holds the places, and ``blocks`` the blocks, by the index of the column. If elements
+    have lineage, it is an additional column. If they have references to where they can be read again, these are an
+    additional last column of numbers that refer to positions in ``files``.
     """
 
     def __init__(self, elements: Chunk) -> None:
         self.structure = elements.structure
         self.length = elements.length
         self.is_traced = elements.lineage is not None
-        columns = [*elements.columns(), *([] if elements.lineage is None else [elements.lineage])]
+        columns: list[Any] = [*elements.columns(), *([] if elements.lineage is None else [elements.lineage])]
         self.are_lists = [isinstance(column, list) for column in columns]
-        self.columns = [object_column(column) if isinstance(column, list) else column.copy() for column in columns]
+        self.blocks = {index: column.blocks for index, column in enumerate(columns) if isinstance(column, BytesColumn)}
+        self._blocks_max = dict.fromkeys(self.blocks, _BLOCKS_MIN)  # bytes, above which unused ones are dropped
+        self.columns = list(map(_slots, columns))
         self.files: dict[int, FileTrace] | None = None
         self._files_max = 0  # above this, files without held elements are dropped
         if elements.references is not None:
@@ -562,15 +570,18 @@ class _Buffer:
     @property
     def is_uneven(self) -> bool:
         """Whether elements may differ in size."""
-        return any(self.are_lists)
+        return any(self.are_lists) or bool(self.blocks)
 
     def estimated_nbytes(self) -> int:
         """The size in bytes, from a sample of the elements."""
         sample = self._chunk([column[:: max(1, self.length // _SAMPLE)] for column in self.columns])
-        return sample.nbytes * self.length // sample.length
+        in_blocks = sum(len(block) for blocks in self.blocks.values() for block in blocks.values())
+        return max(in_blocks, sample.nbytes * self.length // sample.length)
 
     def _chunk(self, columns: list[Array]) -> Chunk:
         given = [c.tolist() if listed else c for c, listed in zip(columns, self.are_lists, strict=True)]
+        for index, blocks in self.blocks.items():
+            given[index] = BytesColumn(given[index], blocks)
         length = len(columns[0])
         references = None if self.files is None else References(given.pop(), self.files)
         lineage = given.pop() if self.is_traced else None
@@ -629,12 +640,33 @@ class _Buffer:
     def _fitting(self, index: int, column: Column) -> Array:
         """Return the new column as an array like the buffer's; both become object arrays if the shapes differ."""
         mine = self.columns[index]
+        if index in self.blocks:
+            if isinstance(column, BytesColumn):
+                self._add_blocks(index, column.blocks)
+                return _slots(column)
+            mine = object_column(BytesColumn(mine, self.blocks.pop(index)))
         if not self.are_lists[index]:
             if isinstance(column, np.ndarray) and column.dtype == mine.dtype and column.shape[1:] == mine.shape[1:]:
                 return column
             self.columns[index] = object_column(mine)
             self.are_lists[index] = True
         return object_column(column)
+
+    def _add_blocks(self, index: int, blocks: dict[int, bytes]) -> None:
+        """Add blocks to those of a column; first drop those without an element if they have become many."""
+        mine = BytesColumn(self.columns[index], self.blocks[index])
+        if mine.block_bytes > self._blocks_max[index]:
+            mine = mine.without_unused(_BLOCKS_MAX)
+            self.columns[index] = mine.places
+            self._blocks_max[index] = max(_BLOCKS_MIN, mine.block_bytes + mine.nbytes)
+        self.blocks[index] = mine.blocks | blocks  # a new dict: returned chunks share the old one
+
+
+def _slots(column: Column) -> Array:
+    """Return an array with an item for each value of a column, which may be overwritten."""
+    if isinstance(column, BytesColumn):
+        return column.places.copy()
+    return object_column(column) if isinstance(column, list) else column.copy()
 
 
 def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

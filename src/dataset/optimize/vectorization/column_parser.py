@@ -44,6 +44,7 @@ class ColumnParser:
     length_min: int = 2
 
     __dataset_no_user_code__ = True  # nor does a function that only parses
+    __dataset_takes_blocks__ = True
 
     @property
     def element_spec(self) -> Any:

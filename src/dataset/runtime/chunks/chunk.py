@@ -1,7 +1,8 @@
 """Chunks: runs of consecutive elements, the unit passed between operators.
 
 A chunk has one or both of two forms. *Columns*: for each component, an array with a leading axis of ``length``, or a
-list of ``length`` values without a common shape. Below a batch, a RaggedColumn may take the place of such a list.
+list of ``length`` values without a common shape. A RaggedColumn below a batch, and a BytesColumn below a parser, may
+take the place of such a list.
 *Rows*: a list of elements. A form is computed from the other only on request and then kept, because per-element work in
 Python is expensive.
 
@@ -22,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.packed import is_packed
+from dataset.plan.packed import BytesColumn, RaggedColumn, is_packed
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
 from dataset.runtime.chunks.lineage import Lineage, or_unknown
@@ -30,6 +31,7 @@ from dataset.runtime.chunks.provenance import References
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = Array | list[Any]
+_PACKED = RaggedColumn | BytesColumn
 
 
 class Chunk:
@@ -141,13 +143,15 @@ class Chunk:
 
     @property
     def is_packed(self) -> bool:
-        """Whether a column is a RaggedColumn in the place of a list."""
-        return self._columns is not None and any(map(is_packed, self._columns))
+        """Whether a column is a RaggedColumn or BytesColumn in the place of a list."""
+        return self._columns is not None and any(isinstance(column, _PACKED) for column in self._columns)
 
     def unpacked(self) -> Chunk:
-        """Return the chunk with plain lists in the place of RaggedColumns."""
-        columns = [list(column) if is_packed(column) else column for column in self.columns()]
-        return Chunk(self.structure, self.length, columns, lineage=self.lineage)
+        """Return the chunk with plain lists in the place of RaggedColumns and BytesColumns."""
+        columns = [list(column) if isinstance(column, _PACKED) else column for column in self.columns()]
+        chunk = Chunk(self.structure, self.length, columns, lineage=self.lineage)
+        chunk.references = self.references
+        return chunk
 
     @property
     def nbytes(self) -> int:
@@ -247,6 +251,8 @@ def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
 
 def take_column(column: Column, indices: npt.NDArray[np.intp]) -> Column:
     """Return the values at ``indices``; ``ndarray.take`` is twice as fast as indexing for rows of bytes."""
+    if isinstance(column, BytesColumn):
+        return column.taken(indices)
     return column.take(indices, axis=0) if isinstance(column, np.ndarray) else take_list(column, indices)
 
 
@@ -278,6 +284,8 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         return np.concatenate(parts) if joined is None else joined
     if is_packed(first) and all(map(first.goes_with, parts)):
         return first.joined(parts)  # type: ignore[return-value]  # it takes the place of a list
+    if all(isinstance(part, BytesColumn) for part in parts):
+        return BytesColumn.joined(parts)  # type: ignore[arg-type,return-value]  # just tested
     return [value for part in parts for value in part]
 
 
@@ -328,7 +336,7 @@ _HAS_OBJECTS = operator.attrgetter("dtype.hasobject")
 
 
 def _column_bytes(column: Sequence[Any] | Array) -> int:
-    if is_packed(column) or (isinstance(column, np.ndarray) and column.dtype != object):
+    if isinstance(column, _PACKED) or (isinstance(column, np.ndarray) and column.dtype != object):
         return column.nbytes
     values = column.ravel().tolist() if isinstance(column, np.ndarray) else column
     kinds = set(map(type, values))

@@ -233,15 +233,21 @@ class CallLoop(Divisible):
             n = self.after_given(n)
         if self._todo:
             return self._todo.give(n)
+        on_columns = self._vectorized or self.runs_on_columns
+        if self.ahead is not None:
+            self.ahead.unpacks = not on_columns
         try:
-            return self.source.pull(n)
+            inputs = self.source.pull(n)
         except Exception:
             self.position += 1  # a failed element of the input has a number, too
             raise
+        return inputs if on_columns or inputs is None or not inputs.is_packed else inputs.unpacked()
 
     def _call(self, inputs: Chunk) -> Chunk | None:
         results: list[Any] = []
         error: BaseException | None = None
+        if inputs.is_packed:
+            inputs = inputs.unpacked()
         try:
             self._collect(results, inputs)
         except BaseException as raised:  # noqa: BLE001  # it is raised again, in its place

@@ -13,7 +13,7 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.origin import function_name
-from dataset.plan.packed import is_packed
+from dataset.plan.packed import BytesColumn, is_packed
 from dataset.plan.structure import LEAF, is_tuple, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, object_column
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
@@ -74,10 +74,10 @@ def require_one_by_one(op: str, argument: str, function: Callable[..., Any]) -> 
 
 def column_arguments(inputs: Chunk) -> list[Any]:
     """Return the arguments of a vectorized function: the structure of an element with whole columns in it."""
-    columns = []
+    columns: list[Any] = []
     for column in inputs.columns():
         try:
-            columns.append(stack_column(column))
+            columns.append(column if isinstance(column, BytesColumn) else stack_column(column))
         except ColumnMismatchError:
             columns.append(object_column(column))
     element = inputs.structure.unflatten(columns)

@@ -63,6 +63,8 @@ class ReadAheadOperator(UnaryOperator):
         self.part: Chunk | None = None
         """The part of it that was returned last, which ends there at ``end``."""
         self.end = 0
+        self.unpacks = False
+        """Whether to convert packed columns to lists."""
 
     def pull(self, n: int) -> Chunk | None:
         held = self._held
@@ -74,8 +76,10 @@ class ReadAheadOperator(UnaryOperator):
                 self.shared = None
             if chunk is None or chunk.length <= min(n, LENGTH_MIN):
                 return chunk
+            if self.unpacks and chunk.is_packed:
+                chunk = chunk.unpacked()
             held.put(chunk)
-            self.shared = CallingFor(chunk.length, chunk.columns)
+            self.shared = None if chunk.is_packed else CallingFor(chunk.length, chunk.columns)
             self.whole, self.end = chunk, 0
         self.part = part = held.give(n)
         assert part is not None  # there are held elements

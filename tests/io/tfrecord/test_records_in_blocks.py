@@ -1,0 +1,316 @@
+"""Records that stay in the blocks they were read in until a parser reads them: the same elements as from objects."""
+
+import gc
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+from dataset import AUTOTUNE, Dataset, TFRecordDataset, io
+from dataset.errors import DataLossError, ParseError
+from dataset.io.tfrecord.frames import framed_all
+from dataset.native.library import kernels
+from dataset.ops.elementwise import Elementwise
+from dataset.ops.shuffle import shuffle
+from dataset.plan.packed import BytesColumn
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.state.saved_chunks import save_chunk
+from dataset.testing import assert_elements_equal, outcomes
+
+pytestmark = [
+    pytest.mark.skipif(kernels() is None, reason="records stay in blocks only if the kernels are in use"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # if these are errors, functions never run on columns
+]
+
+FEATURES = {
+    "number": io.FixedLenFeature((), np.int64),
+    "text": io.FixedLenFeature((), bytes, b"none"),
+    "list": io.RaggedFeature(np.float32),
+}
+FILES, RECORDS = 3, 1500
+
+
+def record(number):
+    text = {"text": random.Random(number).randbytes(number % 70)} if number % 7 else {}
+    return io.encode_example({"number": number, **text, "list": np.arange(number % 5, dtype=np.float32)})
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    paths = [folder / f"{name}.tfrecord" for name in "abc"[:FILES]]
+    for start, path in enumerate(paths):
+        records = [record(RECORDS * start + i) for i in range(RECORDS)]
+        records[700] += io.encode_example({"unused": bytes(300_000)})  # larger than what is read at once
+        records[701:703] = [b"", b""]  # Examples without features
+        path.write_bytes(framed_all(records))
+    return list(map(str, paths))
+
+
+def computed(record):
+    example = io.parse_single_example(record, FEATURES)
+    return example["number"] * 2 + 1
+
+
+def parsed(record):
+    example = io.parse_single_example(record, FEATURES)
+    return example["text"], example["number"]
+
+
+NUMBERS = {"number": io.FixedLenFeature((), np.int64, -1)}
+
+
+def number(record):
+    return io.parse_single_example(record, NUMBERS)["number"] - 1
+
+
+def divides(record):
+    return io.parse_single_example(record, NUMBERS)["number"] % 3 == 1
+
+
+def shuffled(dataset, size):
+    return dataset.shuffle(size, seed=1, reshuffle_each_iteration=False)
+
+
+def of_each(files, **kwargs):
+    return Dataset.from_tensor_slices(files).interleave(TFRecordDataset, cycle_length=2, block_length=3, **kwargs)
+
+
+def run(dataset):
+    """Return the elements, with exceptions in their places."""
+    return outcomes(iter(dataset))
+
+
+def first(iterator, count):
+    """Return the next elements, with exceptions in their places."""
+    found = []
+    for _ in range(count):
+        try:
+            found.append(next(iterator))
+        except ParseError as error:
+            found.append(error)
+    return found
+
+
+PIPELINES = {
+    "map": lambda files: TFRecordDataset(files).map(number).batch(20),
+    "parser": lambda files: TFRecordDataset(files).map(io.ExampleParser(NUMBERS)).batch(7),
+    "shuffle": lambda files: shuffled(TFRecordDataset(files), 400).map(number).batch(10),
+    "shuffle, parser": lambda files: shuffled(TFRecordDataset(files), 900).map(io.ExampleParser(NUMBERS)).batch(50),
+    "skip, shard, take": lambda files: TFRecordDataset(files).skip(33).shard(3, 1).take(1100).map(number).batch(9),
+    "repeat": lambda files: shuffled(TFRecordDataset(files[:1]).repeat(2), 100).map(number).batch(30),
+    "shuffle, repeat": lambda files: shuffled(TFRecordDataset(files[:1]), 5000).repeat(2).map(number).batch(31),
+    "prefetch": lambda files: TFRecordDataset(files).prefetch(50).map(number).batch(64),
+    "interleave": lambda files: shuffled(of_each(files), 300).map(number).batch(40),
+    "parallel interleave": lambda files: of_each(files, num_parallel_calls=2).map(number).batch(41),
+    "parallel map": lambda files: shuffled(TFRecordDataset(files), 50).map(number, num_parallel_calls=2).batch(25),
+    "autotune": lambda files: (
+        shuffled(TFRecordDataset(files, num_parallel_reads=AUTOTUNE), 2000)
+        .map(number, num_parallel_calls=AUTOTUNE)
+        .batch(32)
+        .prefetch(AUTOTUNE)
+    ),
+    "filter": lambda files: TFRecordDataset(files).filter(divides).map(number).batch(11),
+    "filter, batch": lambda files: TFRecordDataset(files).filter(divides).batch(12),
+    "values": lambda files: TFRecordDataset(files[:1]).skip(800).map(parsed).batch(16),
+    "failures": lambda files: shuffled(TFRecordDataset(files), 300).map(computed).batch(23),
+    "failures, parsed": lambda files: (
+        TFRecordDataset(files).map(io.ExampleParser(FEATURES)).ignore_errors().padded_batch(9)
+    ),
+}
+
+
+def without_blocks(monkeypatch):
+    monkeypatch.setattr(Elementwise, "parses_blocks", False)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The number of records in each column of blocks that a parser gets."""
+    lengths = []
+    copy = BytesColumn.copy
+
+    def copied(column):
+        lengths.append(len(column))
+        return copy(column)
+
+    monkeypatch.setattr(BytesColumn, "copy", copied)
+    return lengths
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_gives_the_same_elements(name, files, seen, monkeypatch):
+    found = run(PIPELINES[name](files))
+    if name not in {"parallel map", "autotune"}:  # the first records decide, and workers may have read all by then
+        assert (sum(seen) > 0) == (name != "filter, batch")
+    seen.clear()
+    without_blocks(monkeypatch)
+    assert_elements_equal(found, run(PIPELINES[name](files)))
+    assert not seen
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_resumes_exactly(name, files):
+    dataset = PIPELINES[name](files)
+    expected = run(dataset)
+    for count in (1, len(expected) // 3, len(expected) - 2):
+        iterator = iter(dataset)
+        found = first(iterator, count)
+        assert_elements_equal(found, expected[:count])
+        state = pickle.loads(pickle.dumps(iterator.state_dict()))
+        iterator.close()
+        other = iter(dataset)
+        other.load_state_dict(state)
+        assert_elements_equal(run(other), expected[count:])
+
+
+def test_large_buffers_hold_objects(files, seen, monkeypatch):
+    dataset = shuffled(TFRecordDataset(files), 1000).map(number).batch(100)
+    expected = list(dataset)
+    assert sum(seen) > 0
+    monkeypatch.setattr(shuffle, "_BLOCKS_MAX", 20_000)
+    seen.clear()
+    assert_elements_equal(list(dataset), expected)
+    assert not seen
+
+
+@pytest.mark.parametrize(("bytes_max", "copies"), [(12_000, True), (1 << 20, False)])
+def test_a_buffer_drops_blocks_that_it_does_not_need(bytes_max, copies, tmp_path, monkeypatch):
+    path = tmp_path / "many.tfrecord"
+    path.write_bytes(framed_all([record(i) for i in range(60_000)]))
+    monkeypatch.setattr(shuffle, "_BLOCKS_MIN", 1000)
+    monkeypatch.setattr(shuffle, "_BLOCKS_MAX", bytes_max)
+    sizes, copied = [], []
+    without_unused, add = BytesColumn.without_unused, shuffle._Buffer._add_blocks
+
+    def dropped(column, bytes_max):
+        found = without_unused(column, bytes_max)
+        copied.append(found.block_bytes == found.nbytes)
+        return found
+
+    def added(buffer, index, blocks):
+        add(buffer, index, blocks)
+        sizes.append(BytesColumn(buffer.columns[index], buffer.blocks[index]).block_bytes)
+
+    monkeypatch.setattr(BytesColumn, "without_unused", dropped)
+    monkeypatch.setattr(shuffle._Buffer, "_add_blocks", added)
+    dataset = TFRecordDataset(path, buffer_size=8000).shuffle(100, seed=1).map(number).batch(64).unbatch()
+    assert sorted(dataset) == list(range(-1, 59_999))
+    assert len(copied) > 30
+    assert any(copied) == copies
+    assert max(sizes) < 250_000  # with those of the last pull; the file has 5 MB
+
+
+def test_nothing_keeps_the_blocks(files):
+    dataset = TFRecordDataset(files).shuffle(1000, seed=1).map(number).batch(100)
+    iterator = iter(dataset)
+    batches = [next(iterator) for _ in range(20)]
+    iterator.close()
+    del iterator
+    gc.collect()
+    assert not [found for found in gc.get_objects() if isinstance(found, BytesColumn)]
+    assert len(batches) == 20
+
+
+@pytest.mark.parametrize("position", [0, 1200, 1950])
+def test_damaged_records_fail_in_their_places(position, tmp_path, seen, monkeypatch):
+    records = [record(i) for i in range(2000)]
+    records[position] = records[position][:-3]
+    path = tmp_path / "damaged.tfrecord"
+    path.write_bytes(framed_all(records))
+    dataset = TFRecordDataset(path).map(computed).batch(50).unbatch()
+    found = run(dataset)
+    assert [index for index, outcome in enumerate(found) if isinstance(outcome, ParseError)] == [position]
+    assert sum(seen) > 0
+    without_blocks(monkeypatch)
+    expected = run(dataset)
+    assert str(found[position]) == str(expected[position])
+    assert_elements_equal(found[position + 1 :], expected[position + 1 :])
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_damaged_frames_are_reported_as_before(on_error, tmp_path, monkeypatch):
+    content = bytearray(framed_all([record(i) for i in range(3000)]))
+    content[100_000] ^= 1
+    path = tmp_path / "damaged.tfrecord"
+    path.write_bytes(content)
+    dataset = TFRecordDataset(path, on_error=on_error).map(number).batch(100)
+    found = run(dataset)
+    without_blocks(monkeypatch)
+    expected = run(dataset)
+    assert list(map(str, found)) == list(map(str, expected))
+    assert any(isinstance(outcome, DataLossError) for outcome in found) == (on_error == "raise")
+
+
+def test_unusual_records_are_parsed(tmp_path, seen):
+    """Protobuf reads records that the kernels refuse, such as those with a field twice."""
+    records = [record(i) for i in range(2000)]
+    for i in range(600, 2000, 50):
+        records[i] += io.encode_example({"number": -i})
+    path = tmp_path / "unusual.tfrecord"
+    path.write_bytes(framed_all(records))
+    found = list(TFRecordDataset(path).map(number).batch(50).unbatch())
+    assert found == [-i - 1 if i >= 600 and i % 50 == 0 else i - 1 for i in range(2000)]
+    assert sum(seen) > 0
+
+
+def column(strings, size=64):
+    """Return a column of strings in several blocks."""
+    parts = []
+    for start in range(0, len(strings), 5):
+        some = strings[start : start + 5]
+        ends = np.cumsum([size + len(text) for text in some])
+        block = b"".join(bytes(size) + text for text in some)
+        parts.append(
+            BytesColumn.of_block(block, [(end - len(text), end) for end, text in zip(ends, some, strict=True)])
+        )
+    return BytesColumn.joined(parts)
+
+
+STRINGS = [random.Random(i).randbytes(i * 7 % 40) for i in range(33)]
+
+
+def test_a_column_is_a_sequence_of_strings():
+    found = column(STRINGS)
+    assert list(found) == found.tolist() == STRINGS
+    assert len(found) == len(STRINGS)
+    assert [found[i] for i in range(-2, 3)] == [*STRINGS[-2:], *STRINGS[:3]]
+    with pytest.raises(IndexError):
+        found[33]
+    for part in (slice(3, 9), slice(None, None, 4), slice(40, None), slice(5, 2)):
+        assert list(found[part]) == STRINGS[part]
+    assert list(found.taken(np.array([5, 0, 5]))) == [STRINGS[5], STRINGS[0], STRINGS[5]]
+    assert found.nbytes == sum(map(len, STRINGS))
+    ends = found.lengths
+    assert list(found.parts(ends // 2, ends)) == [text[len(text) // 2 :] for text in STRINGS]
+    restored = pickle.loads(pickle.dumps(found))
+    assert type(restored) is list
+    assert restored == STRINGS
+
+
+def test_a_column_drops_unused_blocks():
+    found = column(STRINGS)
+    some = found.taken(np.array([30, 2, 31]))
+    assert some.block_bytes == found.block_bytes
+    few = some.without_unused(1 << 20)
+    assert len(few.blocks) == 2
+    own = some.without_unused(0)
+    assert own.block_bytes == own.nbytes
+    assert list(few) == list(own) == [STRINGS[30], STRINGS[2], STRINGS[31]]
+    nothing = found[:0].without_unused(0)
+    assert list(nothing) == []
+
+
+def test_a_replaced_string_is_in_one_column_only():
+    found = column(STRINGS)
+    other = found.copy()
+    other[4] = b"another"
+    assert list(found) == STRINGS
+    assert list(other) == [*STRINGS[:4], b"another", *STRINGS[5:]]
+
+
+def test_states_hold_strings():
+    saved = save_chunk(Chunk(LEAF, len(STRINGS), [column(STRINGS)]))
+    assert saved["columns"] == [{"shape": None, "values": STRINGS}]
