@@ -39,7 +39,7 @@ from .mutate import mutated
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests")]  # for the program
-from support.example_columns import contents, steps_of  # noqa: E402
+from support.example_columns import contents, in_blocks, steps_of  # noqa: E402
 
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILER = os.environ.get("CC", "cc").split()
@@ -62,7 +62,8 @@ def try_features(rng: random.Random) -> bool:
         record = encode_example(dict(rng.sample(list(values.items()), rng.randrange(4))))
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys)
-    found = contents(lambda: reader.columns(object_column(records)), len(records), keys)
+    form = rng.choice([object_column, in_blocks])
+    found = contents(lambda: reader.columns(form(records)), len(records), keys)
     return bool(found == contents(lambda: MessageReader(keys).columns(records), len(records), keys))
 
 

@@ -4,6 +4,13 @@ import numpy as np
 
 from dataset.errors import ParseError
 from dataset.io.example.columns import Problem
+from dataset.plan.packed import BytesColumn
+
+
+def in_blocks(records):
+    """Return records as a column, each a part of a block without room after it."""
+    parts = [BytesColumn.of_block(b"before" + record, [(6, 6 + len(record))]) for record in [*records, b"last"]]
+    return BytesColumn.joined(parts)[:-1].copy()
 
 
 def steps_of(make, keys):
