@@ -45,7 +45,6 @@ class Prefetch(
     aligned=True,
     seekable=True,
     only_reorders=True,
-    passes_packed=True,
     exact=True,
     separable=True,
     elastic=True,

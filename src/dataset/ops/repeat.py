@@ -27,7 +27,6 @@ class Repeat(
     seekable=True,
     exact=True,
     only_reorders=True,
-    passes_packed=True,
     positional=True,
     views=True,
     separable=True,

@@ -15,16 +15,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(
-    UnaryNode,
-    RewritableNode,
-    seekable=True,
-    exact=True,
-    only_reorders=True,
-    passes_packed=True,
-    positional=True,
-    views=True,
-):
+class Skip(UnaryNode, RewritableNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that drops the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "skip"

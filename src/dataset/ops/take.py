@@ -15,16 +15,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_
 
 
 @dataclass(frozen=True, eq=False)
-class Take(
-    UnaryNode,
-    aligned=True,
-    seekable=True,
-    exact=True,
-    only_reorders=True,
-    passes_packed=True,
-    positional=True,
-    views=True,
-):
+class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that passes on the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "take"

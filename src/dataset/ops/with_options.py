@@ -13,16 +13,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class WithOptions(
-    UnaryNode,
-    aligned=True,
-    seekable=True,
-    exact=True,
-    only_reorders=True,
-    passes_packed=True,
-    separable=True,
-    elastic=True,
-):
+class WithOptions(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=True, separable=True, elastic=True):
     """Node that runs ``source`` with ``options``."""
 
     op: ClassVar[str] = "with_options"

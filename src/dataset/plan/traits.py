@@ -48,7 +48,6 @@ class Traits:
         rows: how many rows each component of an element has, if it is known independently of the spec.
         batches: its elements are batches of the elements, or of the rows, of its input.
         stacks: how many elements it stacks into arrays, for which all must have equal shapes; 0 if it does not.
-        passes_packed: it only slices, takes and concatenates the columns of its input, in whatever form they are.
         takes_packed: stacking elements whose values are contiguous gives the same as stacking single ones.
         gathers: its elements are rows of data that it holds or reads, with the numbers that are the elements of its
             input. They cannot fail if it is ``infallible``.
@@ -87,7 +86,6 @@ class Traits:
     rows: int | None = None
     batches: bool = False
     stacks: int = 0
-    passes_packed: bool = False
     takes_packed: bool = False
     gathers: bool = False
     prefetches: bool = False

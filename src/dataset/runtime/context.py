@@ -159,15 +159,18 @@ class ExecutionContext:
         Args:
             node: the input.
             opening: the index of the input among several, or of the run of the only input.
-            packed: whether the op takes a BytesColumn in the place of a list; by default, if it passes it on to a
-                reader that does.
+            packed: whether the op takes a BytesColumn in the place of a list; by default, if it only selects and orders
+                elements of one input for a reader that does.
         """
         record = None if self._record is None else self._record.input(node)
         context = ExecutionContext(
             self.iteration, record, self.skipped if record is None else None, self, node, opening
         )
-        passes = self.may_be_packed and (self._node is None or self._node.traits.passes_packed)
-        context.may_be_packed = passes if packed is None else packed
+        if packed is None:
+            reader = self._node
+            passes = reader is None or (reader.traits.only_reorders and len(reader.inputs) == 1)
+            packed = self.may_be_packed and passes
+        context.may_be_packed = packed
         operator: Operator = node.lower(context)
         if self._record is not None and record is not None:
             self._record.input_opened(record, operator)

@@ -16,7 +16,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True, passes_packed=True, positional=True, views=True):
+class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that passes on the elements at positions ``index``, ``index + num_shards`` and so on."""
 
     op: ClassVar[str] = "shard"

@@ -53,7 +53,7 @@ _BLOCKS_MIN = 1 << 20  # bytes of blocks, below which unused ones are not droppe
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(UnaryNode, only_reorders=True, passes_packed=True, permutes=True, positional=True, separable=True):
+class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, separable=True):
     """Node that returns its input in random order; an element moves forward by less than ``buffer_size`` positions."""
 
     op: ClassVar[str] = "shuffle"
