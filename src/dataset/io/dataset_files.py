@@ -46,6 +46,7 @@ from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
 from dataset.runtime.state.replay_log import ReplayLog
 
+_PACKED_MIN = 8  # elements; fewer are taken one by one from a list in less time
 READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than reopening a file
 
 T = TypeVar("T")
@@ -96,6 +97,9 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
 
     holds_blocks: ClassVar[bool] = False
     """Whether its files are ``BlockElementFile``."""
+
+    packs: ClassVar[bool] = False
+    """Whether its files have an attribute ``packed``, which lets them return a BytesColumn."""
 
     has_index: ClassVar[bool] = False
     """Whether the reader takes ``index=True``, for files that are not compressed."""
@@ -177,6 +181,8 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         self.structure = structure_of(node.element_spec)
         self._open_file = open_file
         self._coordinator = context.iteration.coordinator
+        self._packs = node.packs and context.may_be_packed
+        self._packed = False  # whether the present request is large enough for a BytesColumn
         self._within = context.provenance
         self._trace: FileTrace | None = None  # of the open file, if references are requested
         self._lineage: LineageWriter | None = None  # of the open file, if it is recorded
@@ -186,6 +192,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         self.file: ElementFile | None = None
 
     def pull(self, n: int) -> Chunk | None:
+        self._packed = self._packs and n >= _PACKED_MIN
         if self._waits:
             return super().pull(n)  # elements that have arrived do not wait for others
         return self.outbox.collect(self.produce, n, drops_traceback=True)
@@ -205,6 +212,8 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         while self.file is not None or self._next_file():
             file, trace = self.file, self._trace
             assert file is not None  # it is open now
+            if self._packs:
+                file.packed = self._packed  # type: ignore[attr-defined]  # as the node says
             if trace is not None:
                 trace.step(file)
             if self._waits:

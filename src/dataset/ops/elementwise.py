@@ -148,12 +148,14 @@ class Elementwise(ParallelNode):
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
         below = context(self.source, packed=packed)
         may_read = context.iteration.background and shares_calls(self.called) and not holds_user_code(self.source)
-        if not (may_read and isinstance(below, BufferedOperator)):
-            return self.operator(below)
-        limits = _SHARED_MAX if self.columnwise is None else _COLUMNS_MAX
-        ahead = ReadAheadOperator(below, context, elements_max=limits[0], bytes_max=limits[1], is_steady=True)
-        operator = self.operator(ahead)
-        operator.ahead = ahead
+        if may_read and isinstance(below, BufferedOperator):
+            limits = _SHARED_MAX if self.columnwise is None else _COLUMNS_MAX
+            ahead = ReadAheadOperator(below, context, elements_max=limits[0], bytes_max=limits[1], is_steady=True)
+            operator = self.operator(ahead)
+            operator.ahead = ahead
+        else:
+            operator = self.operator(below)
+        operator.parses_blocks = packed
         return operator
 
     def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:

@@ -11,6 +11,7 @@ one object for each takes as long as parsing them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Self, TypeGuard, overload
@@ -161,6 +162,19 @@ class BytesColumn(Sequence[bytes]):
         places[:, 1] -= places[:, 0]
         places[:, 0] += address
         return cls(places, {address: block})
+
+    @classmethod
+    def takes(cls, column: Any) -> bool:
+        """Return whether a column is a BytesColumn or a list of byte strings."""
+        return type(column) is cls or (type(column) is list and set(map(type, column)) == {bytes})
+
+    @classmethod
+    def of(cls, column: Any) -> BytesColumn:
+        """Return a BytesColumn, or that of a list of byte strings, which are copied to a block of their own."""
+        if type(column) is cls:
+            return column
+        ends = np.array([0, *itertools.accumulate(map(len, column))])
+        return cls.of_block(b"".join(column), np.column_stack([ends[:-1], ends[1:]]))
 
     def __len__(self) -> int:
         return len(self.places)

@@ -53,7 +53,7 @@ class TFRecordFile(StreamFile):
         compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is about this, or one record if it is larger.
         verify: whether to verify the checksums of lengths and data. Without it, only impossible lengths are detected.
-        packed: whether ``columns`` may return a BytesColumn, if the native kernels are in use.
+        packed: whether ``columns`` may return a BytesColumn, if the native kernels are in use. May be changed.
         log: gets the damage, which then raises no error. A record whose data has a wrong checksum is skipped, but keeps
             its number. After other damage the rest of the file is skipped: nothing shows where the next record begins.
 
@@ -89,7 +89,7 @@ class TFRecordFile(StreamFile):
         self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
         self._log = log
-        self._packed = packed
+        self.packed = packed
         self._ready: list[bytes] | BytesColumn  # verified records; those before _next have been returned
         self._begins: list[int] | npt.NDArray[np.int64]  # of their data, relative to _base
         self._failure: DataLossError | None  # reported after _ready has been returned
@@ -121,6 +121,8 @@ class TFRecordFile(StreamFile):
         """Return the next records as a single column."""
         if self._next == len(self._ready) and not self._refill():
             return None
+        if not self.packed and type(self._ready) is BytesColumn:
+            self._ready = self._ready.tolist()
         taken = self._ready[self._next : self._next + n]
         self._next += len(taken)
         return [taken]
@@ -245,7 +247,7 @@ class TFRecordFile(StreamFile):
     def _read_block(self, stream: InputStream, block: bytes, position: int) -> None:
         """Slice the records of a block from a position on, up to the next damage, and complete its last record."""
         verify = VERIFY_ALL if self._verify else VERIFY_NOTHING
-        edges = frame_edges(block, position, verify) if self._packed else None
+        edges = frame_edges(block, position, verify) if self.packed else None
         if edges is None:
             self._begins, ends = find_frames(block, position, verify)
             self._ready = cut_frames(block, self._begins, ends)

@@ -22,6 +22,7 @@ class TFRecord(FileSource):
 
     op: ClassVar[str] = "TFRecordDataset"
     holds_blocks: ClassVar[bool] = True
+    packs: ClassVar[bool] = True
     has_index: ClassVar[bool] = True
     buffer_size: int | None = None
     on_error: str = "raise"
@@ -36,15 +37,13 @@ class TFRecord(FileSource):
     def _element_spec(self) -> Any:
         return TensorSpec((), bytes)
 
-    def open_file(
-        self, path: str, count: Callable[[int], object] | None = None, *, packed: bool = False
-    ) -> TFRecordFile:
+    def open_file(self, path: str, count: Callable[[int], object] | None = None) -> TFRecordFile:
         log = DamageLog(str(self), count) if self.on_error == "skip" else None
-        return TFRecordFile(path, self.compression_type, self.buffer_size, log=log, packed=packed)
+        return TFRecordFile(path, self.compression_type, self.buffer_size, log=log)
 
     def opener(self, context: ExecutionContext) -> Callable[[str], TFRecordFile]:
         def count(places: int) -> None:
             context.skipped.add(places)
             context.iteration.coordinator.check_usable()  # closing must not wait for the end of much damage
 
-        return partial(self.open_file, count=count, packed=context.may_be_packed)
+        return partial(self.open_file, count=count)

@@ -337,9 +337,9 @@ class ShuffleOperator(BufferedUnaryOperator):
             self._check_structure(chunk)
             self.elements.arrive(chunk)
             self._hold(self._nbytes + chunk.nbytes)
-            if chunk.is_packed and self._nbytes > _BLOCKS_MAX:
-                chunk = chunk.unpacked()  # and so will be those before it, which are joined with it
             self._filling.append(chunk)
+            if self._nbytes > _BLOCKS_MAX:
+                self._filling = [part.unpacked() if part.is_packed else part for part in self._filling]
             have += chunk.length
         self._start_giving(Chunk.concatenate(self._filling))
         self._filling = []
@@ -641,9 +641,10 @@ class _Buffer:
         """Return the new column as an array like the buffer's; both become object arrays if the shapes differ."""
         mine = self.columns[index]
         if index in self.blocks:
-            if isinstance(column, BytesColumn):
-                self._add_blocks(index, column.blocks)
-                return _slots(column)
+            if BytesColumn.takes(column):
+                packed = BytesColumn.of(column)
+                self._add_blocks(index, packed.blocks)
+                return packed.places
             mine = object_column(BytesColumn(mine, self.blocks.pop(index)))
         if not self.are_lists[index]:
             if isinstance(column, np.ndarray) and column.dtype == mine.dtype and column.shape[1:] == mine.shape[1:]:

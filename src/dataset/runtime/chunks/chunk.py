@@ -31,7 +31,7 @@ from dataset.runtime.chunks.provenance import References
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = Array | list[Any]
-_PACKED = RaggedColumn | BytesColumn
+_PACKED = frozenset([RaggedColumn, BytesColumn])
 
 
 class Chunk:
@@ -144,11 +144,11 @@ class Chunk:
     @property
     def is_packed(self) -> bool:
         """Whether a column is a RaggedColumn or BytesColumn in the place of a list."""
-        return self._columns is not None and any(isinstance(column, _PACKED) for column in self._columns)
+        return self._columns is not None and not _PACKED.isdisjoint(map(type, self._columns))
 
     def unpacked(self) -> Chunk:
         """Return the chunk with plain lists in the place of RaggedColumns and BytesColumns."""
-        columns = [list(column) if isinstance(column, _PACKED) else column for column in self.columns()]
+        columns = [list(column) if type(column) in _PACKED else column for column in self.columns()]
         chunk = Chunk(self.structure, self.length, columns, lineage=self.lineage)
         chunk.references = self.references
         return chunk
@@ -251,9 +251,9 @@ def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
 
 def take_column(column: Column, indices: npt.NDArray[np.intp]) -> Column:
     """Return the values at ``indices``; ``ndarray.take`` is twice as fast as indexing for rows of bytes."""
-    if isinstance(column, BytesColumn):
-        return column.taken(indices)
-    return column.take(indices, axis=0) if isinstance(column, np.ndarray) else take_list(column, indices)
+    if isinstance(column, np.ndarray):
+        return column.take(indices, axis=0)
+    return column.taken(indices) if isinstance(column, BytesColumn) else take_list(column, indices)
 
 
 _COPIED_BYTES = 8192  # copying smaller arrays is faster than comparing addresses
@@ -284,8 +284,8 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         return np.concatenate(parts) if joined is None else joined
     if is_packed(first) and all(map(first.goes_with, parts)):
         return first.joined(parts)  # type: ignore[return-value]  # it takes the place of a list
-    if all(isinstance(part, BytesColumn) for part in parts):
-        return BytesColumn.joined(parts)  # type: ignore[arg-type,return-value]  # just tested
+    if BytesColumn in map(type, parts) and all(map(BytesColumn.takes, parts)):
+        return BytesColumn.joined(list(map(BytesColumn.of, parts)))  # type: ignore[return-value]  # in its place
     return [value for part in parts for value in part]
 
 
@@ -336,8 +336,8 @@ _HAS_OBJECTS = operator.attrgetter("dtype.hasobject")
 
 
 def _column_bytes(column: Sequence[Any] | Array) -> int:
-    if isinstance(column, _PACKED) or (isinstance(column, np.ndarray) and column.dtype != object):
-        return column.nbytes
+    if type(column) in _PACKED or (isinstance(column, np.ndarray) and column.dtype != object):
+        return column.nbytes  # type: ignore[union-attr]  # not a list
     values = column.ravel().tolist() if isinstance(column, np.ndarray) else column
     kinds = set(map(type, values))
     if len(kinds) == 1:

@@ -20,7 +20,7 @@ from dataset.plan.structure import Structure, StructureMismatchError, structure_
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
 from dataset.runtime.chunks.ownership import is_immutable, own
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof, are_same
+from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseProof, are_same
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
@@ -93,6 +93,9 @@ class CallLoop(Divisible):
     @property
     def runs_on_columns(self) -> bool:
         return self._column_function is not None or (self._columns is not None and self._columns.trusted)
+
+    parses_blocks = False
+    """Whether the source may return a BytesColumn."""
 
     is_unseen = False
     """Whether the caller cannot observe for how many elements it runs."""
@@ -233,7 +236,7 @@ class CallLoop(Divisible):
             n = self.after_given(n)
         if self._todo:
             return self._todo.give(n)
-        on_columns = self._vectorized or self.runs_on_columns
+        on_columns = self.parses_blocks and n >= LENGTH_MIN and (self._vectorized or self.runs_on_columns)
         if self.ahead is not None:
             self.ahead.unpacks = not on_columns
         try:
@@ -241,12 +244,14 @@ class CallLoop(Divisible):
         except Exception:
             self.position += 1  # a failed element of the input has a number, too
             raise
-        return inputs if on_columns or inputs is None or not inputs.is_packed else inputs.unpacked()
+        if self.parses_blocks and not on_columns and inputs is not None and inputs.is_packed:
+            return inputs.unpacked()
+        return inputs
 
     def _call(self, inputs: Chunk) -> Chunk | None:
         results: list[Any] = []
         error: BaseException | None = None
-        if inputs.is_packed:
+        if self.parses_blocks and inputs.is_packed:
             inputs = inputs.unpacked()
         try:
             self._collect(results, inputs)
