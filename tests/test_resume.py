@@ -209,9 +209,9 @@ def test_every_node_that_there_is_runs_in_a_case(new_files, monkeypatch):
     seen: set[type[Node]] = set()
     build = ExecutionContext.__call__
 
-    def noting(self: ExecutionContext, node: Node, *opening: int) -> Any:
+    def noting(self: ExecutionContext, node: Node, *opening: int, **kwargs: Any) -> Any:
         seen.add(type(node))
-        return build(self, node, *opening)
+        return build(self, node, *opening, **kwargs)
 
     monkeypatch.setattr(ExecutionContext, "__call__", noting)
     for name in CASES:
