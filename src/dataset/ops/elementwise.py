@@ -90,11 +90,11 @@ class Elementwise(ParallelNode):
         proof = self.columnwise
         if self.column_function is not None or proof is None:
             function = self.called if self.column_function is None else self.column_function
-            return bool(vars(type(function)).get(TAKES_BLOCKS, False)) and self.executor == "thread"
+            return bool(vars(type(function)).get(TAKES_BLOCKS, False))
         uses = [*proof.parts, *proof.numbers, *proof.dicts, *proof.passed, *(path for path, _ in proof.tuples)]
         readers = [derived.twin for derived in proof.derived if derived.path[0] < proof.arity]
         takes_blocks = bool(readers) and all(getattr(twin, TAKES_BLOCKS, False) for twin in readers)
-        return takes_blocks and self.executor == "thread" and all(path[0] >= proof.arity for path in uses)
+        return takes_blocks and all(path[0] >= proof.arity for path in uses)
 
     @lazy_property
     def only_computes(self) -> bool:
@@ -136,7 +136,8 @@ class Elementwise(ParallelNode):
         while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise) and not is_apart:
             nodes.append(nodes[-1].source)
         times = context.fused_with(*nodes[1:])
-        packed = len(nodes) == 1 and self.parses_blocks and (self.traits.aligned or context.may_be_packed)
+        may_pack = len(nodes) == 1 and self.executor == "thread" and (self.traits.aligned or context.may_be_packed)
+        packed = may_pack and self.parses_blocks
         stages = [nodes[-1].first_operator(context, packed=packed)]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))

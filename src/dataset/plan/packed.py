@@ -191,7 +191,7 @@ class BytesColumn(Sequence[bytes]):
 
     def __setitem__(self, index: int, value: bytes) -> None:
         """Replace one string."""
-        other = self.of_block(value, [(0, len(value))])
+        other = self.of([value])
         self.places[index] = other.places[0]
         self.blocks = self.blocks | other.blocks
 

@@ -26,7 +26,7 @@ from dataset.plan.values import object_column
 from dataset.shared_calls import SharedCalls
 
 Array = npt.NDArray[Any]
-Records = Sequence[bytes] | Array | BytesColumn
+Records = Sequence[bytes] | Array
 Names = Collection[str]
 Planned = tuple[str, Assembler, list[tuple[int, int]]]
 """Plan for a feature: its name, its assembler, and the places of its keys and the kinds of their lists."""

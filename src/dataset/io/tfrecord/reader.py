@@ -53,7 +53,6 @@ class TFRecordFile(StreamFile):
         compression_type: ``None`` or ``""``, ``"GZIP"``, ``"ZLIB"`` or ``"ZSTD"``.
         buffer_size: bytes to read at once, by default 256 KiB. Memory use is about this, or one record if it is larger.
         verify: whether to verify the checksums of lengths and data. Without it, only impossible lengths are detected.
-        packed: whether ``columns`` may return a BytesColumn, if the native kernels are in use. May be changed.
         log: gets the damage, which then raises no error. A record whose data has a wrong checksum is skipped, but keeps
             its number. After other damage the rest of the file is skipped: nothing shows where the next record begins.
 
@@ -79,8 +78,6 @@ class TFRecordFile(StreamFile):
         buffer_size: int | None = None,
         verify: bool = True,
         log: DamageLog | None = None,
-        *,
-        packed: bool = False,
     ) -> None:
         super().__init__(path, compression_type)
         size = BLOCK_BYTES if buffer_size is None else operator.index(buffer_size)
@@ -89,7 +86,8 @@ class TFRecordFile(StreamFile):
         self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
         self._log = log
-        self.packed = packed
+        self.packed = False
+        """Whether ``columns`` may return a BytesColumn, which it does if the native kernels are in use."""
         self._ready: list[bytes] | BytesColumn  # verified records; those before _next have been returned
         self._begins: list[int] | npt.NDArray[np.int64]  # of their data, relative to _base
         self._failure: DataLossError | None  # reported after _ready has been returned
@@ -270,7 +268,7 @@ class TFRecordFile(StreamFile):
         self._big = len(data) >= self._block_bytes // 8
         begin = self._offset - self._base + HEADER_BYTES
         if isinstance(self._ready, BytesColumn):
-            last = BytesColumn.of_block(data, [(0, len(data))])
+            last = BytesColumn.of([data])
             self._ready = BytesColumn.joined([self._ready, last]) if self._ready else last
             self._begins = np.append(self._begins, begin)
         else:

@@ -336,8 +336,8 @@ class ShuffleOperator(BufferedUnaryOperator):
                 return
             self._check_structure(chunk)
             self.elements.arrive(chunk)
-            self._hold(self._nbytes + chunk.nbytes)
             self._filling.append(chunk)
+            self._hold(self._nbytes + chunk.nbytes)
             if self._nbytes > _BLOCKS_MAX:
                 self._filling = [part.unpacked() if part.is_packed else part for part in self._filling]
             have += chunk.length
