@@ -243,7 +243,8 @@ class OptimizationOptions(_Settings):
             plain arithmetic and many of NumPy's functions. tf.data's older name for it, ``map_vectorization.enabled``,
             works, too.
         parser_vectorization: parse many records at once in functions that only call ``io.parse_single_example``.
-        parser_and_batch_fusion: keep the values of a batch of parsed Examples contiguous.
+        parser_and_batch_fusion: keep the values of a batch of parsed Examples contiguous, and the records of a batch in
+            the blocks of their file, if a function only passes them to ``io.parse_example``.
         parser_projection: do not decode features of Examples that a ``select`` drops.
         map_fusion: pass each element through consecutive maps in one step.
         filter_fusion: the same for consecutive filters.

@@ -54,6 +54,8 @@ class Elementwise(ParallelNode):
     """Set by the optimizer if the function is proven to have no effects and may be tried on whole columns."""
     column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function gives results: tried before it if there are enough elements."""
+    function_of_blocks: Callable[..., Any] | None = field(default=None, kw_only=True, repr=False)
+    """Set by the optimizer if the elements may be BytesColumns instead of arrays: called in place of the function."""
     fused: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the op is fused with its input, which is also Elementwise."""
 

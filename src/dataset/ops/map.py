@@ -82,12 +82,12 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     def _details(self) -> list[str]:
         parallel, columns, joined = super()._details()
         parallel += {"process": " in processes", AUTOTUNE: " in threads or processes"}.get(self.executor, "")
-        return [parallel, columns, joined, "into arrays" if self.write_into_batch else ""]
+        in_blocks = "" if self.function_of_blocks is None else "on records in blocks"
+        return [parallel, columns, in_blocks, joined, "into arrays" if self.write_into_batch else ""]
 
     def operator(self, source: Operator) -> ElementwiseOperator:
-        operator = MapOperator(
-            source, self, self.function, columnwise=self.columnwise, column_function=self.column_function
-        )
+        function = self.function if self.function_of_blocks is None else self.function_of_blocks
+        operator = MapOperator(source, self, function, columnwise=self.columnwise, column_function=self.column_function)
         operator.write_into_batch = self.write_into_batch
         operator.process_owner = self.process_owner
         return operator

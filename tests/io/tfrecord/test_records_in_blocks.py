@@ -1,5 +1,6 @@
 """Records that stay in the blocks they were read in until a parser reads them: the same elements as from objects."""
 
+import functools
 import gc
 import pickle
 import random
@@ -13,10 +14,11 @@ from dataset.io.tfrecord.frames import framed_all
 from dataset.native.library import kernels
 from dataset.ops.elementwise import Elementwise
 from dataset.ops.shuffle import shuffle
+from dataset.optimize.fusion import parser_and_batch_fusion
 from dataset.plan.packed import BytesColumn
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.state.saved_chunks import save_chunk
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, outcomes
 
 pytestmark = [
@@ -64,6 +66,17 @@ NUMBERS = {"number": io.FixedLenFeature((), np.int64, -1)}
 
 def number(record):
     return io.parse_single_example(record, NUMBERS)["number"] - 1
+
+
+def by_batch(records):
+    return io.parse_example(records, NUMBERS)["number"] - 1
+
+
+def texts_by_batch(records):
+    examples = io.parse_example(records, FEATURES)
+    if len(examples["number"]) < 3:
+        raise ValueError("too few")
+    return examples["text"], examples["list"].flat_values
 
 
 def divides(record):
@@ -121,6 +134,19 @@ PIPELINES = {
     "filter": lambda files: TFRecordDataset(files).filter(divides).map(number).batch(11),
     "filter, batch": lambda files: TFRecordDataset(files).filter(divides).batch(12),
     "values": lambda files: TFRecordDataset(files[:1]).skip(800).map(parsed).batch(16),
+    "batch": lambda files: TFRecordDataset(files).batch(33).map(by_batch),
+    "shuffle, batch": lambda files: shuffled(TFRecordDataset(files), 500).batch(40).map(by_batch),
+    "interleave, batch": lambda files: shuffled(of_each(files), 300).batch(40, drop_remainder=True).map(by_batch),
+    "batch, parallel": lambda files: TFRecordDataset(files).batch(32).map(by_batch, num_parallel_calls=2),
+    "batch, two maps": lambda files: (
+        TFRecordDataset(files).batch(32).map(by_batch, AUTOTUNE).map(lambda numbers: numbers * 2, AUTOTUNE)
+    ),
+    "parallel batch": lambda files: TFRecordDataset(files).batch(50, num_parallel_calls=2).map(by_batch),
+    "batch, partial": lambda files: (
+        TFRecordDataset(files).batch(21).map(functools.partial(io.parse_example, features=NUMBERS))
+    ),
+    "batch, method": lambda files: TFRecordDataset(files).batch(8).map(io.ExampleParser(NUMBERS).parse_batch),
+    "batch, failures": lambda files: TFRecordDataset(files).batch(32).map(texts_by_batch),
     "failures": lambda files: shuffled(TFRecordDataset(files), 300).map(computed).batch(23),
     "failures, parsed": lambda files: (
         TFRecordDataset(files).map(io.ExampleParser(FEATURES)).ignore_errors().padded_batch(9)
@@ -130,6 +156,7 @@ PIPELINES = {
 
 def without_blocks(monkeypatch):
     monkeypatch.setattr(Elementwise, "parses_blocks", False)
+    monkeypatch.setattr(parser_and_batch_fusion, "batch_parsing_function", lambda function: None)
 
 
 @pytest.fixture
@@ -171,6 +198,43 @@ def test_resumes_exactly(name, files):
         other = iter(dataset)
         other.load_state_dict(state)
         assert_elements_equal(run(other), expected[count:])
+
+
+def test_states_hold_the_records_of_batches_that_cannot_be_read_again(files, seen):
+    records = of_each(files, num_parallel_calls=2, deterministic=False)
+    dataset = records.batch(20).map(by_batch, num_parallel_calls=2).prefetch(3)
+    expected = sorted(np.concatenate(run(dataset)))
+    for count in (1, 20, 150):
+        iterator = iter(dataset)
+        found = first(iterator, count)
+        state = pickle.loads(pickle.dumps(iterator.state_dict()))
+        iterator.close()
+        other = iter(dataset)
+        other.load_state_dict(state)
+        assert sorted(np.concatenate([*found, *run(other)])) == expected
+    assert sum(seen) > 0
+
+
+def test_a_function_whose_names_change_gets_objects(files, seen, monkeypatch):
+    received = []
+    parse = io.parse_example
+
+    class Parser:
+        @staticmethod
+        def parse_example(records, features):
+            received.append(records)
+            return parse(records, features)
+
+    dataset = TFRecordDataset(files).batch(40).map(by_batch)
+    iterator = iter(dataset)
+    found = [next(iterator)]
+    monkeypatch.setitem(globals(), "io", Parser)
+    found += first(iterator, 30)
+    monkeypatch.undo()
+    found += run(iterator)
+    assert_elements_equal(found, run(TFRecordDataset(files).batch(40).map(by_batch)))
+    assert {type(records) for records in received} == {np.ndarray}
+    assert len(received) == 30
 
 
 def test_large_buffers_hold_objects(files, seen, monkeypatch):
@@ -350,3 +414,7 @@ def test_a_buffer_of_blocks_takes_objects(files, seen):
 def test_states_hold_strings():
     saved = save_chunk(Chunk(LEAF, len(STRINGS), [column(STRINGS)]))
     assert saved["columns"] == [{"shape": None, "values": STRINGS}]
+    saved = save_chunk(Chunk(LEAF, 1, [[column(STRINGS)]]))
+    batch = load_chunk(saved, None).only()
+    assert type(batch) is np.ndarray
+    assert batch.tolist() == STRINGS

@@ -268,6 +268,58 @@ def test_functions_that_catch_exceptions_are_only_proved_on_request():
         interpret(caught, lambda *operation: operation[0])
 
 
+def replaced(x):
+    x = len(x)
+    return [x, 1]
+
+
+def handled(x):
+    try:
+        x = len(x)
+    except TypeError:
+        return [x]
+    return x
+
+
+def used_later(x):
+    y = len(x)
+    return [y, x]
+
+
+def copied(x):
+    y = x
+    x = 1
+    return [y]
+
+
+def again(x):
+    y = 0
+    while y < 9:
+        y = len(x)
+    return y
+
+
+def until_unused(function):
+    operations = []
+
+    def evaluate(operation, *_):
+        operations.append(operation)
+        return object()
+
+    interpret(function, evaluate, may_catch=True, until_unused="x")
+    return operations
+
+
+def test_the_execution_may_end_when_an_argument_is_no_longer_used():
+    called = ["argument", "variable", "call"]
+    assert until_unused(replaced) == called
+    assert until_unused(lambda x, y: [len(x), y]) == ["argument", "argument", "variable", "call"]
+    assert until_unused(lambda x: [len(y=x)]) == called
+    for function in (handled, used_later, copied, again, branches, loops, shared):
+        with pytest.raises(NotProvedError):
+            until_unused(function)
+
+
 def test_other_versions_of_python_prove_nothing(monkeypatch):
     assert run(named, 1, 2)
     monkeypatch.setattr(bytecode, "_IS_KNOWN_PYTHON", False)

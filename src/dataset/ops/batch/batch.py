@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node, ParallelNode, Sharding, is_exact, spec_is_static
+from dataset.plan.packed import BytesColumn
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -40,6 +41,8 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=
     rule: ClassVar[str] = "parallel_batch"
     batch_size: int
     drop_remainder: bool = False
+    in_blocks: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer if a batch of byte strings may be a BytesColumn instead of an array."""
 
     def __post_init__(self) -> None:
         self._set("batch_size", require_int(self.op, "batch_size", self.batch_size, minimum=1))
@@ -87,6 +90,9 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=
             and all(map(_is_of_one_shape, flatten_spec(self.source.element_spec)[1]))
         )
 
+    def keeping_blocks(self) -> Node | None:
+        return replace(self, in_blocks=True) if self._is_plain else None
+
     def input_positions(self, positions: Array) -> Array | None:
         size, available = self.batch_size, self.source.cardinality()
         elements = (positions[:, np.newaxis] * size + np.arange(size)).ravel()
@@ -115,6 +121,8 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=
 
     def stack(self, index: int, column: Column) -> Any:
         """Combine the column of component ``index`` into one batched component."""
+        if isinstance(column, BytesColumn):
+            return column
         ragged = self._ragged_ranks.get(index)
         return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
 
@@ -123,7 +131,7 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=
         return BatchOperator(source, self)
 
     def lower(self, context: ExecutionContext) -> Operator:
-        operator = self.operator(context(self.source))
+        operator = self.operator(context(self.source, packed=self.in_blocks))
         return in_parallel(context, operator, self)
 
 

@@ -44,7 +44,7 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 _EVERYTHING = 2**62
 _UINT16_SIZE = 2**16
 _AHEAD_ELEMENTS = 512  # amortizes the fixed cost of a step
-_AHEAD_BYTES = 256 * 1024
+_AHEAD_BYTES = 512 * 1024
 _FILES_MIN = 64  # up to this many, unused files are not searched for
 _SAMPLE = 256  # elements whose sizes are measured, of a buffer of elements that differ in size
 _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the input

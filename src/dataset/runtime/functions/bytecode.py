@@ -106,13 +106,17 @@ def arity_of(function: FunctionType) -> int:
     return function.__code__.co_argcount - len(function.__defaults__ or ())
 
 
-def interpret(function: Callable[..., Any], evaluate: Evaluate, *, may_catch: bool = False) -> Any:
+def interpret(
+    function: Callable[..., Any], evaluate: Evaluate, *, may_catch: bool = False, until_unused: str | None = None
+) -> Any:
     """Execute a function symbolically and return the abstract value of its result.
 
     Args:
         function: the function; anything except plain Python functions is not proved.
         evaluate: returns the abstract value of the result of an operation.
         may_catch: whether the function may handle exceptions. The result is that of a run without exceptions.
+        until_unused: an argument. The execution ends, with None as result, as soon as the rest of the code cannot use
+            its value. So only the code before that is restricted.
 
     Raises:
         NotProvedError: if the code contains an unknown instruction, or ``evaluate`` raises it.
@@ -123,7 +127,12 @@ def interpret(function: Callable[..., Any], evaluate: Evaluate, *, may_catch: bo
     if code.co_flags & _GENERATOR_OR_VARIADIC or code.co_kwonlyargcount or (code.co_exceptiontable and not may_catch):
         raise NotProvedError
     frame = _Frame(function, evaluate)
-    for instruction in dis.get_instructions(code):
+    instructions = list(dis.get_instructions(code))
+    last_use = max((i.offset for i in instructions if _names_local(i, until_unused)), default=len(code.co_code))
+    jump_targets = () if until_unused is None else dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes only bytes
+    for instruction in instructions:
+        if instruction.offset in jump_targets:
+            raise NotProvedError  # a loop, which may run this code again with other values
         step = _STEPS.get(instruction.opname)
         try:
             frame.stack += frame.unknown(instruction.opname) if step is None else step(frame, instruction)
@@ -132,11 +141,18 @@ def interpret(function: Callable[..., Any], evaluate: Evaluate, *, may_catch: bo
         except NotProvedError as error:
             error.line = instruction.positions.lineno if instruction.positions else None
             raise
+        if until_unused is not None and not frame.needs(until_unused, named_later=instruction.offset < last_use):
+            return None
         if instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
             break
-    if len(frame.stack) != 1:
+    if len(frame.stack) != 1 or until_unused is not None:
         raise NotProvedError
     return frame.stack[0]
+
+
+def _names_local(instruction: dis.Instruction, name: str | None) -> bool:
+    names = instruction.argval if type(instruction.argval) is tuple else (instruction.argval,)
+    return "_FAST" in instruction.opname and name in names
 
 
 class _Frame:
@@ -158,6 +174,15 @@ class _Frame:
             default = Variable("default", name, position - arity)
             has_default = position >= arity
             self.locals[name] = evaluate("variable", default) if has_default else evaluate("argument", position)
+        self.arguments = self.locals.copy()
+
+    def needs(self, name: str, *, named_later: bool) -> bool:
+        """Return whether the code may still use the value that an argument had, given whether it names it later."""
+        argument = self.arguments[name]
+        # An exception handler may run before the argument is replaced.
+        may_read = named_later and (self.locals[name] is argument or bool(self.code.co_exceptiontable))
+        others = (value for other, value in self.locals.items() if other != name)
+        return may_read or any(value is argument for value in [*self.stack, *others])
 
     def pop(self, count: int) -> list[Any]:
         return [self.stack.pop() for _ in range(count)][::-1]

@@ -18,7 +18,7 @@ from dataset import errors
 from dataset.errors import StateError
 from dataset.plan.nested import Restorable, dataset_of, is_dataset, restore
 from dataset.plan.node import Node
-from dataset.plan.packed import RaggedColumn, is_packed
+from dataset.plan.packed import BytesColumn, RaggedColumn, is_packed
 from dataset.plan.plain import digest as digest  # noqa: PLC0414  # re-exported
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
@@ -164,8 +164,8 @@ def save_value(value: Any) -> Any:
     """Return one component of an element as plain data."""
     if isinstance(value, bytes):
         return value
-    if isinstance(value, np.ndarray):
-        return {"array": _save_column(value)}
+    if isinstance(value, np.ndarray | BytesColumn):
+        return {"array": _save_column(value if isinstance(value, np.ndarray) else object_column(value))}
     if isinstance(value, np.generic):
         return {"scalar": np.asarray(value)}
     if isinstance(value, RaggedTensor):

@@ -1,0 +1,238 @@
+"""Functions of batches of records that may get them in blocks: those that only pass them to parse_example."""
+
+import functools
+import types
+
+import numpy as np
+import pytest
+
+import dataset
+from dataset import io
+from dataset.io import parse_example
+from dataset.optimize.vectorization.batch_parsing import batch_parsing_function
+from dataset.plan.packed import BytesColumn
+
+# These functions are what users write:
+# ruff: noqa: F821, F841, PLW0108, S307
+
+FEATURES = {"x": io.FixedLenFeature((), np.int64)}
+PARSER = io.ExampleParser(FEATURES)
+RECORDS = [io.encode_example({"x": i}) for i in range(5)]
+
+
+def computes(records):
+    """With a loop, a branch and a handler after the call."""
+    examples = io.parse_example(records, FEATURES)
+    total = 0
+    for value in examples["x"]:
+        total += value if value > 1 else 0
+    with np.errstate(all="ignore"):
+        parts = [total, *examples["x"][1:]]
+    return np.array(parts)
+
+
+def keeps_name(records):
+    records = io.parse_example(records, FEATURES)
+    return {name: value[::-1] for name, value in records.items()}
+
+
+def parses_twice(batch):
+    first, second = parse_example(batch, FEATURES), parse_example(batch, {**FEATURES})
+    return first["x"] + second["x"]
+
+
+def catches(records):
+    try:
+        return io.parse_example(records, FEATURES)
+    except io.ParseError:
+        return None
+
+
+def prepares(records, features=FEATURES):
+    chosen = {"x": features["x"]}
+    examples = dataset.io.parse_example(features=chosen, serialized=records)
+    return examples["x"] if len(examples) else None
+
+
+def enclosed(features):
+    def parse(records):
+        examples = io.parse_example(records, features)
+        return {**examples, "y": examples["x"] * 2}
+
+    return parse
+
+
+PROVED = [
+    lambda records: io.parse_example(records, FEATURES),
+    lambda records: io.parse_example(records, FEATURES)["x"].reshape(-1, 1)[:, 0],
+    computes,
+    keeps_name,
+    parses_twice,
+    catches,
+    prepares,
+    enclosed(FEATURES),
+    io.parse_example,
+    functools.partial(io.parse_example, features=FEATURES),
+    PARSER.parse_batch,
+]
+
+
+def results(function, records):
+    return function(records, FEATURES) if function is io.parse_example else function(records)
+
+
+@pytest.mark.parametrize("function", PROVED)
+def test_a_function_that_only_parses_gets_the_same_from_blocks(function):
+    proved = batch_parsing_function(function)
+    assert proved is not None
+    assert proved.holds()
+    if function is io.parse_example:
+        return  # a map calls it with one argument, which fails in any case
+    found, expected = proved(BytesColumn.of(RECORDS)), function(np.array(RECORDS, object))
+    if not isinstance(found, dict):
+        found, expected = {"": found}, {"": expected}
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+class Derived(io.ExampleParser):
+    pass
+
+
+def another_parse_example(records, features):
+    return records
+
+
+def looks_first(records):
+    if len(records) > 3:
+        return io.parse_example(records, FEATURES)
+    return None
+
+
+def looks_later(records):
+    examples = io.parse_example(records, FEATURES)
+    return examples, len(records)
+
+
+def looks_at_failure(records):
+    try:
+        return io.parse_example(records, FEATURES)
+    except io.ParseError:
+        return records
+
+
+def looks_from_inside(records):
+    examples = io.parse_example(records, FEATURES)
+    return lambda: (examples, records)
+
+
+def renames(records):
+    batch = records
+    examples = io.parse_example(records, FEATURES)
+    return examples, len(batch)
+
+
+def keeps_on_the_stack(records):
+    return records, io.parse_example(records, FEATURES)
+
+
+def loops(records):
+    while True:
+        examples = io.parse_example(records, FEATURES)
+        if examples:
+            return examples
+
+
+def in_a_loop(records):
+    parse = io.parse_example
+    for _ in range(2):
+        examples = parse(records, FEATURES)
+        parse = another_parse_example
+    return examples
+
+
+def reads_locals(records):
+    examples = io.parse_example(records, FEATURES)
+    return locals()
+
+
+def evaluates(records):
+    examples = io.parse_example(records, FEATURES)
+    return eval("records")
+
+
+def yields(records):
+    yield io.parse_example(records, FEATURES)
+
+
+NEVER = [
+    lambda records: records,
+    lambda records: 1,
+    lambda: io.parse_example(RECORDS, FEATURES),
+    lambda records, others: io.parse_example(records, FEATURES),
+    lambda *records: io.parse_example(records, FEATURES),
+    lambda records: io.parse_example(records[:2], FEATURES),
+    lambda records: io.parse_example(list(records), FEATURES),
+    lambda records: io.parse_example([records], FEATURES),
+    lambda records: io.parse_example(FEATURES, records),
+    lambda records: io.parse_example(records, records),
+    lambda records: io.parse_example(RECORDS, features=records),
+    lambda records: io.parse_single_example(records, FEATURES),
+    lambda records: another_parse_example(records, FEATURES),
+    lambda records: functools.partial(io.parse_example, features=FEATURES)(records),
+    lambda records: records(io.parse_example, FEATURES),
+    lambda records: records.tolist(),
+    lambda records: records + records,
+    lambda records: (io.parse_example(records, FEATURES), records),
+    lambda records: {"records": records, **io.parse_example(records, FEATURES)},
+    lambda records: undefined(records, FEATURES),
+    looks_first,
+    looks_later,
+    looks_at_failure,
+    looks_from_inside,
+    renames,
+    keeps_on_the_stack,
+    loops,
+    in_a_loop,
+    reads_locals,
+    evaluates,
+    yields,
+    len,
+    PARSER,
+    Derived(FEATURES).parse_batch,
+    functools.partial(io.parse_example, RECORDS),
+    functools.partial(io.parse_example, serialized=RECORDS),
+    functools.partial(another_parse_example, features=FEATURES),
+    functools.wraps(io.parse_example)(another_parse_example),
+]
+
+
+@pytest.mark.parametrize("function", NEVER)
+def test_any_other_function_gets_objects(function):
+    assert batch_parsing_function(function) is None
+
+
+def test_a_function_gets_objects_once_its_names_have_other_values():
+    received = []
+
+    def parse(records, features):
+        received.append(records)
+        return parse_example(records, features)
+
+    names = {"parse_example": parse_example, "FEATURES": FEATURES}
+    function = types.FunctionType((lambda records: parse_example(records, FEATURES)).__code__, names)
+    proved = batch_parsing_function(function)
+    assert proved is not None
+    column = BytesColumn.of(RECORDS)
+    expected = proved(column)["x"].tolist()
+    names["parse_example"] = parse
+    assert not proved.holds()
+    assert proved(column)["x"].tolist() == expected
+    names["parse_example"] = parse_example
+    function.__code__ = (lambda records: records).__code__
+    received.append(proved(column))
+    for records in received:
+        assert type(records) is np.ndarray
+        assert records.tolist() == RECORDS
+    assert len(received) == 2
