@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import dataset
-from dataset import Dataset, Options, RaggedTensor, SparseTensor
+from dataset import Dataset, Options, RaggedTensor, SparseTensor, io
 from support.resume_files import Files
 
 # What the expressions call
@@ -120,7 +120,23 @@ def options(**settings: Any) -> Options:
     return found
 
 
-NAMES = {**vars(dataset), "np": np, **{name: value for name, value in globals().items() if name.islower()}}
+EXAMPLE = {"n": io.FixedLenFeature((), np.int64), "row": io.RaggedFeature(np.int64)}
+
+
+def of_example(example: Any) -> Any:
+    return io.parse_single_example(example, EXAMPLE)["n"] * 2
+
+
+def of_examples(examples: Any) -> Any:
+    return io.parse_example(examples, EXAMPLE)["n"] * 2
+
+
+NAMES = {
+    **vars(dataset),
+    "EXAMPLE": EXAMPLE,
+    "np": np,
+    **{name: value for name, value in globals().items() if name.islower()},
+}
 
 
 def build(expression: str, files: Path, folder: Path) -> Any:
@@ -390,6 +406,7 @@ def _has_windows(kind: Kind) -> bool:
 # Sources
 
 
+_EXAMPLES = "TFRecordDataset(files.parts('example')[:2])"
 _QUERY = "SELECT number, word FROM numbers ORDER BY number"
 
 
@@ -418,6 +435,21 @@ def _source(rng: random.Random) -> Op:
             ("Dataset.from_tensors(np.int64(7)).repeat(3)", "int", 3),
             ("TFRecordDataset(files.parts('plain')[:2])", "text", 11),
             ("TFRecordDataset(files.parts('gzip')[:2], 'GZIP')", "text", 11),
+            (
+                f"{_EXAMPLES}.shuffle({3 * n}, seed=3).map(io.ExampleParser(EXAMPLE))",
+                {"n": "int", "row": "row"},
+                25,
+            ),
+            (
+                f"{_EXAMPLES}.shuffle({3 * n}, seed=2).map(of_example, num_parallel_calls=2)",
+                "int",
+                25,
+            ),
+            (
+                f"{_EXAMPLES}.shuffle(13, seed=3).batch({n + 4}).map(of_examples, num_parallel_calls=2)",
+                "row",
+                25 // (n + 4) + 1,
+            ),
             ("TFRecordDataset(files.parts('zstd')[:2], 'ZSTD')", "text", 11),
             ("TFRecordDataset(files.parts('plain')[:2], index=True)", "text", 11),
             ("TFRecordDataset(files.parts('plain')[:2], num_parallel_reads=2)", "text", 11),

@@ -46,6 +46,9 @@ def write_files(folder: Path) -> None:
             with TFRecordWriter(str(folder / f"{name}-{part}.tfrecord"), TFRecordOptions(compression)) as writer:
                 for record in records:
                     writer.write(record)
+        with TFRecordWriter(str(folder / f"example-{part}.tfrecord")) as writer:
+            for number in range(20 * part, 20 * part + 12 + part):  # enough to be read as blocks
+                writer.write(io.encode_example({"n": number, "row": [number] * (number % 3)}))
         (folder / f"text-{part}.txt").write_bytes(lines)
         (folder / f"packed-{part}.gz").write_bytes(gzip.compress(lines, mtime=0))
         objects = [b'{"n": %d, "row": [%d, 1], "text": "word %d"}' % (number, number, number) for number in numbers]

@@ -92,7 +92,7 @@ class Elementwise(ParallelNode):
         proof = self.columnwise
         if self.column_function is not None or proof is None:
             function = self.called if self.column_function is None else self.column_function
-            return bool(vars(type(function)).get(TAKES_BLOCKS, False))
+            return self.takes_columns and bool(vars(type(function)).get(TAKES_BLOCKS, False))
         uses = [*proof.parts, *proof.numbers, *proof.dicts, *proof.passed, *(path for path, _ in proof.tuples)]
         readers = [derived.twin for derived in proof.derived if derived.path[0] < proof.arity]
         takes_blocks = bool(readers) and all(getattr(twin, TAKES_BLOCKS, False) for twin in readers)

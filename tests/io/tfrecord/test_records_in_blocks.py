@@ -146,6 +146,9 @@ PIPELINES = {
         TFRecordDataset(files).batch(21).map(functools.partial(io.parse_example, features=NUMBERS))
     ),
     "batch, method": lambda files: TFRecordDataset(files).batch(8).map(io.ExampleParser(NUMBERS).parse_batch),
+    "batched features": lambda files: io.make_batched_features_dataset(
+        files, 20, NUMBERS, num_epochs=1, shuffle=False, label_key="number"
+    ),
     "batch, failures": lambda files: TFRecordDataset(files).batch(32).map(texts_by_batch),
     "failures": lambda files: shuffled(TFRecordDataset(files), 300).map(computed).batch(23),
     "failures, parsed": lambda files: (

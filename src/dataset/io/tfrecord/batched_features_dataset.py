@@ -113,6 +113,7 @@ class _BatchParser:
     """Parser function for batches of Examples; its element spec is known without running it."""
 
     __dataset_no_user_code__ = True
+    __dataset_takes_blocks__ = True
 
     def __init__(self, features: Mapping[str, FeatureSpec], label_key: str | None, batch_size: int | None) -> None:
         self._parser = ExampleParser(features)

@@ -15,9 +15,10 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dataset.io.example.parse import ExampleParser, parse_example
-from dataset.plan.packed import BytesColumn
+from dataset.plan.packed import TAKES_BLOCKS, BytesColumn
 from dataset.plan.values import object_column
 from dataset.runtime.functions.bytecode import NotProvedError, Variable, arity_of, interpret
+from dataset.runtime.functions.vectorized import is_vectorized
 
 _READ_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 
@@ -61,12 +62,13 @@ def batch_parsing_function(function: Callable[..., Any]) -> BatchParsingFunction
 
 
 def _is_parser(function: Any) -> bool:
-    """Return whether a function is parse_example, bound to features or not, or the method of a parser."""
+    """Return whether a function is parse_example, bound to features or not, or a parser of batches."""
     if type(function) is functools.partial:
         return function.func is parse_example and not function.args and "serialized" not in function.keywords
     if type(function) is MethodType:
         return function.__func__ is ExampleParser.parse_batch and type(function.__self__) is ExampleParser
-    return function is parse_example
+    takes_blocks = bool(vars(type(function)).get(TAKES_BLOCKS, False))
+    return function is parse_example or (takes_blocks and not is_vectorized(function))
 
 
 def _holds(function: FunctionType, code: CodeType, parsers: list[Variable]) -> bool:
