@@ -21,7 +21,7 @@ RECORDS = [io.encode_example({"x": i}) for i in range(5)]
 
 
 def computes(records):
-    """With a loop, a branch and a handler after the call."""
+    """With a loop, a branch and a context manager after the call."""
     examples = io.parse_example(records, FEATURES)
     total = 0
     for value in examples["x"]:
@@ -75,10 +75,6 @@ PROVED = [
     functools.partial(io.parse_example, features=FEATURES),
     PARSER.parse_batch,
 ]
-
-
-def results(function, records):
-    return function(records, FEATURES) if function is io.parse_example else function(records)
 
 
 @pytest.mark.parametrize("function", PROVED)

@@ -7,8 +7,8 @@ Legal if a batch is directly above a map that only parses, or above a select of 
 and bucket_by_sequence_length produce the same result from contiguous values as from single ones. Records that cannot be
 parsed together are parsed one by one, as before. Features with a fixed shape are already arrays.
 
-    before:  batch(128), map(parse_example)                       128 objects, then parsed
-    after:   batch(128), in blocks, map(parse_example), in blocks  their places in the file's blocks, then parsed
+    before:  batch(128), map(parse_example)                       an array of 128 objects, then parsed
+    after:   batch(128), map(parse_example) on records in blocks  where the 128 are in the file's blocks, then parsed
 
 Legal if the bytecode of the map's function proves that it uses the batch only as the argument of parse_example
 (batch_parsing.py). Before each batch, it is checked that the names in the function still refer to the library.
@@ -50,11 +50,10 @@ def fuse_parser_and_batch(node: Node) -> Node | None:
 
 
 def _over_blocks(node: Elementwise) -> Node | None:
-    (source,) = node.inputs
-    if node.function_of_blocks is not None or not node.traits.aligned or node.executor != "thread":
+    is_set = node.function_of_blocks is not None
+    if is_set or not isinstance(node.source, KeepsBlocks) or not node.traits.aligned or node.executor != "thread":
         return None
-    batch = source.keeping_blocks() if isinstance(source, KeepsBlocks) else None
-    function = None if batch is None else batch_parsing_function(node.called)
+    batch, function = node.source.keeping_blocks(), batch_parsing_function(node.called)
     if batch is None or function is None:
         return None
     return dataclasses.replace(node, function_of_blocks=function).with_inputs([batch])

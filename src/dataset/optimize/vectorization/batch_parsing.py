@@ -67,8 +67,9 @@ def _is_parser(function: Any) -> bool:
         return function.func is parse_example and not function.args and "serialized" not in function.keywords
     if type(function) is MethodType:
         return function.__func__ is ExampleParser.parse_batch and type(function.__self__) is ExampleParser
-    takes_blocks = bool(vars(type(function)).get(TAKES_BLOCKS, False))
-    return function is parse_example or (takes_blocks and not is_vectorized(function))
+    if function is parse_example:
+        return True
+    return bool(vars(type(function)).get(TAKES_BLOCKS, False)) and not is_vectorized(function)
 
 
 def _holds(function: FunctionType, code: CodeType, parsers: list[Variable]) -> bool:

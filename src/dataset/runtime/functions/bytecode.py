@@ -28,7 +28,7 @@ import dis
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 Evaluate: TypeAlias = Callable[..., Any]
@@ -127,20 +127,14 @@ def interpret(
     if code.co_flags & _GENERATOR_OR_VARIADIC or code.co_kwonlyargcount or (code.co_exceptiontable and not may_catch):
         raise NotProvedError
     frame = _Frame(function, evaluate)
-    instructions = list(dis.get_instructions(code))
-    last_use = max((i.offset for i in instructions if _names_local(i, until_unused)), default=len(code.co_code))
-    jump_targets = () if until_unused is None else dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes only bytes
-    for instruction in instructions:
+    last_use, jump_targets = 0, list[int]()
+    if until_unused is not None:
+        last_use = _last_use(code, until_unused)
+        jump_targets = dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes only bytes
+    for instruction in dis.get_instructions(code):
         if instruction.offset in jump_targets:
             raise NotProvedError  # a loop, which may run this code again with other values
-        step = _STEPS.get(instruction.opname)
-        try:
-            frame.stack += frame.unknown(instruction.opname) if step is None else step(frame, instruction)
-        except LookupError:  # the stack is empty or a variable undefined: the code was misinterpreted
-            raise NotProvedError from None
-        except NotProvedError as error:
-            error.line = instruction.positions.lineno if instruction.positions else None
-            raise
+        frame.execute(instruction)
         if until_unused is not None and not frame.needs(until_unused, named_later=instruction.offset < last_use):
             return None
         if instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
@@ -150,9 +144,14 @@ def interpret(
     return frame.stack[0]
 
 
-def _names_local(instruction: dis.Instruction, name: str | None) -> bool:
-    names = instruction.argval if type(instruction.argval) is tuple else (instruction.argval,)
-    return "_FAST" in instruction.opname and name in names
+def _last_use(code: CodeType, name: str) -> int:
+    """Return the offset of the last instruction that names a local variable; that of the end if there is none."""
+    found = len(code.co_code)
+    for instruction in dis.get_instructions(code):
+        names = instruction.argval if type(instruction.argval) is tuple else (instruction.argval,)
+        if "_FAST" in instruction.opname and name in names:
+            found = instruction.offset
+    return found
 
 
 class _Frame:
@@ -175,6 +174,16 @@ class _Frame:
             has_default = position >= arity
             self.locals[name] = evaluate("variable", default) if has_default else evaluate("argument", position)
         self.arguments = self.locals.copy()
+
+    def execute(self, instruction: dis.Instruction) -> None:
+        step = _STEPS.get(instruction.opname)
+        try:
+            self.stack += self.unknown(instruction.opname) if step is None else step(self, instruction)
+        except LookupError:  # the stack is empty or a variable undefined: the code was misinterpreted
+            raise NotProvedError from None
+        except NotProvedError as error:
+            error.line = instruction.positions.lineno if instruction.positions else None
+            raise
 
     def needs(self, name: str, *, named_later: bool) -> bool:
         """Return whether the code may still use the value that an argument had, given whether it names it later."""

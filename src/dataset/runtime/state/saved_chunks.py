@@ -164,8 +164,10 @@ def save_value(value: Any) -> Any:
     """Return one component of an element as plain data."""
     if isinstance(value, bytes):
         return value
-    if isinstance(value, np.ndarray | BytesColumn):
-        return {"array": _save_column(value if isinstance(value, np.ndarray) else object_column(value))}
+    if isinstance(value, BytesColumn):  # a batch of byte strings
+        value = object_column(value)
+    if isinstance(value, np.ndarray):
+        return {"array": _save_column(value)}
     if isinstance(value, np.generic):
         return {"scalar": np.asarray(value)}
     if isinstance(value, RaggedTensor):
