@@ -16,6 +16,7 @@ Every declared size is checked against ``max_pixels`` before memory is allocated
 raise ``ValueError``; the C libraries may also write a line to stderr.
 """
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, Final
@@ -29,6 +30,9 @@ from dataset.io.image.image_libraries import Pixels, library, recolor
 
 MAX_PIXELS: Final = 2**29 // 3
 """Default maximum number of pixels of a decoder: half a GiB of RGB, the same limit as TensorFlow's."""
+
+# Photos are decoded one by one with the same arguments, so these are checked once.
+_request: Final = functools.lru_cache(maxsize=64, typed=True)(DecodeRequest)
 
 
 def decode_jpeg(
@@ -70,7 +74,7 @@ def decode_jpeg(
         >>> decode_jpeg(encode_jpeg(image), channels=1)[0, 0]
         array([200], dtype=uint8)
     """
-    request = DecodeRequest(
+    request = _request(
         "decode_jpeg",
         channels,
         max_pixels,
@@ -123,7 +127,7 @@ def decode_and_crop_jpeg(
         >>> decode_and_crop_jpeg(encode_jpeg(image), [10, 20, 8, 6]).shape
         (8, 6, 3)
     """
-    request = DecodeRequest(
+    request = _request(
         "decode_and_crop_jpeg",
         channels,
         max_pixels,
@@ -177,7 +181,7 @@ def decode_png(
         >>> decode_png(encode_png(image), channels=4)[0, 0]
         array([  0,   1,   2, 255], dtype=uint8)
     """
-    request = DecodeRequest("decode_png", channels, max_pixels, dtype)
+    request = _request("decode_png", channels, max_pixels, dtype)
     return decode(request, image_bytes(request.name, contents), expand_animations=False)
 
 
@@ -207,7 +211,7 @@ def decode_image(
         Traceback (most recent call last):
         ValueError: decode_image(): contents must be a JPEG, PNG, GIF or BMP image, got 12 bytes beginning with b'not...
     """
-    request = DecodeRequest("decode_image", channels, max_pixels)
+    request = _request("decode_image", channels, max_pixels)
     return decode(request, image_bytes(request.name, contents), expand_animations=expand_animations)
 
 

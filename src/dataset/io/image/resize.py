@@ -11,15 +11,16 @@ This module works on arrays only. The codecs are in codecs.py.
 import functools
 import math
 import operator
+import struct
 from collections.abc import Callable, Sequence
-from ctypes import c_int64
+from ctypes import addressof, c_float
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.io.image.image_libraries import Pixels, library
-from dataset.native.library import kernels
+from dataset.native.library import address_of, kernels
 
 # The limit of OpenCV 5; that of version 4 was 512.
 _OPENCV_CHANNELS_MAX: Final = 128
@@ -78,23 +79,26 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
     height, width = _check_target(size)
     if method == "nearest":
         return source.take(_nearest(source.shape[-3], height), axis=-3).take(_nearest(source.shape[-2], width), axis=-2)
-    pixels = np.ascontiguousarray(source, source.dtype if source.dtype in _KERNEL_DTYPES else np.float32)
-    batch = pixels.reshape(-1, *pixels.shape[-3:])
-    result = np.empty((len(batch), height, width, pixels.shape[-1]), np.float32)
-    rows = axis_of(pixels.shape[-3], height, method, antialias)
-    columns = axis_of(pixels.shape[-2], width, method, antialias)
+    *batch, old_height, old_width, channels = source.shape
+    is_ready = source.dtype.str in _KERNEL_DTYPES and source.flags.c_contiguous
+    pixels = source if is_ready else np.ascontiguousarray(source, np.uint8 if source.dtype == np.uint8 else np.float32)
+    result = np.empty((*batch, height, width, channels), np.float32)
+    rows = axis_of(old_height, height, method, antialias)
+    columns = axis_of(old_width, width, method, antialias)
     native = kernels()
-    by_opencv = native is None and method == "bilinear" and not antialias and pixels.shape[-1] <= _OPENCV_CHANNELS_MAX
-    for image, out in zip(batch, result, strict=True):
-        if native is not None:
-            _resample_by_kernel(native, image, rows, columns, out)
-        elif by_opencv:
+    if native is not None:
+        _resample_by_kernel(native, pixels, rows, columns, result)
+        return result
+    by_opencv = method == "bilinear" and not antialias and channels <= _OPENCV_CHANNELS_MAX
+    images_and_results = (array.reshape(-1, *array.shape[-3:]) for array in (pixels, result))
+    for image, out in zip(*images_and_results, strict=True):
+        if by_opencv:
             cv2 = library("cv2")
             numbers = image.astype(np.float32, copy=False)  # OpenCV rounds results for bytes
             cv2.resize(numbers, (width, height), dst=out, interpolation=cv2.INTER_LINEAR)
         else:
             out[:] = resample(image, rows, columns)
-    return result.reshape(*pixels.shape[:-3], *result.shape[1:])
+    return result
 
 
 def _check_source(source: Pixels) -> None:
@@ -145,13 +149,16 @@ def resample(image: Pixels, rows: Axis, columns: Axis) -> npt.NDArray[np.float32
     return image
 
 
-def _resample_by_kernel(native: Any, image: Pixels, rows: Axis, columns: Axis, out: npt.NDArray[np.float32]) -> None:
-    """Write the result of ``resample`` for bytes or float32 to ``out``. Both arrays are contiguous."""
-    _, width, channels = image.shape
-    sums = np.empty((width + out.shape[1]) * channels + 6, np.float32)
-    shape = image.dtype == np.float32, width * channels, channels
-    arrays = sums.ctypes.data, out.ctypes.data
-    native.resample((c_int64 * 14)(image.ctypes.data, *shape, *rows.spec, *columns.spec, *arrays))
+def _resample_by_kernel(native: Any, pixels: Pixels, rows: Axis, columns: Axis, result: Pixels) -> None:
+    """Write the results of ``resample`` for bytes or float32 to ``result``. Both arrays are contiguous."""
+    width, channels = pixels.shape[-2:]
+    sums = (c_float * ((width + result.shape[-2]) * channels + 6))()
+    shape = pixels.dtype == np.float32, width * channels, channels
+    image, out = address_of(pixels), address_of(result)
+    for _ in range(math.prod(pixels.shape[:-3])):
+        native.resample(_RESIZING.pack(image, *shape, *rows.spec, *columns.spec, addressof(sums), out))
+        image += pixels.shape[-3] * width * channels * pixels.itemsize
+        out += result.shape[-3] * result.shape[-2] * channels * result.itemsize
 
 
 @functools.lru_cache(maxsize=1024)  # photos have many sizes; an entry takes 12 bytes per tap of each new position
@@ -205,5 +212,6 @@ _FILTERS: Final[dict[str, tuple[float, Callable[[_Floats], _Floats]]]] = {
     "gaussian": (1.5, lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0.0)),
     "mitchellcubic": (2.0, functools.partial(_cubic, b=1 / 3, c=1 / 3)),
 }
-_KERNEL_DTYPES: Final = (np.uint8, np.float32)
+_KERNEL_DTYPES: Final = {np.dtype(dtype).str for dtype in (np.uint8, np.float32)}
+_RESIZING: Final = struct.Struct("14q")  # the structure in native/image.c
 METHODS: Final = ("bilinear", "nearest", "area", *(name for name in _FILTERS if name != "bilinear"))
