@@ -105,7 +105,7 @@ class MapOperator(ElementwiseOperator):
     """Operator whose elements are the results of the function. All have the structure of the first."""
 
     one_to_one = True
-    lists_are_structure: ClassVar[bool] = True  # a top-level list becomes a tuple, as in tf.data
+    lists_are_structure: ClassVar[bool] = True  # as in tf.data
     _element_bytes = 0  # of the first results, if they are written into batches
     # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components, and the
     # type of bare numbers and bytes.

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from dataset.runtime.chunks.chunk import Array, Chunk
 
@@ -150,6 +150,23 @@ class IndexedOperator(Operator):
         """Return the output elements at these positions, in this order, or the first few of them (at least one).
 
         May be called at any time; does not move the current position. An element that fails raises in its place.
+        """
+
+
+class StoppingOperator(Operator):
+    """An operator that can end a pull with the first element that meets a condition."""
+
+    can_stop: bool = True
+    """Whether ``pull_until`` may be called."""
+
+    lists_are_structure: ClassVar[bool] = False
+    """Whether a list at the top level of an element becomes a tuple."""
+
+    @abstractmethod
+    def pull_until(self, n: int, is_last: Callable[[Any], bool]) -> Chunk | None:
+        """Return the same as ``pull(n)``, but end with the first element for which ``is_last`` returns True.
+
+        ``is_last`` is called for elements as user code returned them, before they become components.
         """
 
 

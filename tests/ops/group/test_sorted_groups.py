@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, SparseTensor, StateError
+from dataset import Dataset, RaggedTensor, SparseTensor, StateError, TensorSpec
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
@@ -288,3 +288,115 @@ def test_the_length_function_is_not_called_for_many_elements_if_that_can_be_obse
         for i in range(1, 20):
             next(iterator)
             assert len(called) == 4 * i
+
+
+# Elements of a generator ----------------------------------------------------------------------------------------------
+
+
+class _Failing:
+    """An iterator that goes on after it has raised."""
+
+    def __init__(self, values):
+        self._values = iter(values)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        value = next(self._values)
+        if len(value) % 4 == 3:
+            raise ValueError(str(len(value)))
+        return value
+
+
+def _arrays(lengths):
+    return (np.arange(length) + i for i, length in enumerate(lengths))
+
+
+def _views(lengths):
+    return iter(np.split(np.arange(sum(lengths)), np.cumsum(lengths)[:-1]))
+
+
+def _one_buffer(lengths):
+    buffer = np.zeros(max(lengths), np.int64)
+    for i, length in enumerate(lengths):
+        buffer += i
+        yield buffer[:length]
+
+
+def _lists(lengths):
+    return ([i] * length for i, length in enumerate(lengths))
+
+
+def _lists_and_arrays(lengths):
+    return ([i] * length if i % 3 else np.full(length, i) for i, length in enumerate(lengths))
+
+
+def _text(lengths):
+    return ("ä" * length if i % 3 else b"a" * length for i, length in enumerate(lengths))
+
+
+def _of_two_dtypes(lengths):
+    return (np.zeros(length, np.int32 if i % 5 == 4 else np.int64) for i, length in enumerate(lengths))
+
+
+def _dicts(lengths):
+    return ({"a": [i] * length, "b": i} for i, length in enumerate(lengths))
+
+
+def _failing(lengths):
+    return _Failing(_lists(lengths))
+
+
+def _ending(lengths):
+    yield from _arrays(lengths)
+    raise ValueError("the end")
+
+
+_INTS = TensorSpec([None], np.int64)
+_GENERATED = [
+    *((function, None) for function in (_arrays, _views, _lists, _lists_and_arrays, _text, _dicts, _failing, _ending)),
+    *((function, _INTS) for function in (_arrays, _one_buffer, _lists_and_arrays, _of_two_dtypes, _failing, _ending)),
+]
+
+
+@pytest.mark.parametrize(("generate", "signature"), _GENERATED)
+@given(lengths=LENGTHS, buckets=buckets(), places=st.sets(st.integers(0, 80), max_size=3))
+@examples(20)
+def test_values_of_a_generator_are_those_of_elements_one_by_one_and_resume(
+    generate, signature, lengths, buckets, places
+):
+    def make(function=len):
+        values = Dataset.from_generator(generate, args=(lengths,), output_signature=signature)
+        return values.bucket_by_sequence_length(function, *buckets, padded_shapes=None if signature else _shapes(generate))
+
+    assert_elements_equal(check_every_place(make, places), both(make))
+
+
+def _shapes(generate):
+    return {_text: [], _dicts: {"a": [None], "b": []}}.get(generate, [None])
+
+
+@pytest.mark.parametrize("function", [lambda tokens, label: len(tokens), lambda tokens, label: tokens.shape[0]])
+@given(lengths=LENGTHS, buckets=buckets())
+@examples(20)
+def test_tuples_of_a_generator_are_those_of_elements_one_by_one(function, lengths, buckets):
+    def generate():
+        return ((tokens, i) for i, tokens in enumerate(_arrays(lengths)))
+
+    def make(function=function):
+        values = Dataset.from_generator(generate, output_signature=(_INTS, TensorSpec([], np.int64)))
+        return values.bucket_by_sequence_length(function, *buckets)
+
+    assert_elements_equal(outcomes(iter(make())), outcomes(iter(make(lambda tokens, label: sum([len(tokens)])))))
+
+
+def test_a_generator_is_run_on_if_the_function_changes():
+    """Its lengths are looked up only as long as its global name ``len`` is the built-in function."""
+    namespace = {}
+    exec("def length_func(tokens): return len(tokens)", namespace)
+    dataset = Dataset.from_generator(lambda: _arrays([2] * 100), output_signature=_INTS)
+    iterator = iter(dataset.bucket_by_sequence_length(namespace["length_func"], [3], [4, 5]))
+    assert [len(next(iterator)) for _ in range(3)] == [4, 4, 4]
+    namespace["len"] = lambda tokens: 7
+    assert [len(next(iterator)) for _ in range(3)] == [5, 5, 5]

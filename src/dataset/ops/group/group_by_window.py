@@ -23,6 +23,7 @@ from dataset.plan.checks import require_callable, require_int
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
+from dataset.plan.packed import is_packed
 from dataset.plan.random_state import RandomState
 from dataset.plan.spec import DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, structure_of, tuple_of
@@ -30,8 +31,7 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.chunks.lineage import UNKNOWN, Rows
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.functions.call_loop import CallLoop
+from dataset.runtime.contract import Operator, State, StoppingOperator, UnaryOperator
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.random.streams import function_random_state
@@ -133,8 +133,8 @@ class GroupsOperator(UnaryOperator):
     elements as are needed whatever their keys are: the fewest that any group is missing. From any other input, it pulls
     a few more at once and buffers them without calling the key function. If the key function only looks up a length,
     calling it early is unobservable: then many elements are pulled at once and sorted by their keys. From an input that
-    computes elements before they are requested, such as a parallel map, these are the ones that are ready. From a map
-    whose function calls a parser, these are the ones up to the first that fills its group.
+    computes elements before they are requested, such as a parallel map, these are the ones that are ready. From a
+    generator, or a map whose function calls a parser, these are the ones up to the first that fills its group.
 
     Args:
         context: the execution context.
@@ -169,8 +169,8 @@ class GroupsOperator(UnaryOperator):
         self._ahead: BackgroundOperator | None = None  # the input, if it computes elements before they are requested
         if knows_sizes and isinstance(source.source, BackgroundOperator) and not source.is_unseen:
             self._ahead = source.source
-        self._stopping: CallLoop | None = None  # the input, if it can end a pull with the element that fills a group
-        if knows_sizes and isinstance(source.source, CallLoop) and source.source.can_stop:
+        self._stopping: StoppingOperator | None = None  # the input, if it can end a pull with the element that fills a group
+        if knows_sizes and isinstance(source.source, StoppingOperator) and source.source.can_stop:
             self._stopping = source.source
         self._sorted: SortedChunk | None = None
 
@@ -202,20 +202,24 @@ class GroupsOperator(UnaryOperator):
             self.source.unread_keyed(keyed)
             raise
         if full is None and (self._ahead is not None or self._stopping is not None):
-            self._begin_to_sort()
+            self._begin_to_sort(packed=any(map(is_packed, keyed.columns())))
         return None if full is None else (full, self._remove(full))
 
-    def _begin_to_sort(self) -> None:
-        """Sort many elements at once from here on, if the key function only looks up a length."""
+    def _begin_to_sort(self, *, packed: bool) -> None:
+        """Pull many elements at once from here on, if the key function only looks up a length, and sort them."""
         lengths = LengthFunction.of(self.source.function, self._structure)
+        stopping, self._stopping = self._stopping, None
         if lengths is None:
-            self._ahead = self._stopping = None
+            self._ahead = None
             return
+        if stopping is not None:
+            self.source.stop_when_full(stopping, lengths, self._missing)
+            self._at_once = _AHEAD
+            if not packed:
+                return  # appending objects to lists is cheaper than sorting them
         for group in self.groups.values():
             group.parts = [self._elements_of(group)]
         self.source.run_unseen(lengths)
-        if self._stopping is not None:
-            self.source.stop_when_full(self._stopping, self._missing)
         self._at_once = 1
 
     def _next_sorted(self) -> tuple[int, Chunk] | None:

@@ -16,8 +16,7 @@ from dataset.plan.structure import LEAF, Structure, tuple_of
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.call_loop import CallLoop
+from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.held_elements import ElementsOperator
@@ -62,8 +61,9 @@ class KeyOperator(ElementwiseOperator):
         self._room: Callable[[int], int] = _one
         self._stopped = False  # because the group of a key is full
         self._found: list[int] = []  # keys of the last results that are already known
+        self._known: list[int] = []  # keys of the last inputs, or of the first of them
         self._lengths: LengthFunction | None = None
-        self._stopping: CallLoop | None = None  # the input, if it is pulled until the group of a key is full
+        self._stopping: StoppingOperator | None = None  # the input, if it is pulled until the group of a key is full
         self._context: ExecutionContext | None = None
         self._before: tuple[State, int] | None = None  # state of the input, and how many elements it returned after it
         self._keyed_structure: Structure | None = None
@@ -77,7 +77,8 @@ class KeyOperator(ElementwiseOperator):
             room: returns how many elements of a key still have room, at least 1. It is called for each key.
         """
         self._certain, self._room = certain, room
-        return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
+        at_once = self._stopping is None and (self._vectorized or certain >= _MANY)
+        return self.pull(min(n, certain) if at_once else n)
 
     def run_unseen(self, lengths: LengthFunction, context: ExecutionContext | None = None) -> None:
         """Declare that it is unobservable when, or for how many elements, the function is called.
@@ -91,29 +92,32 @@ class KeyOperator(ElementwiseOperator):
         if isinstance(self.source, ElementsOperator):
             self.source.unpacks = False
 
-    def stop_when_full(self, source: CallLoop, room: Callable[[int], int]) -> None:
-        """Pull from the input, after ``run_unseen``, only up to an element that uses up the room of its key.
+    def stop_when_full(self, source: StoppingOperator, lengths: LengthFunction, room: Callable[[int], int]) -> None:
+        """Pull from the input only up to an element that uses up the room of its key.
 
-        The arguments are the input, and a function as for ``pull_until_full``.
+        The arguments are the input, the function, and a function as for ``pull_until_full``.
         """
-        self._stopping, self._room = source, room
+        self._stopping, self._lengths, self._room = source, lengths, room
 
-    def _pull_until_full(self, source: CallLoop, n: int) -> Chunk | None:
-        lengths, key_of, left = self._lengths, self.key_of or _itself, dict[int, int]()
-        if lengths is None or not lengths.holds():
+    def _pull_until_full(self, source: StoppingOperator, n: int) -> Chunk | None:
+        function, key_of, room_of, left = self.function, self.key_of or _itself, self._room, dict[int, int]()
+        keys = self._known = list[int]()
+        if self._lengths is None or not self._lengths.holds():
             n = 1
 
         def is_last(result: Any) -> bool:
-            if type(result) is list:
-                result = tuple(result)
             try:
-                if type(result) is str or (type(result) in {tuple, dict} and _holds_text(result)):
-                    return True  # its length may change when it is encoded
-                key = key_of(int(self.function(*result) if type(result) is tuple else self.function(result)))
+                if type(result) is np.ndarray:
+                    key = key_of(int(function(result)))
+                    keys.append(key)
+                else:  # the length of the component may be another, as that of encoded text
+                    if type(result) is list and source.lists_are_structure:
+                        result = tuple(result)
+                    key = key_of(_length_of(function, result))
             except Exception:  # noqa: BLE001  # raised again at its position
                 return True
-            left[key] = (left.get(key) or self._room(key)) - 1
-            return not left[key]
+            room = left[key] = (left.get(key) or room_of(key)) - 1
+            return not room
 
         try:
             return source.pull_until(n, is_last)
@@ -122,8 +126,10 @@ class KeyOperator(ElementwiseOperator):
             raise
 
     def next_inputs(self, n: int) -> Chunk | None:
-        if self._stopping is not None and not self._todo:
-            return self._pull_until_full(self._stopping, n)
+        if self._stopping is not None:
+            self._known = []
+            if not self._todo:
+                return self._pull_until_full(self._stopping, n)
         if self._context is None or self._todo:
             return super().next_inputs(n)
         self._before, before = None, None
@@ -141,7 +147,10 @@ class KeyOperator(ElementwiseOperator):
         return self._before is not None
 
     def call_best(self, inputs: Chunk) -> Chunk | None:
-        if self._lengths is not None and inputs.length > 1 and self._lengths.holds():
+        if len(self._known) == inputs.length:
+            self.position += inputs.length
+            return self._with_keys(inputs, self._known)
+        if self.is_unseen and self._lengths is not None and inputs.length > 1 and self._lengths.holds():
             lengths = self._lengths.lengths(inputs)
             keys = lengths if self.keys_of is None else self.keys_of(lengths)
             done = len(keys)
@@ -265,8 +274,13 @@ class KeyOperator(ElementwiseOperator):
         return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()], lineage=inputs.lineage)
 
 
-def _holds_text(result: Any) -> bool:
-    return str in map(type, result.values() if type(result) is dict else result)
+def _length_of(function: Callable[..., Any], result: Any) -> int:
+    """Return the length of an element in the user's form; raise if that of its components is not certainly the same."""
+    is_tuple = type(result) is tuple
+    parts = result if is_tuple else result.values() if type(result) is dict else [result]
+    if str in map(type, parts):
+        raise TypeError("text may have another length when it is encoded")
+    return int(function(*result) if is_tuple else function(result))
 
 
 def _itself(number: int) -> int:

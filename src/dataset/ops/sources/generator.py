@@ -19,7 +19,7 @@ from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import State, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
@@ -70,7 +70,7 @@ class Generator(Node, pure=False):
         return GeneratorOperator(self, rows, source_lineage(context, self, op=self.method))
 
 
-class GeneratorOperator(Operator):
+class GeneratorOperator(StoppingOperator):
     """Operator that runs the generator from the first pull to its end.
 
     A generator that raises has ended, as in plain Python: its exception follows the values it yielded, and then comes
@@ -92,22 +92,25 @@ class GeneratorOperator(Operator):
         self._rows = rows
 
     def pull(self, n: int) -> Chunk | None:
+        return self.pull_until(n)
+
+    def pull_until(self, n: int, is_last: Callable[[Any], bool] | None = None) -> Chunk | None:
         while not self._ready:
             if self._ended:
                 return None
-            chunk = self._advance(n)
+            chunk = self._advance(n, is_last)
             if chunk is not None:
                 return chunk
         return self._ready.give(n)
 
-    def _advance(self, n: int) -> Chunk | None:
+    def _advance(self, n: int, is_last: Callable[[Any], bool] | None) -> Chunk | None:
         """Take up to ``n`` values. Usually returns them as a chunk; otherwise puts the results into ``_ready``."""
         rows: list[Any] = []
         failure: BaseException | None = None
         try:
             if self._values is None:
                 self._start()
-            self._collect(rows, n)
+            self._collect(rows, n, is_last)
         except StopIteration:
             self._ended = True
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised at its position
@@ -168,11 +171,13 @@ class GeneratorOperator(Operator):
         return iter(self.node.function(*self.node.arguments))
 
     @interruptible
-    def _collect(self, rows: list[Any], n: int) -> None:
-        """Append up to ``n`` values to the list."""
+    def _collect(self, rows: list[Any], n: int, is_last: Callable[[Any], bool] | None = None) -> None:
+        """Append up to ``n`` values to the list, none after the first for which ``is_last`` returns True."""
         take = self._values.__next__
         for _ in range(n):
-            rows.append(own(take()))  # noqa: PERF401  # kept if the generator raises
+            rows.append(own(take()))  # kept if the generator raises
+            if is_last is not None and is_last(rows[-1]):
+                return
 
     def _too_few(self, count: int) -> Exception:  # noqa: ARG002  # for subclasses
         """Return what is raised if only ``count`` values come before the position."""

@@ -174,7 +174,7 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
         for index, array in enumerate(arrays):
             if any(size > limit for size, limit in zip(array.shape, target, strict=True)):
                 raise NoRoomError(index, "shape", array.shape, tuple(target))
-    return _fill(arrays, target, value, dtype)
+    return _fill(arrays, sizes, target, value, dtype)
 
 
 def _arrays_of(column: Column) -> tuple[Sequence[Array], np.dtype[Any]]:
@@ -201,14 +201,15 @@ def _pad_packed(column: RaggedColumn, shape: Sequence[int | None], value: Any) -
     return padded
 
 
-def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtype[Any]) -> Array:
+def _fill(
+    arrays: Sequence[Array], sizes: Sequence[Sequence[int]], target: list[int], value: Any, dtype: np.dtype[Any]
+) -> Array:
     padded = filled((len(arrays), *target), value, dtype)
     if len(target) > 1:
         for row, array in zip(padded, arrays, strict=True):
             row[tuple(map(slice, array.shape))] = array
     else:  # vectors, such as token lists
-        lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
-        plan.copy_rows(np.concatenate(arrays), row_offsets(lengths), padded)
+        plan.copy_rows(np.concatenate(arrays), row_offsets(np.array(*sizes, np.int64)), padded)
     return padded
 
 

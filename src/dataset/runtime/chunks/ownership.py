@@ -123,7 +123,7 @@ def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]
     # A view, such as a reshaped result, of an array that only this view refers to.
     if unshared and isinstance(owner, np.ndarray) and array.base is owner and _references(owner) <= _OWNER:
         return array
-    for part in _components(given):
+    for part in _components(given) if given else ():
         if isinstance(part, np.ndarray) and (
             part is array or (owner is not None and (part is owner or part.base is owner))
         ):

@@ -19,7 +19,7 @@ from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
 from dataset.runtime.chunks.ownership import is_immutable, own
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseProof, are_same
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
@@ -61,7 +61,7 @@ class _SharedOutputs:
     chunk: Chunk | None = None
 
 
-class CallLoop(Divisible):
+class CallLoop(StoppingOperator, Divisible):
     """Call loop of an operator: calls its function for each input; ``finish`` turns the results into outputs."""
 
     def __init__(
@@ -130,13 +130,12 @@ class CallLoop(Divisible):
     pull = produce  # which hands out the outbox itself
 
     @property
-    def can_stop(self) -> bool:
-        """Whether ``pull_until`` may be called: inputs can be put back, and the function is called for each of them."""
+    def can_stop(self) -> bool:  # type: ignore[override]  # it is read-only
+        """Whether inputs can be put back, and the function is called for each of them."""
         by_columns = self._vectorized or self._columns is not None or self._column_function is not None
         return self.ahead is not None and not by_columns
 
     def pull_until(self, n: int, is_last: Callable[[Any], bool]) -> Chunk | None:
-        """Return the same as ``pull(n)``, but end with the first element for whose result ``is_last`` returns True."""
         assert self.ahead is not None  # see can_stop
         self._is_last = is_last
         try:
