@@ -58,6 +58,8 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
         base = result.base
         if type(base) is bytes or (base is None and unshared):  # immutable memory, or that of a new array
             return result
+        if not (unshared or given) and (base is None or (type(base) is np.ndarray and base.base is None)):
+            return result.copy()  # an array that the user keeps, or a view of one
         del base  # a reference that _own_array would count
         return _own_array(result, unshared, given)
     if kind is tuple:
