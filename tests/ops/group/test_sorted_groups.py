@@ -340,6 +340,11 @@ def _of_two_dtypes(lengths):
     return (np.zeros(length, np.int32 if i % 5 == 4 else np.int64) for i, length in enumerate(lengths))
 
 
+def _lists_and_two_dtypes(lengths):
+    kinds = [lambda n: [n] * n, np.zeros, lambda n: np.zeros(n, np.int64), lambda n: np.ones(n, np.int64)]
+    return (kinds[i % 4](length) for i, length in enumerate(lengths))
+
+
 def _dicts(lengths):
     return ({"a": [i] * length, "b": i} for i, length in enumerate(lengths))
 
@@ -356,7 +361,10 @@ def _ending(lengths):
 _INTS = TensorSpec([None], np.int64)
 _GENERATED = [
     *((function, None) for function in (_arrays, _views, _lists, _lists_and_arrays, _text, _dicts, _failing, _ending)),
-    *((function, _INTS) for function in (_arrays, _one_buffer, _lists_and_arrays, _of_two_dtypes, _failing, _ending)),
+    *(
+        (function, _INTS)
+        for function in (_arrays, _one_buffer, _lists_and_arrays, _of_two_dtypes, _lists_and_two_dtypes, _ending)
+    ),
 ]
 
 
@@ -368,7 +376,9 @@ def test_values_of_a_generator_are_those_of_elements_one_by_one_and_resume(
 ):
     def make(function=len):
         values = Dataset.from_generator(generate, args=(lengths,), output_signature=signature)
-        return values.bucket_by_sequence_length(function, *buckets, padded_shapes=None if signature else _shapes(generate))
+        return values.bucket_by_sequence_length(
+            function, *buckets, padded_shapes=None if signature else _shapes(generate)
+        )
 
     assert_elements_equal(check_every_place(make, places), both(make))
 

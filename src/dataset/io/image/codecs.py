@@ -32,7 +32,7 @@ MAX_PIXELS: Final = 2**29 // 3
 """Default maximum number of pixels of a decoder: half a GiB of RGB, the same limit as TensorFlow's."""
 
 # Photos are decoded one by one with the same arguments, so these are checked once.
-_request: Final = functools.lru_cache(maxsize=64, typed=True)(DecodeRequest)
+_request: Final[type[DecodeRequest]] = functools.lru_cache(maxsize=64, typed=True)(DecodeRequest)  # type: ignore[assignment]
 
 
 def decode_jpeg(

@@ -116,6 +116,7 @@ class SqlOperator(GeneratorOperator):
     ends the iteration, because no cursor continues after one. A row with an invalid value raises in its place.
     """
 
+    can_stop = False
     _rows: SqlRows
 
     def _advance(self, n: int) -> Chunk | None:

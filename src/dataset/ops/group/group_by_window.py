@@ -169,7 +169,8 @@ class GroupsOperator(UnaryOperator):
         self._ahead: BackgroundOperator | None = None  # the input, if it computes elements before they are requested
         if knows_sizes and isinstance(source.source, BackgroundOperator) and not source.is_unseen:
             self._ahead = source.source
-        self._stopping: StoppingOperator | None = None  # the input, if it can end a pull with the element that fills a group
+        # The input, if it can end a pull with the element that fills a group.
+        self._stopping: StoppingOperator | None = None
         if knows_sizes and isinstance(source.source, StoppingOperator) and source.source.can_stop:
             self._stopping = source.source
         self._sorted: SortedChunk | None = None

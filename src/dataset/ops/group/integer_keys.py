@@ -61,7 +61,7 @@ class KeyOperator(ElementwiseOperator):
         self._room: Callable[[int], int] = _one
         self._stopped = False  # because the group of a key is full
         self._found: list[int] = []  # keys of the last results that are already known
-        self._known: list[int] = []  # keys of the last inputs, or of the first of them
+        self._known: list[int] = []  # keys of the last inputs, if there is one for each
         self._lengths: LengthFunction | None = None
         self._stopping: StoppingOperator | None = None  # the input, if it is pulled until the group of a key is full
         self._context: ExecutionContext | None = None
@@ -110,7 +110,8 @@ class KeyOperator(ElementwiseOperator):
                 if type(result) is np.ndarray:
                     key = key_of(int(function(result)))
                     keys.append(key)
-                else:  # the length of the component may be another, as that of encoded text
+                else:
+                    self._known = []
                     if type(result) is list and source.lists_are_structure:
                         result = tuple(result)
                     key = key_of(_length_of(function, result))

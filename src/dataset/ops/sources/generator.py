@@ -19,7 +19,7 @@ from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import State, StoppingOperator
+from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
@@ -90,27 +90,32 @@ class GeneratorOperator(StoppingOperator):
         self._ready = OutcomeQueue()
         self._ended = False
         self._rows = rows
+        self._is_last: Callable[[Any], bool] | None = None  # see pull_until
 
     def pull(self, n: int) -> Chunk | None:
-        return self.pull_until(n)
-
-    def pull_until(self, n: int, is_last: Callable[[Any], bool] | None = None) -> Chunk | None:
         while not self._ready:
             if self._ended:
                 return None
-            chunk = self._advance(n, is_last)
+            chunk = self._advance(n)
             if chunk is not None:
                 return chunk
         return self._ready.give(n)
 
-    def _advance(self, n: int, is_last: Callable[[Any], bool] | None) -> Chunk | None:
+    def pull_until(self, n: int, is_last: Callable[[Any], bool]) -> Chunk | None:
+        self._is_last = is_last
+        try:
+            return self.pull(n)
+        finally:
+            self._is_last = None
+
+    def _advance(self, n: int) -> Chunk | None:
         """Take up to ``n`` values. Usually returns them as a chunk; otherwise puts the results into ``_ready``."""
         rows: list[Any] = []
         failure: BaseException | None = None
         try:
             if self._values is None:
                 self._start()
-            self._collect(rows, n, is_last)
+            self._collect(rows, n)
         except StopIteration:
             self._ended = True
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised at its position
@@ -171,9 +176,9 @@ class GeneratorOperator(StoppingOperator):
         return iter(self.node.function(*self.node.arguments))
 
     @interruptible
-    def _collect(self, rows: list[Any], n: int, is_last: Callable[[Any], bool] | None = None) -> None:
-        """Append up to ``n`` values to the list, none after the first for which ``is_last`` returns True."""
-        take = self._values.__next__
+    def _collect(self, rows: list[Any], n: int) -> None:
+        """Append up to ``n`` values to the list."""
+        take, is_last = self._values.__next__, None if self._left else self._is_last
         for _ in range(n):
             rows.append(own(take()))  # kept if the generator raises
             if is_last is not None and is_last(rows[-1]):

@@ -209,7 +209,7 @@ def _fill(
         for row, array in zip(padded, arrays, strict=True):
             row[tuple(map(slice, array.shape))] = array
     else:  # vectors, such as token lists
-        plan.copy_rows(np.concatenate(arrays), row_offsets(np.array(*sizes, np.int64)), padded)
+        plan.copy_rows(np.concatenate(arrays), row_offsets(np.array(sizes[0], np.int64)), padded)
     return padded
 
 
