@@ -58,21 +58,22 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
         base = result.base
         if type(base) is bytes or (base is None and unshared):  # immutable memory, or that of a new array
             return result
-        if not (unshared or given) and (base is None or (type(base) is np.ndarray and base.base is None)):
-            return result.copy()  # an array that the user keeps, or a view of one
         del base  # a reference that _own_array would count
         return _own_array(result, unshared, given)
     if kind is tuple:
-        for item in result:  # fast path for the usual case: fresh arrays, views of bytes, and numbers
+        owned: list[Any] | None = None
+        place = 0  # enumerate() would refer to the item
+        for item in result:
             if type(item) is np.ndarray:
-                base_type: Any = type(item.base)
-                if not (base_type is bytes or (item.base is None and _references(item) <= _IN_TUPLE)):
-                    break
-            elif type(item) not in _NUMBERS:
-                break
-        else:
-            return result
-        return tuple([_own_item(item, _LISTED, given) for item in result])
+                unshared = _references(item) <= _IN_TUPLE
+                kept = item if unshared and item.base is None else _own_array(item, unshared, given)
+            else:
+                kept = item if type(item) in _NUMBERS else _own_item(item, 0, given)
+            if kept is not item:
+                owned = list(result) if owned is None else owned
+                owned[place] = kept
+            place += 1  # noqa: SIM113
+        return result if owned is None else tuple(owned)
     if kind is dict:
         shared = _references(result) > _DIRECT  # a dict that may be refilled
         owned = {key: _own_item(result[key], _LOOKED_UP, given) for key in result}
@@ -125,11 +126,14 @@ def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]
     # A view, such as a reshaped result, of an array that only this view refers to.
     if unshared and isinstance(owner, np.ndarray) and array.base is owner and _references(owner) <= _OWNER:
         return array
-    for part in _components(given) if given else ():
-        if isinstance(part, np.ndarray) and (
-            part is array or (owner is not None and (part is owner or part.base is owner))
-        ):
-            return array
+    for value in given:
+        if type(value) in _NUMBERS:
+            continue
+        for part in (value,) if type(value) is np.ndarray else structure_of(value).flatten(value):
+            if isinstance(part, np.ndarray) and (
+                part is array or (owner is not None and (part is owner or part.base is owner))
+            ):
+                return array
     return array.copy()
 
 
@@ -153,10 +157,6 @@ def _in_container(result: Iterable[Any]) -> int:
     raise AssertionError
 
 
-def _in_second_call(result: Iterable[Any]) -> int:
-    return [_in_call(item) for item in result][0]  # noqa: RUF015  # the same expression as in own()
-
-
 def _in_lookup(result: dict[str, Any]) -> int:
     return {key: _in_call(result[key]) for key in result}[""]
 
@@ -178,6 +178,5 @@ def _measured(count: int) -> int:
 
 _DIRECT = _measured(_in_call(_fresh()))
 _IN_TUPLE = _measured(_in_container((_fresh(),)))
-_LISTED = _measured(_in_second_call((_fresh(),)))
 _LOOKED_UP = _measured(_in_lookup({"": _fresh()}))
 _OWNER = _measured(_of_owner())
