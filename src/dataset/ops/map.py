@@ -117,12 +117,22 @@ class MapOperator(ElementwiseOperator):
         if not self.write_into_batch:
             return super().call_best(inputs)
         size = self._element_bytes
-        if size >= LARGE_BYTES and inputs.length > (step := max(1, STEP_BYTES // size)):
+        if self.runs_on_columns and size >= LARGE_BYTES and inputs.length > (step := max(1, STEP_BYTES // size)):
             return self._call_in_steps(inputs, step)
         output = super().call_best(inputs)
         if output is not None and not size:
             self._element_bytes = output.nbytes // output.length
         return output
+
+    def _call(self, inputs: Chunk) -> Chunk | None:
+        if not self.write_into_batch or self._writer.refuses:
+            return super()._call(inputs)
+        self._writer.begin(Block(inputs.length), self.position)
+        self._rows = self._writer
+        try:
+            return super()._call(inputs)
+        finally:
+            self._rows = None
 
     def _call_in_steps(self, inputs: Chunk, step: int) -> Chunk:
         """Write the results into the arrays of a batch, ``step`` at a time, while they are in the cache."""

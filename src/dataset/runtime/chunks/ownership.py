@@ -76,9 +76,9 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
         return result if owned is None else tuple(owned)
     if kind is dict:
         shared = _references(result) > _DIRECT  # a dict that may be refilled
-        owned = {key: _own_item(result[key], _LOOKED_UP, given) for key in result}
-        same = not shared and all(owned[key] is result[key] for key in owned)
-        return result if same else owned
+        parts = {key: _own_item(result[key], _LOOKED_UP, given) for key in result}
+        same = not shared and all(parts[key] is result[key] for key in parts)
+        return result if same else parts
     return _own_item(result, 0, given)
 
 

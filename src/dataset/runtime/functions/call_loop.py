@@ -24,6 +24,7 @@ from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, Ele
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import Divisible, Run
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible
@@ -83,6 +84,8 @@ class CallLoop(StoppingOperator, Divisible):
         self.ahead: ReadAheadOperator | None = None
         """The source, if it reads ahead so that the function can share its calls."""
         self._is_last: Callable[[Any], bool] | None = None
+        self._writer = RowWriter()
+        self._rows: RowWriter | None = None  # the writer, while results are written into a block
         self._begin(0)
 
     def _begin(self, position: int) -> None:
@@ -288,6 +291,8 @@ class CallLoop(StoppingOperator, Divisible):
             if self._returns_immutable and self._is_last is None:
                 # extend() keeps the results before an exception, so the function is not called twice for any input.
                 results.extend(map(self.function, *self.arguments(inputs)))
+            elif self._rows is not None:
+                self._rows.collect(self.function, zip(*self.arguments(inputs), strict=True), self.position, results)
             else:
                 function, keep = self.function, results.append
                 for given in zip(*self.arguments(inputs), strict=True):
@@ -311,7 +316,11 @@ class CallLoop(StoppingOperator, Divisible):
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         try:
-            output = self.finish(inputs, results)
+            output = None if self._rows is None else self._rows.chunk(self.position, results, self.structure)
+            if output is None:
+                output = self.finish(inputs, results)
+            else:
+                self.structure = output.structure
         except Exception:  # noqa: BLE001  # an unusable result fails only its own element
             return self._finish_singly(inputs, results)
         self.position += inputs.length

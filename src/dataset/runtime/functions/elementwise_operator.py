@@ -10,6 +10,7 @@ from dataset.runtime.chunks.chunk import Outcome
 from dataset.runtime.functions.remote_twin import RemoteCalls
 from dataset.runtime.functions.replay_skip import ReplaySkip
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import PushedInput, Task, Worker, outcomes_of
 from dataset.runtime.processes.pool_key import PoolKey
 
@@ -48,6 +49,7 @@ class ElementwiseOperator(ReplaySkip):
         copied.source, copied.outbox = PushedInput(), OutcomeQueue()
         copied.ahead = None
         copied.write_into_batch = False  # the parallel operator writes into batches
+        copied._writer = RowWriter()  # noqa: SLF001  # its own class
         copied._remote = copied.process_owner = None  # noqa: SLF001  # its own class
         return copied
 
@@ -69,6 +71,9 @@ class ElementwiseOperator(ReplaySkip):
         """Call the function for the inputs of a task and return the outcomes."""
         self.push(task)
         self.begin(task, context)
+        self._rows = None if task.block is None or self._writer.refuses else self._writer
+        if self._rows is not None and task.block is not None:
+            self._rows.begin(task.block, task.position - task.row)
         return outcomes_of(self.pull, task.count, self._skip)
 
     def _skip(self) -> list[Outcome]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dataset.plan.packed import is_packed
-from dataset.plan.structure import Structure
+from dataset.plan.structure import NONE
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 
 LARGE_BYTES = 8192
@@ -71,16 +71,29 @@ class Block:
         self.length = length
         self._array = np.empty if memory is None else memory.array
         self._lock = threading.Lock()  # guards the creation of the fields below
-        self._structure: Structure | None = None
+        self.structure = NONE  # before the first element
         self._arrays: list[Array | None] = []
+
+    def _open(self, chunk: Chunk) -> None:
+        with self._lock:
+            if self.structure is NONE:
+                self._arrays = [self._room_for(column) for column in chunk.columns()]
+                self.structure = chunk.structure  # assigned last: it stays NONE if allocating the arrays fails
+
+    def arrays_for(self, element: Chunk) -> list[Array] | None:
+        """Return the arrays for elements like this one, or None if any component does not fit into one."""
+        self._open(element)
+        arrays = [array for array in self._arrays if array is not None]
+        if element.structure != self.structure or len(arrays) < len(self._arrays):
+            return None
+        pairs = zip(arrays, element.columns(), strict=True)
+        fits = all(array.dtype == column[0].dtype and array.shape[1:] == column[0].shape for array, column in pairs)
+        return arrays if fits else None
 
     def write(self, start: int, chunk: Chunk) -> Chunk:
         """Return the chunk, copied to the rows from ``start`` on. No other thread writes to these rows."""
-        with self._lock:
-            if self._structure is None:
-                self._arrays = [self._room_for(column) for column in chunk.columns()]
-                self._structure = chunk.structure  # assigned last: it stays None if allocating the arrays fails
-        if chunk.structure != self._structure:
+        self._open(chunk)
+        if chunk.structure != self.structure:
             return chunk
         pairs = zip(self._arrays, chunk.columns(), strict=True)
         columns = [_written(array, start, column) for array, column in pairs]
@@ -112,6 +125,8 @@ def _written(array: Array | None, start: int, column: Column) -> Column:
         return column  # it fills a block of its own
     rows = array[start : start + len(column)]
     if isinstance(column, np.ndarray):
+        if column.base is array:  # a row_writer.RowWriter has written it
+            return column
         if column.dtype != array.dtype or column.shape[1:] != array.shape[1:]:
             return column
         rows[...] = column

@@ -1,0 +1,176 @@
+"""Results of a map that are written into the rows of a batch as they are returned."""
+
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import Dataset
+from dataset.plan.structure import structure_of
+from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
+from dataset.runtime.parallel.row_writer import RowWriter
+from dataset.testing import assert_elements_equal, outcomes
+from support.resuming import check_every_place, examples
+
+BIG = LARGE_BYTES // 8  # numbers in a row that is large enough for blocks in threads
+
+_buffer = np.zeros(5)
+
+
+def _refilled(x):
+    """Return a buffer that the next call overwrites."""
+    _buffer[:] = x
+    return _buffer
+
+
+def _refilled_in_a_tuple(x):
+    return _refilled(x)[:3], x
+
+
+def _refilled_in_a_dict(x):
+    return {"b": _refilled(x)[::2], "a": float(x)}
+
+
+def _of_two_dtypes(x):
+    return np.full(3, x, np.float32 if x == 7 else np.float64)
+
+
+def _of_two_shapes(x):
+    return np.full(1 if x == 7 else 3, x)
+
+
+def _of_two_types(x):
+    return np.full(3, x), (float(x) if x == 7 else int(x))
+
+
+def _of_two_structures(x):
+    return (np.full(3, x),) if x == 7 else (np.full(3, x), x)
+
+
+def _of_two_key_sets(x):
+    return {"a": np.full(3, x), "c" if x == 7 else "b": x}
+
+
+def _a_large_int(x):
+    return np.full(3, x), 2**63 if x == 7 else int(x)
+
+
+def _failing(x):
+    if x in {3, 7}:
+        raise ValueError(str(x))
+    return np.full(3, x), x
+
+
+def _scalar_arrays(x):
+    return np.array(x), np.full(3, x)
+
+
+def _foreign_order(x):
+    return np.full(3, x, ">i4")
+
+
+def _times(x):
+    return np.full(3, x, "m8[s]"), x
+
+
+def _lists(x):
+    return [np.full(3, x), x]
+
+
+def _nested(x):
+    return np.full(3, x), (x, np.full(2, x))
+
+
+def _text(x):
+    return np.full(3, x), str(x)
+
+
+def _objects(x):
+    return np.array([str(x)] * 3, object)
+
+
+FUNCTIONS = [
+    *(_refilled, _refilled_in_a_tuple, _refilled_in_a_dict, _of_two_dtypes, _of_two_shapes, _of_two_types),
+    *(_of_two_structures, _of_two_key_sets, _a_large_int, _failing, _scalar_arrays, _foreign_order, _times, _lists),
+    *(_nested, _text, _objects),
+]
+
+
+def batched(function, count, size, *, in_blocks):
+    """A batch directly above a map writes its results into blocks, and a cache between them prevents that."""
+    results = Dataset.range(count).map(function)
+    return (results if in_blocks else results.cache()).batch(size)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@given(count=st.integers(1, 20), size=st.integers(1, 12), places=st.sets(st.integers(0, 20), max_size=2))
+@examples(15)
+def test_batches_are_those_of_elements_that_were_kept_and_resume(function, count, size, places):
+    expected = outcomes(iter(batched(function, count, size, in_blocks=False)))
+    found = outcomes(iter(batched(function, count, size, in_blocks=True)))
+    assert_elements_equal(found, expected)
+    check_every_place(lambda: batched(function, count, size, in_blocks=True), places)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_threads_write_large_results_into_one_block(deterministic):
+    shared = np.arange(1000.0 + BIG)
+
+    def window(x):
+        if x == 70:
+            raise ValueError("70")
+        return shared[x : x + BIG], x
+
+    images = Dataset.range(300).map(window, num_parallel_calls=2, deterministic=deterministic)
+    rows = [row for rows, _ in images.ignore_errors().batch(32) for row in rows]
+    starts = [int(row[0]) for row in rows]
+    assert sorted(starts) == [x for x in range(300) if x != 70]
+    assert all(np.array_equal(row, shared[start : start + BIG]) for start, row in zip(starts, rows, strict=True))
+
+
+def test_batches_do_not_share_memory_with_each_other_or_the_function():
+    kept = []
+
+    def function(x):
+        kept.append(np.full(5, x))
+        return kept[-1]
+
+    batches = list(Dataset.range(12).map(function).batch(4))
+    for batch in batches:
+        np.add(batch, 100, out=batch)
+    assert [array[0] for array in kept] == list(range(12))
+    assert [batch[0, 0] for batch in batches] == [100, 104, 108]
+
+
+def test_results_are_released_one_by_one():
+    """The memory of a result is free when the next one is computed."""
+    results, are_alive = [], []
+
+    def function(x):
+        are_alive.extend(ref() is not None for ref in results[-1:])
+        result = np.full(5, x)
+        results.append(weakref.ref(result))
+        return result
+
+    list(Dataset.range(8).map(function).batch(8))
+    assert are_alive == [False] * 7
+
+
+def test_the_writer_puts_back_what_it_wrote_if_one_result_does_not_fit():
+    writer, results = RowWriter(), []
+    writer.begin(Block(3), 5)
+    writer.collect(lambda x: (np.full(2, x), "text" if x == 6 else x), [(5,), (6,), (7,)], 5, results)
+    assert writer.chunk(5, results, None) is None
+    assert_elements_equal(
+        results, [(np.full(2, 5), np.int64(5)), (np.full(2, 6), "text"), (np.full(2, 7), np.int64(7))]
+    )
+
+
+def test_the_writer_keeps_to_an_expected_structure():
+    writer, results = RowWriter(), []
+    writer.begin(Block(1), 0)
+    writer.collect(lambda x: (np.full(2, x), x), [(5,)], 0, results)
+    assert writer.chunk(0, results, structure_of(5)) is None
+    assert_elements_equal(results, [(np.full(2, 5), np.int64(5))])
