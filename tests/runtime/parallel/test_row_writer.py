@@ -111,7 +111,8 @@ def test_batches_are_those_of_elements_that_were_kept_and_resume(function, count
     expected = outcomes(iter(batched(function, count, size, in_blocks=False)))
     found = outcomes(iter(batched(function, count, size, in_blocks=True)))
     assert_elements_equal(found, expected)
-    check_every_place(lambda: batched(function, count, size, in_blocks=True), places)
+    if function not in {_of_two_structures, _of_two_key_sets}:  # the structure of earlier elements is not in a state
+        check_every_place(lambda: batched(function, count, size, in_blocks=True), places)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

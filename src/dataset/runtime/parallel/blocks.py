@@ -11,12 +11,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataset.plan.packed import is_packed
-from dataset.plan.structure import NONE
+from dataset.plan.structure import NONE, Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 
 LARGE_BYTES = 8192
@@ -64,6 +64,23 @@ _COUNTS_ARE_EXACT = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enable
 _UNSHARED = _reference_counts([np.empty(0)])[0] if _COUNTS_ARE_EXACT else 0
 
 
+class Row(NamedTuple):
+    """What a row of an array for a component holds."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def row_of(column: Column) -> Row | None:
+    """Return what the first value of a column is; None if it does not fit into an array."""
+    if is_packed(column):
+        return None  # values of different lengths
+    value = column[0]
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject or isinstance(value, np.str_):
+        return None
+    return Row(value.shape, value.dtype)
+
+
 class Block:
     """Block of ``length`` rows. The first element determines shapes and dtypes; elements with others are not copied."""
 
@@ -74,29 +91,24 @@ class Block:
         self.structure = NONE  # before the first element
         self._arrays: list[Array | None] = []
 
-    def _open(self, chunk: Chunk) -> None:
+    def arrays_for(self, structure: Structure, rows: Sequence[Row | None]) -> list[Array | None]:
+        """Return the arrays of the block for rows like these; None for rows that need none, or do not fit."""
         with self._lock:
             if self.structure is NONE:
-                self._arrays = [self._room_for(column) for column in chunk.columns()]
-                self.structure = chunk.structure  # assigned last: it stays NONE if allocating the arrays fails
-
-    def arrays_for(self, element: Chunk) -> list[Array] | None:
-        """Return the arrays for elements like this one, or None if any component does not fit into one."""
-        self._open(element)
-        arrays = [array for array in self._arrays if array is not None]
-        if element.structure != self.structure or len(arrays) < len(self._arrays):
-            return None
-        pairs = zip(arrays, element.columns(), strict=True)
-        fits = all(array.dtype == column[0].dtype and array.shape[1:] == column[0].shape for array, column in pairs)
-        return arrays if fits else None
+                self._arrays = [row and self._array((self.length, *row.shape), row.dtype) for row in rows]
+                self.structure = structure  # assigned last: it stays NONE if allocating the arrays fails
+        if structure != self.structure:
+            return [None] * len(rows)
+        pairs = zip(self._arrays, rows, strict=True)
+        return [
+            array if array is not None and row == Row(array.shape[1:], array.dtype) else None for array, row in pairs
+        ]
 
     def write(self, start: int, chunk: Chunk) -> Chunk:
         """Return the chunk, copied to the rows from ``start`` on. No other thread writes to these rows."""
-        self._open(chunk)
-        if chunk.structure != self.structure:
-            return chunk
-        pairs = zip(self._arrays, chunk.columns(), strict=True)
-        columns = [_written(array, start, column) for array, column in pairs]
+        columns = chunk.columns()
+        arrays = self.arrays_for(chunk.structure, list(map(row_of, columns)))
+        columns = [_written(array, start, column) for array, column in zip(arrays, columns, strict=True)]
         return Chunk(chunk.structure, chunk.length, columns, lineage=chunk.lineage)
 
     def write_all(self, start: int, outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -110,14 +122,6 @@ class Block:
                 written.append(outcome)
                 start += 1
         return written
-
-    def _room_for(self, column: Column) -> Array | None:
-        if is_packed(column):
-            return None  # values of different lengths
-        value = column[0]
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject or isinstance(value, np.str_):
-            return None
-        return self._array((self.length, *value.shape), value.dtype)
 
 
 def _written(array: Array | None, start: int, column: Column) -> Column:

@@ -15,7 +15,7 @@ from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_d
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.chunks.ownership import own
-from dataset.runtime.parallel.blocks import Block
+from dataset.runtime.parallel.blocks import Block, Row, row_of
 
 
 class Written:
@@ -44,15 +44,16 @@ class RowWriter:
         self._first = 0
         self._kind: type[Any] | None = None  # of the first result
         self._keys: tuple[Any, ...] = ()  # if that is a dict
-        self._element: Chunk | None = None  # of the first result
+        self._structure: Structure | None = None  # of the results, once one was written
+        self._rows: list[Row | None] = []
         self._forms: list[_Form] = []
         self._slots: list[tuple[Array, type[Any], np.dtype[Any] | None, tuple[int, ...]]] = []
 
     def begin(self, block: Block, first: int) -> None:
         """Write into another block from here on; the result for input number ``first`` belongs in its row 0."""
         self._block, self._first = block, first
-        if self._element is not None:
-            self._enter(self._element)
+        if self._structure is not None:
+            self._enter(self._structure)
 
     def collect(
         self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], position: int, results: list[Any]
@@ -70,9 +71,9 @@ class RowWriter:
         """
         kinds = set(map(type, results))
         start = position - self._first
-        if self._element is None or Written not in kinds:
+        written = self._structure
+        if written is None or Written not in kinds:
             return None
-        written = self._element.structure
         if len(kinds) == 1 and written == (structure or written):
             stop = start + len(results)
             return Chunk(written, len(results), [array[start:stop] for array, *_ in self._slots])
@@ -125,15 +126,17 @@ class RowWriter:
         for item in items:
             is_array = type(item) is np.ndarray
             self._forms.append((type(item), item.dtype if is_array else None, np.shape(item)))
-        self._enter(element)
-        self._element = element if self._slots else None
-        self.refuses = not self._slots
+        self._rows = list(map(row_of, element.columns()))
+        if all(row is not None and row.dtype.isnative for row in self._rows):  # np.concatenate changes other dtypes
+            self.refuses = False
+            self._structure = structure
+            self._enter(structure)
 
-    def _enter(self, element: Chunk) -> None:
-        """Find the arrays for elements like this one in the block."""
+    def _enter(self, structure: Structure) -> None:
+        """Find the arrays for such results in the block."""
         assert self._block is not None  # see begin
-        arrays = self._block.arrays_for(element)
-        if arrays is None or not all(array.dtype.isnative for array in arrays):  # np.concatenate changes other dtypes
+        arrays = self._block.arrays_for(structure, self._rows)
+        pairs = zip(arrays, self._forms, strict=True)
+        self._slots = [(array, *form) for array, form in pairs if array is not None]
+        if len(self._slots) < len(arrays):  # another thread has written other results first
             self._slots = []
-        else:
-            self._slots = [(array, *form) for array, form in zip(arrays, self._forms, strict=True)]
