@@ -13,6 +13,7 @@ everything is copied.
 from __future__ import annotations
 
 import copy
+import operator
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -76,8 +77,11 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
         return result if owned is None else tuple(owned)
     if kind is dict:
         shared = _references(result) > _DIRECT  # a dict that may be refilled
-        parts = {key: _own_item(result[key], _LOOKED_UP, given) for key in result}
-        same = not shared and all(parts[key] is result[key] for key in parts)
+        parts = {
+            key: result[key] if type(result[key]) in _NUMBERS else _own_item(result[key], _LOOKED_UP, given)
+            for key in result
+        }
+        same = not shared and all(map(operator.is_, parts.values(), result.values()))
         return result if same else parts
     return _own_item(result, 0, given)
 
