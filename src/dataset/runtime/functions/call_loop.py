@@ -322,6 +322,8 @@ class CallLoop(StoppingOperator, Divisible):
             else:
                 self.structure = output.structure
         except Exception:  # noqa: BLE001  # an unusable result fails only its own element
+            if self._rows is not None:
+                self._rows.put_back(self.position, results)
             return self._finish_singly(inputs, results)
         self.position += inputs.length
         return output if inputs.lineage is None else descended(output, inputs)

@@ -69,18 +69,20 @@ class RowWriter:
 
         Otherwise, or if they do not have the expected structure, put those in the block back into the list.
         """
-        kinds = set(map(type, results))
-        start = position - self._first
         written = self._structure
-        if written is None or Written not in kinds:
-            return None
-        if len(kinds) == 1 and written == (structure or written):
-            stop = start + len(results)
+        if written is not None and set(map(type, results)) == {Written} and written == (structure or written):
+            start, stop = position - self._first, position - self._first + len(results)
             return Chunk(written, len(results), [array[start:stop] for array, *_ in self._slots])
-        for place, result in enumerate(results):
-            if type(result) is Written:
-                results[place] = written.unflatten([array[start + place] for array, *_ in self._slots])
+        self.put_back(position, results)
         return None
+
+    def put_back(self, position: int, results: list[Any]) -> None:
+        """Replace each ``Written`` by the result in the block."""
+        for row, result in enumerate(results, position - self._first):
+            if type(result) is Written:
+                assert self._structure is not None  # it was written
+                components = [array[row] for array, *_ in self._slots]
+                results[row - position + self._first] = self._structure.unflatten(components)
 
     def _write(self, row: int, result: Any) -> bool:
         if type(result) is not self._kind:
