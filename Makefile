@@ -83,7 +83,7 @@ bench: .venv-bench/.ready $(KERNELS)
 	.venv-bench/bin/python benchmarks/run.py --print
 
 bench-studies: .venv-bench/.ready $(KERNELS)
-	for study in rules parallel scaling processes autotune resume pack; do .venv-bench/bin/python benchmarks/studies/$$study.py || exit; done
+	for study in rules loops parallel scaling processes autotune resume pack; do .venv-bench/bin/python benchmarks/studies/$$study.py || exit; done
 	for kind in tfrecord index text csv parquet remote commands; do .venv-bench/bin/python benchmarks/studies/files_$$kind.py || exit; done
 	for kind in torch jax tables; do .venv-bench/bin/python benchmarks/studies/feed_$$kind.py || exit; done
 	for backend in torch jax tensorflow; do KERAS_BACKEND=$$backend .venv-bench/bin/python benchmarks/studies/feed_keras.py || exit; done
