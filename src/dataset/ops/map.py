@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -127,8 +128,9 @@ class MapOperator(ElementwiseOperator):
     def _call(self, inputs: Chunk) -> Chunk | None:
         if not self.write_into_batch or self._writer.refuses:
             return super()._call(inputs)
-        self._writer.begin(Block(inputs.length), self.position)
-        self._rows = self._writer
+        with contextlib.suppress(MemoryError):  # no input may be lost
+            self._writer.begin(Block(inputs.length), self.position)
+            self._rows = self._writer
         try:
             return super()._call(inputs)
         finally:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dataset import Dataset
 from dataset.plan.structure import structure_of
-from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
-from dataset.runtime.parallel.row_writer import RowWriter
+from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, RowWriter
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import check_every_place, examples
 
@@ -175,3 +174,20 @@ def test_the_writer_keeps_to_an_expected_structure():
     writer.collect(lambda x: (np.full(2, x), x), [(5,)], 0, results)
     assert writer.chunk(0, results, structure_of(5)) is None
     assert_elements_equal(results, [(np.full(2, 5), np.int64(5))])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_nothing_is_lost_if_there_is_no_memory_for_a_block(monkeypatch, count):
+    calls, arrays_for = [], Block.arrays_for
+
+    def failing(block, *arguments):
+        calls.append(block)
+        if len(calls) == count:
+            raise MemoryError("injected")
+        return arrays_for(block, *arguments)
+
+    monkeypatch.setattr(Block, "arrays_for", failing)
+    batches = list(batched(_refilled_in_a_tuple, 12, 4, in_blocks=True))
+    assert len(calls) >= count
+    assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert [rows[:, 0].tolist() for rows, _ in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]

@@ -23,8 +23,8 @@ from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseProof, are_same
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
+from dataset.runtime.parallel.blocks import RowWriter
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
-from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import Divisible, Run
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible

@@ -9,8 +9,8 @@ from typing import Any, Self
 from dataset.runtime.chunks.chunk import Outcome
 from dataset.runtime.functions.remote_twin import RemoteCalls
 from dataset.runtime.functions.replay_skip import ReplaySkip
+from dataset.runtime.parallel.blocks import RowWriter
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import PushedInput, Task, Worker, outcomes_of
 from dataset.runtime.processes.pool_key import PoolKey
 
