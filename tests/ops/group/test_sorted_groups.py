@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, SparseTensor, StateError, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError, TensorSpec
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
@@ -410,3 +410,6 @@ def test_a_generator_is_run_on_if_the_function_changes():
     assert [len(next(iterator)) for _ in range(3)] == [4, 4, 4]
     namespace["len"] = lambda tokens: 7
     assert [len(next(iterator)) for _ in range(3)] == [5, 5, 5]
+    namespace["len"] = lambda tokens: 2.5
+    with pytest.raises(SpecError, match=r"must return an int, got 2\.5"):
+        next(iterator)

@@ -103,7 +103,7 @@ class KeyOperator(ElementwiseOperator):
         function, key_of, room_of, left = self.function, self.key_of or _itself, self._room, dict[int, int]()
         keys = self._known = list[int]()
         if self._lengths is None or not self._lengths.holds():
-            n = 1
+            return super().next_inputs(1)  # its result may be anything
 
         def is_last(result: Any) -> bool:
             try:
