@@ -262,6 +262,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._task_sizer.waited(self.counters.waited_until - started)
 
     def _pull_inline(self, n: int) -> Chunk | None:
+        n = min(n, self._task_sizer.pull_max)
         count = n + max(0, self._step - n) // self._demand * self._demand  # no request is then met from two chunks
         if self._task_sizer.is_starting:
             count = min(n, self._step)

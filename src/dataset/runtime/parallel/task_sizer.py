@@ -15,6 +15,7 @@ the interpreter lock with them takes longer than the first batch of a cheap func
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import NamedTuple
 
@@ -58,6 +59,8 @@ _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the
 _SHARE = 0.25  # of the whole time: a trial may take this much longer if workers do not slow down the consumer
 _ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of threads that may be no faster than one of them
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
+_TRIAL_PULLS = 8  # minimum number of pulls in a trial, so that it can end early
+_LOST = 1.4  # times the accepted time of an element: a trial ends when the first pulls take longer
 _CLOSE = 0.8  # done part of a trial, above which the consumer alone may be as fast, and is tried more often
 _COMPUTING = 0.25  # CPU time over duration, above which tasks wait for the interpreter lock rather than for a device
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
@@ -280,6 +283,11 @@ class TaskSizer:
         self._left_seconds -= pulls * seconds
         return pulls
 
+    @property
+    def pull_max(self) -> int:
+        """How many elements the consumer may compute inline at once: few during a trial, which may end early."""
+        return max(1, self._trial // _TRIAL_PULLS) if self._trying else sys.maxsize
+
     def _go_inline(self, bound: float) -> None:
         self.inline = True
         self._bound = bound
@@ -321,7 +329,8 @@ class TaskSizer:
 
     def _go_on_trying(self, count: int, elapsed: float) -> None:
         self._done += count
-        if elapsed > self._bound * max(self._done, self._trial):
+        is_lost = len(self._pulls) >= _SAMPLES_MIN and _mean(self._pulls) > _LOST * self._bound
+        if is_lost or elapsed > self._bound * max(self._done, self._trial):
             self._leave_inline()
         elif self._done >= self._trial:
             self._trying = False
