@@ -281,6 +281,19 @@ def test_the_consumer_alone_keeps_the_work_of_such_threads_if_it_is_as_fast(shar
     assert simulation.sizer.inline == settles
 
 
+@pytest.mark.parametrize("per_element", [1.5e-3, 8e-3])
+def test_a_trial_begins_with_few_elements_and_ends_if_they_take_much_longer(per_element):
+    """Two workers need 1 ms for an element."""
+    simulation = Simulation()
+    simulation.windows(1e-3, 1e-3)
+    trial, pulled = simulation.sizer._trial, []
+    while simulation.sizer.inline:
+        pulled.append(min(100, simulation.sizer.pull_max))
+        simulation.run_inline(per_element, times=1, count=pulled[-1])
+    assert max(pulled[:4]) * per_element <= 8e-3
+    assert sum(pulled) < trial
+
+
 @pytest.mark.parametrize(("per_element", "count", "pulls"), [(1e-6, 1, LEASE), (0.9e-4, 10, 5), (0.9e-4, 1000, 0)])
 def test_pulls_without_measurement_are_bounded_in_number_and_time_and_count_like_others(per_element, count, pulls):
     simulation = Simulation()
@@ -306,14 +319,14 @@ def test_the_chances_of_the_workers_become_rarer():
     assert seconds[2] > 1.9 * seconds[1]
 
 
-def test_what_was_learned_is_tried_again_before_it_is_believed():
+def test_the_next_epoch_begins_inline_if_a_trial_has_succeeded_and_leaves_if_it_becomes_expensive():
     simulation = Simulation()
-    assert simulation.contended().learned.elapsed is None  # not yet
+    assert simulation.contended().learned.bound is None  # not yet
     learned = simulation.run_inline(0.9e-4, times=20).learned
-    assert learned.elapsed == pytest.approx(1e-4)
-    for per_element, inline in ((0.9e-4, True), (1.2e-4, False)):
+    assert learned.tried
+    for per_element, inline in ((0.9e-4, True), (2e-4, True), (1e-3, False)):  # the first elements take longer
         simulation.follow(learned)
-        assert simulation.run_inline(per_element, times=20).inline == inline
+        assert simulation.run_inline(per_element, times=10).inline == inline
 
 
 def test_work_that_was_cheap_begins_inline_and_leaves_when_it_is_expensive():

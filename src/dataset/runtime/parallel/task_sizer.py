@@ -7,7 +7,7 @@ together they used about the CPU time of one core: a worker that waits for the l
 suspected when the work is a small part of what the consumer does, and when the whole process, with the consumer, used
 about one core. Inline work is then tried for as many elements as the workers were measured with, and kept only if the
 same elements take less time. That is the whole time, with what the consumer does between its requests: it may also be
-slowed down by workers that hold the interpreter lock.
+slowed down by workers that hold the interpreter lock. The trial ends early if its first elements take much longer.
 
 The first elements may be computed inline, too, until it is known whether they are cheap. Starting threads and sharing
 the interpreter lock with them takes longer than the first batch of a cheap function.
@@ -59,7 +59,8 @@ _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the
 _SHARE = 0.25  # of the whole time: a trial may take this much longer if workers do not slow down the consumer
 _ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of threads that may be no faster than one of them
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
-_TRIAL_PULLS = 8  # minimum number of pulls in a trial, so that it can end early
+_FIRST_PULL = 1 / 64  # of a trial
+_SHORT_PULL_SECONDS = 4e-3  # of the next pulls of a trial, so that it can end early
 _LOST = 1.4  # times the accepted time of an element: a trial ends when the first pulls take longer
 _CLOSE = 0.8  # done part of a trial, above which the consumer alone may be as fast, and is tried more often
 _COMPUTING = 0.25  # CPU time over duration, above which tasks wait for the interpreter lock rather than for a device
@@ -73,18 +74,15 @@ class Learned(NamedTuple):
     """What a task sizer has learned, for the next operator of the same op.
 
     Attributes:
-        elapsed: the time per element with workers if the last trial showed that inline is faster; otherwise None.
-        trial: how many elements that trial had.
-        bound: the time per element above which the consumer stops working inline, if it works inline without a trial
-            because elements are cheap; otherwise None.
+        bound: the time per element above which the consumer stops working inline; None if it does not work inline.
+        tried: whether a trial showed that inline is faster; otherwise elements are cheap.
         patience: windows until the next trial.
         again_seconds: seconds of inline work before workers are tried again.
         left_seconds: the rest of them.
     """
 
-    elapsed: float | None = None
-    trial: int = 0
     bound: float | None = None
+    tried: bool = False
     patience: int = 2
     again_seconds: float = _AGAIN_SECONDS
     left_seconds: float = _AGAIN_SECONDS
@@ -235,24 +233,22 @@ class TaskSizer:
         """What the next epoch or iteration of the same dataset may begin with; None if nothing is known yet."""
         if self.is_starting:
             return None
-        elapsed = self._elapsed if self.inline and self._tried else None
-        bound = self._bound if self.inline and not (self._tried or self._trying) else None
-        return Learned(elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds)
+        bound = self._bound if self.inline and not self._trying else None
+        return Learned(bound, self._tried, self._patience, self._again_seconds, self._left_seconds)
 
     def warm_start(self, learned: Learned | None) -> None:
-        """Begin with what the previous operator has learned. The result of a trial is tried again before it is kept.
+        """Begin with what the previous operator has learned.
 
-        If it has learned nothing, begin with workers: in many short epochs, starting inline might never end.
+        The result of a trial is not tried again at once: the first elements of an epoch take longer, because files are
+        opened and buffers are filled. If it has learned nothing, begin with workers: in many short epochs, starting
+        inline might never end.
         """
         if self.is_starting:
             self._leave_inline()
         if learned is None:
             return
-        elapsed, self._trial, bound, self._patience, self._again_seconds, self._left_seconds = learned
-        if elapsed is not None and self.may_inline:
-            self._elapsed = elapsed
-            self._try_inline(_AS_FAST)
-        elif bound is not None and self.may_inline:
+        bound, self._tried, self._patience, self._again_seconds, self._left_seconds = learned
+        if bound is not None and self.may_inline:
             self._go_inline(bound)
 
     def _forget(self) -> None:
@@ -285,8 +281,15 @@ class TaskSizer:
 
     @property
     def pull_max(self) -> int:
-        """How many elements the consumer may compute inline at once: few during a trial, which may end early."""
-        return max(1, self._trial // _TRIAL_PULLS) if self._trying else sys.maxsize
+        """How many elements the consumer may compute inline at once: few when a trial begins, which may end early."""
+        if not self._trying or self._has_evidence:
+            return sys.maxsize
+        each = self._pulls[-1].each if self._pulls else 0.0
+        return max(1, int(_SHORT_PULL_SECONDS / each if each else _FIRST_PULL * self._trial))
+
+    @property
+    def _has_evidence(self) -> bool:
+        return len(self._pulls) >= _SAMPLES_MIN and self._inline_seconds >= _EVIDENCE_SECONDS
 
     def _go_inline(self, bound: float) -> None:
         self.inline = True
@@ -310,7 +313,7 @@ class TaskSizer:
         self._left_seconds -= seconds
         if self._trying:
             self._go_on_trying(count, now - self._began)
-        elif len(self._pulls) < _SAMPLES_MIN or self._inline_seconds < _EVIDENCE_SECONDS:
+        elif not self._has_evidence:
             return
         elif self.is_starting:
             self._judge_start(CHEAP_SECONDS / size_max)
@@ -329,7 +332,8 @@ class TaskSizer:
 
     def _go_on_trying(self, count: int, elapsed: float) -> None:
         self._done += count
-        is_lost = len(self._pulls) >= _SAMPLES_MIN and _mean(self._pulls) > _LOST * self._bound
+        slow = _LOST * self._bound
+        is_lost = self._has_evidence and elapsed > slow * self._done and _mean(self._pulls) > slow
         if is_lost or elapsed > self._bound * max(self._done, self._trial):
             self._leave_inline()
         elif self._done >= self._trial:
