@@ -155,7 +155,7 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
 def test_work_that_turned_out_to_be_quicker_inline_begins_so():
     dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
     first = iter(dataset)
-    first._root.warm_start(Learned(bound=10.0, tried=True))  # seconds per element
+    first._root.warm_start(Learned(bound=10.0, usual=10.0))  # seconds per element
     next(first)
     first.close()
     with iter(dataset) as second:

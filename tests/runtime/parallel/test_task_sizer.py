@@ -323,10 +323,20 @@ def test_the_next_epoch_begins_inline_if_a_trial_has_succeeded_and_leaves_if_it_
     simulation = Simulation()
     assert simulation.contended().learned.bound is None  # not yet
     learned = simulation.run_inline(0.9e-4, times=20).learned
-    assert learned.tried
+    assert learned.usual == pytest.approx(0.9e-4)
     for per_element, inline in ((0.9e-4, True), (2e-4, True), (1e-3, False)):  # the first elements take longer
         simulation.follow(learned)
         assert simulation.run_inline(per_element, times=10).inline == inline
+
+
+@pytest.mark.parametrize(("used", "inline"), [(0.0, True), (0.3e-4, True), (1e-4, False)])
+def test_workers_are_tried_again_if_the_consumer_has_become_slower(used, inline):
+    simulation = Simulation()
+    simulation.contended()
+    for pause in (0.0, used):  # the second time, more than a check of half a second, and less than the next chance
+        simulation.sizer._left_seconds = 10.0
+        simulation.run_inline(0.9e-4, times=70, used=pause)
+    assert simulation.sizer.inline == inline
 
 
 def test_work_that_was_cheap_begins_inline_and_leaves_when_it_is_expensive():

@@ -61,7 +61,8 @@ _ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of threads that may be no fas
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
 _FIRST_PULL = 1 / 64  # of a trial
 _SHORT_PULL_SECONDS = 4e-3  # of the next pulls of a trial, so that it can end early
-_LOST = 1.4  # times the accepted time of an element: a trial ends when the first pulls take longer
+_LOST = 1.4  # times the accepted time of an element: inline work that takes longer than this ends
+_LOOK_SECONDS = 0.5  # the interval in which this is checked after the trial
 _CLOSE = 0.8  # done part of a trial, above which the consumer alone may be as fast, and is tried more often
 _COMPUTING = 0.25  # CPU time over duration, above which tasks wait for the interpreter lock rather than for a device
 _FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
@@ -75,14 +76,14 @@ class Learned(NamedTuple):
 
     Attributes:
         bound: the time per element above which the consumer stops working inline; None if it does not work inline.
-        tried: whether a trial showed that inline is faster; otherwise elements are cheap.
+        usual: the whole time per element in the trial that showed that inline is faster; None if elements are cheap.
         patience: windows until the next trial.
         again_seconds: seconds of inline work before workers are tried again.
         left_seconds: the rest of them.
     """
 
     bound: float | None = None
-    tried: bool = False
+    usual: float | None = None
     patience: int = 2
     again_seconds: float = _AGAIN_SECONDS
     left_seconds: float = _AGAIN_SECONDS
@@ -131,7 +132,7 @@ class TaskSizer:
         self._is_serial = False  # whether the process used one core in the last window, and did not wait for a device
         self._done = 0  # elements in the window or the trial
         self._trying = False  # whether working inline is being tried
-        self._tried = False  # whether a trial has succeeded
+        self._usual: float | None = None  # whole seconds per element in the last trial, if it has succeeded
         self._again_seconds = self._left_seconds = _AGAIN_SECONDS  # see Learned
         self._bound = 0.0  # seconds per element above which the consumer stops working inline; 0 until one is known
         self._waited = float("inf")  # seconds of waiting per element with workers, the minimum of recent windows
@@ -226,7 +227,7 @@ class TaskSizer:
     @property
     def gained_nothing(self) -> bool:
         """Whether the consumer alone was faster than the workers, and has worked for a while since."""
-        return self.inline and self._tried and self._inline_seconds > _MOVE_SECONDS
+        return self.inline and self._usual is not None and self._inline_seconds > _MOVE_SECONDS
 
     @property
     def learned(self) -> Learned | None:
@@ -234,7 +235,7 @@ class TaskSizer:
         if self.is_starting:
             return None
         bound = self._bound if self.inline and not self._trying else None
-        return Learned(bound, self._tried, self._patience, self._again_seconds, self._left_seconds)
+        return Learned(bound, self._usual, self._patience, self._again_seconds, self._left_seconds)
 
     def warm_start(self, learned: Learned | None) -> None:
         """Begin with what the previous operator has learned.
@@ -247,7 +248,7 @@ class TaskSizer:
             self._leave_inline()
         if learned is None:
             return
-        bound, self._tried, self._patience, self._again_seconds, self._left_seconds = learned
+        bound, self._usual, self._patience, self._again_seconds, self._left_seconds = learned
         if bound is not None and self.may_inline:
             self._go_inline(bound)
 
@@ -309,17 +310,18 @@ class TaskSizer:
             self._began = now  # the first pull does not count: it may open files or fill the buffer of a shuffle
             return
         self._pulls.append(_Pull(count, seconds))
+        self._done += count
         self._inline_seconds += seconds
         self._left_seconds -= seconds
         if self._trying:
-            self._go_on_trying(count, now - self._began)
+            self._go_on_trying(now - self._began)
         elif not self._has_evidence:
             return
         elif self.is_starting:
             self._judge_start(CHEAP_SECONDS / size_max)
         elif _mean(self._pulls) > self._bound:
             self._leave_inline()
-        elif self._tried and self._left_seconds < 0:
+        elif self._usual is not None and (self._left_seconds < 0 or self._is_slower(now, self._began, self._usual)):
             self._patience = 1
             self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
@@ -330,19 +332,26 @@ class TaskSizer:
         else:
             self._bound = _DEARER * cheap
 
-    def _go_on_trying(self, count: int, elapsed: float) -> None:
-        self._done += count
+    def _is_slower(self, now: float, began: float, usual: float) -> bool:
+        """Return whether elements take longer than in the trial, such as because the consumer has become slower."""
+        if now - began < _LOOK_SECONDS:
+            return False
+        is_slower = now - began > _LOST * usual * self._done
+        self._began, self._done = now, 0
+        return is_slower
+
+    def _go_on_trying(self, elapsed: float) -> None:
         slow = _LOST * self._bound
         is_lost = self._has_evidence and elapsed > slow * self._done and _mean(self._pulls) > slow
         if is_lost or elapsed > self._bound * max(self._done, self._trial):
             self._leave_inline()
         elif self._done >= self._trial:
             self._trying = False
-            self._tried = True
+            self._usual = elapsed / self._done
             self._bound = _DEARER * _mean(self._pulls)
 
     def _leave_inline(self) -> None:
-        self.inline = self._tried = False
+        self.inline, self._usual = False, None
         self._windows = 0
         self._waited = self._elapsed = float("inf")
         self._rates.clear()
