@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,8 +133,6 @@ def _written(array: Array | None, start: int, column: Column) -> Column:
     if isinstance(column, np.ndarray):
         if column.base is array:  # a RowWriter has written it
             return column
-        if column.dtype != array.dtype or column.shape[1:] != array.shape[1:]:
-            return column
         rows[...] = column
         return rows
     shape, dtype = array.shape[1:], array.dtype
@@ -150,9 +148,6 @@ class Written:
 
 
 _WRITTEN = Written()
-
-_Form: TypeAlias = tuple[type[Any], np.dtype[Any] | None, tuple[int, ...]]
-"""How a component must be to fit: its type, and the dtype and shape of an array."""
 
 
 class RowWriter:
@@ -175,9 +170,9 @@ class RowWriter:
         self._kind: type[Any] | None = None  # of the first result
         self._keys: tuple[Any, ...] = ()  # if that is a dict
         self._structure: Structure | None = None  # of the results, once one was written
-        self._rows: list[Row | None] = []
-        self._forms: list[_Form] = []
-        self._slots: list[tuple[Array, type[Any], np.dtype[Any] | None, tuple[int, ...]]] = []
+        self._kinds: list[type[Any]] = []  # of the components
+        self._rows: list[Row] = []
+        self._slots: list[tuple[Array, type[Any], tuple[int, ...], np.dtype[Any]]] = []
 
     def begin(self, block: Block, first: int) -> None:
         """Write into another block from here on; the result for input number ``first`` belongs in its row 0."""
@@ -229,9 +224,9 @@ class RowWriter:
             return False
         elif self._kind is dict:
             items = list(map(result.get, self._keys))
-        for place, (array, kind, dtype, shape) in enumerate(slots):
+        for place, (array, kind, shape, dtype) in enumerate(slots):
             item = items[place]
-            if type(item) is not kind or (dtype is not None and (item.dtype != dtype or item.shape != shape)):
+            if type(item) is not kind or (kind is np.ndarray and (item.dtype != dtype or item.shape != shape)):
                 return False
             try:
                 array[row] = item
@@ -252,14 +247,11 @@ class RowWriter:
         structure = element.structure
         is_flat = structure is LEAF or ((is_tuple(structure) or is_dict(structure)) and {*structure.children} == {LEAF})
         items = structure.flatten(result)
-        if not is_flat or not any(type(item) is np.ndarray for item in items):
-            return
-        self._keys = structure.child_keys() if kind is dict else ()
-        for item in items:
-            is_array = type(item) is np.ndarray
-            self._forms.append((type(item), item.dtype if is_array else None, np.shape(item)))
-        self._rows = list(map(row_of, element.columns()))
-        if all(row is not None and row.dtype.isnative for row in self._rows):  # np.concatenate changes other dtypes
+        self._kinds = list(map(type, items))
+        rows = map(row_of, element.columns())
+        self._rows = [row for row in rows if row and row.dtype.isnative]  # np.concatenate changes other dtypes
+        if is_flat and np.ndarray in self._kinds and len(self._rows) == len(items):
+            self._keys = structure.child_keys() if kind is dict else ()
             self.refuses = False
             self._structure = structure
             self._enter(structure)
@@ -272,7 +264,7 @@ class RowWriter:
             arrays = self._block.arrays_for(structure, self._rows)
         except MemoryError:  # single results may still fit into memory
             return
-        pairs = zip(arrays, self._forms, strict=True)
-        self._slots = [(array, *form) for array, form in pairs if array is not None]
+        found = zip(arrays, self._kinds, self._rows, strict=True)
+        self._slots = [(array, kind, *row) for array, kind, row in found if array is not None]
         if len(self._slots) < len(arrays):  # another thread has written other results first
             self._slots = []
