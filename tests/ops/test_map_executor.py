@@ -28,7 +28,7 @@ def moving(dataset, *, after=5):
     iterator = iter(dataset)
     before = [next(iterator) for _ in range(after)]
     sizer = iterator._root._task_sizer
-    sizer.inline = sizer._tried = True
+    sizer.inline, sizer._usual = True, 1e9
     sizer._bound, sizer._inline_seconds = float("inf"), 0.3
     assert sizer.gained_nothing
     return iterator, before

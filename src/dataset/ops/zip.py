@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -44,6 +45,17 @@ class Zip(RowsNode, aligned=True, seekable=True, exact=True, only_reorders=True,
             return None
         tensors = self.structure.unflatten([part.tensors for part in parts])
         return TensorSlices(tensors, rows=parts[0].rows, name=self.name, origin=self.origin).gathered()
+
+    def elements_in_memory(self) -> Chunk | None:
+        chunks: list[Chunk] = [chunk for source in self.sources if (chunk := source.elements_in_memory()) is not None]
+        if len(chunks) < len(self.sources) or len({chunk.length for chunk in chunks}) > 1:
+            return None
+        return self.joined(chunks)
+
+    def joined(self, chunks: Sequence[Chunk]) -> Chunk:
+        """Return the elements that hold the elements of these chunks, without lineage."""
+        columns: list[Column] = [column for chunk in chunks for column in chunk.columns()]
+        return Chunk(self.structure.substitute([chunk.structure for chunk in chunks]), chunks[0].length, columns)
 
     def lower(self, context: ExecutionContext) -> Operator:
         return ZipOperator(
@@ -109,9 +121,7 @@ class ZipOperator(Operator):
 
     def _join(self, count: int) -> Chunk:
         chunks = [feed.give(count) for feed in self.feeds]
-        columns: list[Column] = [column for chunk in chunks for column in chunk.columns()]
-        structure = self.node.structure.substitute([chunk.structure for chunk in chunks])
-        joined = Chunk(structure, count, columns)
+        joined = self.node.joined(chunks)
         for chunk in chunks:
             if chunk.lineage is not None:
                 joined.lineage = paired([part.lineage for part in chunks], count)

@@ -78,6 +78,13 @@ class Node:
         """
         raise NotImplementedError
 
+    def elements_in_memory(self) -> Any:
+        """Return all elements as a chunk if they are in memory, or follow from such without user code; or None.
+
+        The overrides state the type, Chunk (runtime/chunks/chunk.py). The chunk has no lineage.
+        """
+        return None
+
     def input_positions(self, positions: Any) -> Any:
         """Return the positions of the input elements from which the op makes the elements at ``positions``.
 

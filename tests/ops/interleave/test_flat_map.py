@@ -5,8 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from dataset import Dataset, SpecError
-from dataset.testing import check_laziness, check_operator, outcomes
+from dataset import Dataset, Options, RaggedTensor, SpecError
+from dataset.ops.sources.tensors import Tensors
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 
 
@@ -90,3 +91,71 @@ def test_refuses_other_arguments_than_a_function_that_returns_a_dataset(result):
 def test_without_elements_its_spec_is_an_error():
     with pytest.raises(SpecError, match="none"):
         _ = Dataset.range(0).flat_map(Dataset.range).element_spec
+
+
+def rows(n):
+    return RaggedTensor.from_rows([[1] * int(n), [2], [3, 3]])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: Dataset.from_tensors((n, {"text": b"a"})),
+        lambda n: Dataset.from_tensor_slices({"a": np.arange(n), "b": np.arange(2 * n).reshape(n, 2)}),
+        lambda n: Dataset.from_tensor_slices(["a", "bc", "def"]).batch(3),
+        lambda n: Dataset.from_tensor_slices(np.arange(6).reshape(3, 2)).batch(2),
+        lambda n: Dataset.from_tensor_slices(np.arange(6).reshape(3, 2)).batch(n + 1, drop_remainder=True),
+        lambda n: Dataset.from_tensor_slices(rows(n)),
+        lambda n: Dataset.from_tensor_slices(rows(n)).batch(4),
+        lambda n: Dataset.zip(Dataset.from_tensors(n), Dataset.from_tensor_slices([n]).batch(2)),
+        lambda n: Dataset.zip({"a": Dataset.from_tensors(n), "b": Dataset.from_tensor_slices([n, n])}),
+        lambda n: Dataset.from_tensor_slices(rows(n)).window(3).flat_map(lambda window: window.batch(3)),
+        lambda n: Dataset.from_tensor_slices(np.arange(0)).batch(2),
+    ],
+)
+def test_elements_in_memory_are_the_same_as_those_of_operators(make):
+    def pipeline():
+        return Dataset.range(4).flat_map(make)
+
+    one_by_one = outcomes(iter(Dataset.range(4).interleave(make, cycle_length=1)))
+    check_operator(pipeline, one_by_one)
+    assert_elements_equal(list(pipeline().batch(1)), list(Dataset.range(4).interleave(make, cycle_length=1).batch(1)))
+
+
+@pytest.mark.parametrize("drop_remainder", [True, False])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_batches_of_windows(size, drop_remainder):
+    numbers, pairs = np.arange(11), np.arange(22).reshape(11, 2)
+    one = Dataset.from_tensor_slices(numbers).window(3, shift=2, drop_remainder=drop_remainder)
+    two = Dataset.from_tensor_slices((numbers, pairs)).window(3, shift=2, drop_remainder=drop_remainder)
+    starts = range(0, 9 if drop_remainder else 11, 2)
+    expected = [
+        slice(a, min(a + size, start + 3, 11)) for start in starts for a in range(start, min(start + 3, 11), size)
+    ]
+    check_operator(lambda: one.flat_map(lambda window: window.batch(size)), [numbers[part] for part in expected])
+    check_operator(
+        lambda: two.flat_map(lambda a, b: Dataset.zip(a.batch(size), b.batch(size))),
+        [(numbers[part], pairs[part]) for part in expected],
+    )
+
+
+def test_a_batch_of_a_window_with_several_shapes_is_an_error():
+    shapes = Dataset.range(6).map(lambda n: np.zeros(2 if n == 4 else 1))
+    found = outcomes(iter(shapes.window(3).flat_map(lambda window: window.batch(3))))
+    assert found[0].shape == (3, 1)
+    assert isinstance(found[1], SpecError)
+    assert "batch(3) from test_flat_map.py" in str(found[1])
+
+
+def test_elements_in_memory_need_no_operator(monkeypatch):
+    dataset = Dataset.range(100).flat_map(Dataset.from_tensors)
+    assert len(list(dataset)) == 100  # the modules are loaded
+    opened = []
+    lower = Tensors.lower
+    monkeypatch.setattr(Tensors, "lower", lambda node, context: opened.append(node) or lower(node, context))
+    assert len(list(dataset)) == 100
+    assert not opened
+    options = Options()
+    options.provenance = True
+    assert len(list(dataset.with_options(options))) == 100
+    assert len(opened) == 100

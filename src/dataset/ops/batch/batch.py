@@ -123,12 +123,26 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=
         """Combine the column of component ``index`` into one batched component."""
         if isinstance(column, BytesColumn):
             return column
+        if isinstance(column, np.ndarray) and column.ndim == 1:  # scalars
+            return column
         ragged = self._ragged_ranks.get(index)
         return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
 
     def operator(self, source: Operator) -> BatchOperator:
         """Return the operator of this op alone, for one thread."""
         return BatchOperator(source, self)
+
+    def elements_in_memory(self) -> Chunk | None:
+        elements: Chunk | None = self.source.elements_in_memory() if self._is_plain else None
+        if elements is None or elements.is_packed or not elements.length or self.num_parallel_calls is not None:
+            return None
+        if elements.length > self.batch_size or (elements.length < self.batch_size and self.drop_remainder):
+            return None
+        try:
+            batch = [[self.stack(index, column)] for index, column in enumerate(elements.columns())]
+        except ColumnMismatchError:  # raised again by the operator
+            return None
+        return Chunk(elements.structure, 1, batch)
 
     def lower(self, context: ExecutionContext) -> Operator:
         operator = self.operator(context(self.source, packed=self.in_blocks))

@@ -84,7 +84,7 @@ class FlatMapOperator(Operator):
         while True:
             if self.inner is None:
                 try:
-                    self.inner = self.inputs.open_next()
+                    self.inner = self.inputs.open_next(n)
                 except Exception:
                     self.inputs.note()
                     raise
@@ -92,9 +92,10 @@ class FlatMapOperator(Operator):
                 if self.inner is None:
                     return None
             chunk = self.datasets.pull(self.inner, n)
+            if chunk is None or self.inner.is_whole:
+                self._close_inner()
             if chunk is not None:
                 return chunk
-            self._close_inner()
 
     def _close_inner(self) -> None:
         if self.inner is not None:

@@ -58,6 +58,7 @@ class Subdataset:
             precede the first one that the log counts.
         before: how many elements were returned before those.
         ended: whether nothing is left to read; the read-ahead buffer may still hold elements.
+        is_whole: whether the first read returns all of its elements, which are in memory.
         place: the position of the argument in the operator's input, as the input's replay log counts, if a saved state
             lets the input repeat it; None if the state holds the argument by value.
     """
@@ -74,6 +75,7 @@ class Subdataset:
         self.before = 0
         self.ahead = OutcomeQueue()
         self.ended = False
+        self.is_whole = False
         self.closed = False
 
     def give(self, n: int) -> Chunk | None:
@@ -164,12 +166,19 @@ class Subdatasets:
         """The argument of the call that an interrupt aborted, which will be repeated."""
         self._structure: Structure | None = None  # of all elements, after the first
 
-    def open(self, argument: Chunk, own: Callable[[Chunk], Chunk] | None = None) -> Subdataset:
-        """Open the dataset that the function returns for ``argument``, a one-element chunk; ``own``: see ``reopen``."""
+    def open(self, argument: Chunk, own: Callable[[Chunk], Chunk] | None = None, at_once: int = 0) -> Subdataset:
+        """Open the dataset that the function returns for ``argument``, a one-element chunk.
+
+        Args:
+            argument: the argument.
+            own: see ``reopen``.
+            at_once: how many elements the first read requests, if it follows immediately. If so many are in memory, no
+                operators are needed.
+        """
         self.argument = argument
         self.opened += 1
         try:
-            inner = self._open(argument, self.opened - 1, own)
+            inner = self._open(argument, self.opened - 1, own, at_once)
         except Exception:
             self.argument = None
             raise
@@ -179,7 +188,9 @@ class Subdatasets:
         self.argument = None
         return inner
 
-    def _open(self, argument: Chunk, order: int, own: Callable[[Chunk], Chunk] | None = None) -> Subdataset:
+    def _open(
+        self, argument: Chunk, order: int, own: Callable[[Chunk], Chunk] | None = None, at_once: int = 0
+    ) -> Subdataset:
         """Open a dataset.
 
         Args:
@@ -187,6 +198,7 @@ class Subdatasets:
             order: the index of the call.
             own: returns the input's own element for an argument that may come from a saved state. It is called if the
                 library itself would open files for the argument.
+            at_once: as for ``open``.
         """
         call = Call(self.context, self.node, order)
         plan = None
@@ -202,6 +214,12 @@ class Subdatasets:
                 plan = None
         if plan is None:
             plan = self._make(argument, call)
+        if at_once and not self.context.is_traced and self.context.provenance is None:
+            whole = plan.elements_in_memory()
+            if whole is not None and 0 < whole.length <= at_once:
+                inner = Subdataset(argument, order, plan, ElementsOperator(whole))
+                inner.is_whole = True
+                return inner
         return Subdataset(argument, order, plan, self.context.for_call(argument, plan, call)(plan))
 
     def _make(self, argument: Chunk, call: Call) -> Node:
@@ -303,7 +321,10 @@ class Subdatasets:
         """Save an inner dataset, with its read-ahead buffer by value. No thread may be reading from it."""
         if inner is None:
             return None
-        place = None if inner.ended else inner.log.present()
+        if inner.is_whole:  # its operator is not that of its plan, and is at the beginning or the end
+            place = None if inner.given else {"source": None, "behind": 0}
+        else:
+            place = None if inner.ended else inner.log.present()
         return self._saved(inner, inner.given, inner.ahead.save(), place)
 
     def save_by_place(self, inner: Subdataset, taken: int = 0) -> State:
@@ -420,8 +441,11 @@ class Inputs:
         """Whether no dataset is left."""
         return self._source_ended and not self._saved
 
-    def open_next(self) -> Subdataset | None:
-        """Open the next dataset; None if there is none left. Must not be called again before ``note``."""
+    def open_next(self, at_once: int = 0) -> Subdataset | None:
+        """Open the next dataset; None if there is none left. Must not be called again before ``note``.
+
+        ``at_once`` is as for ``Subdatasets.open``.
+        """
         if self._saved:
             saved = self._saved[0]
             if "error" in saved:
@@ -437,7 +461,7 @@ class Inputs:
         if argument is None:
             self._source_ended = True
             return None
-        inner = self.datasets.open(argument, self._own_argument if self._is_unverified else None)
+        inner = self.datasets.open(argument, self._own_argument if self._is_unverified else None, at_once)
         self._take_place(inner, log.read - 1)
         # If the arguments are numbers, they are saved by value and need no marks.
         self._leaves_marks = self._always_leaves_marks or inner.place is not None

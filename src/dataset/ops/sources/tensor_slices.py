@@ -92,11 +92,14 @@ class TensorSlices(RowSource, ShareNode, exact=True, views=True):
         structure, columns = self._at_hand()
         return structure.unflatten([column[position] for column in columns])
 
+    def elements_in_memory(self) -> Chunk:
+        return Chunk(self.structure, self.cardinality(), self.rows_as_columns())
+
     def lower(self, context: ExecutionContext) -> Operator:
         lineage = source_lineage(context, self)
         rows = self.places
         return ElementsOperator(
-            Chunk(self.structure, self.cardinality(), self.rows_as_columns()),
+            self.elements_in_memory(),
             lineage=None if lineage is None else (lambda positions: lineage.of(rows.start + rows.step * positions)),
         )
 

@@ -53,11 +53,13 @@ class Tensors(Node, seekable=True, exact=True):
     def cardinality(self) -> int:
         return 1
 
-    def lower(self, context: ExecutionContext) -> Operator:
+    def elements_in_memory(self) -> Chunk:
         structure = structure_of(self.element)
+        return Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
+
+    def lower(self, context: ExecutionContext) -> Operator:
         lineage = source_lineage(context, self)
-        element = Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
-        return ElementsOperator(element, lineage=None if lineage is None else lineage.of)
+        return ElementsOperator(self.elements_in_memory(), lineage=None if lineage is None else lineage.of)
 
 
 def _described(component: Any) -> str:

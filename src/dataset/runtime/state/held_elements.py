@@ -69,6 +69,9 @@ class Elements(Node, seekable=True):
     def label(self) -> str:
         return f"elements({self.chunk.length})"
 
+    def elements_in_memory(self) -> Chunk | None:
+        return None if self.failures else self.chunk
+
     def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return ElementsOperator(self.chunk, self.failures)
 
