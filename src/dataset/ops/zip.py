@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, shortest
-from dataset.plan.node import Node, RowsNode, Sharding
+from dataset.plan.node import MemoryNode, Node, RowsNode, Sharding, elements_in_memory
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.lineage import paired
@@ -19,7 +19,7 @@ from dataset.runtime.parallel.buffered_input import BufferedInput
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(RowsNode, aligned=True, seekable=True, exact=True, only_reorders=True, elastic=True):
+class Zip(RowsNode, MemoryNode, aligned=True, seekable=True, exact=True, only_reorders=True, elastic=True):
     """Node whose element ``i`` holds element ``i`` of each source, at the source's place in ``structure``."""
 
     op: ClassVar[str] = "zip"
@@ -47,8 +47,8 @@ class Zip(RowsNode, aligned=True, seekable=True, exact=True, only_reorders=True,
         return TensorSlices(tensors, rows=parts[0].rows, name=self.name, origin=self.origin).gathered()
 
     def elements_in_memory(self) -> Chunk | None:
-        chunks: list[Chunk] = [chunk for source in self.sources if (chunk := source.elements_in_memory()) is not None]
-        if len(chunks) < len(self.sources) or len({chunk.length for chunk in chunks}) > 1:
+        chunks = list(map(elements_in_memory, self.sources))
+        if any(chunk is None or chunk.length != chunks[0].length for chunk in chunks):
             return None
         return self.joined(chunks)
 

@@ -78,13 +78,6 @@ class Node:
         """
         raise NotImplementedError
 
-    def elements_in_memory(self) -> Any:
-        """Return all elements as a chunk if they are in memory, or follow from such without user code; or None.
-
-        The overrides state the type, Chunk (runtime/chunks/chunk.py). The chunk has no lineage.
-        """
-        return None
-
     def input_positions(self, positions: Any) -> Any:
         """Return the positions of the input elements from which the op makes the elements at ``positions``.
 
@@ -196,6 +189,22 @@ class RewritableNode(Node):
     def rewritten(self) -> Node | Miss | None:
         """Return the op, set to run in the other way, or why not; None if the rule does not concern it."""
         raise NotImplementedError
+
+
+class MemoryNode(Node):
+    """Base class of nodes whose elements may all be in memory."""
+
+    def elements_in_memory(self) -> Any:
+        """Return all elements as a chunk, without lineage, if the library has them or can compute them now; or None.
+
+        The overrides state the type, Chunk (runtime/chunks/chunk.py).
+        """
+        raise NotImplementedError
+
+
+def elements_in_memory(node: Node) -> Any:
+    """Return all elements of a node as a chunk if they are in memory, otherwise None."""
+    return node.elements_in_memory() if isinstance(node, MemoryNode) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,16 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Miss, Node, ParallelNode, Sharding, is_exact, spec_is_static
+from dataset.plan.node import (
+    MemoryNode,
+    Miss,
+    Node,
+    ParallelNode,
+    Sharding,
+    elements_in_memory,
+    is_exact,
+    spec_is_static,
+)
 from dataset.plan.packed import BytesColumn
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.plan.traits import Traits
@@ -30,7 +39,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=True, elastic=True):
+class Batch(ParallelNode, MemoryNode, seekable=True, views=True, batches=True, takes_packed=True, elastic=True):
     """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
@@ -133,7 +142,7 @@ class Batch(ParallelNode, seekable=True, views=True, batches=True, takes_packed=
         return BatchOperator(source, self)
 
     def elements_in_memory(self) -> Chunk | None:
-        elements: Chunk | None = self.source.elements_in_memory() if self._is_plain else None
+        elements: Chunk | None = elements_in_memory(self.source) if self._is_plain else None
         if elements is None or elements.is_packed or not elements.length or self.num_parallel_calls is not None:
             return None
         if elements.length > self.batch_size or (elements.length < self.batch_size and self.drop_remainder):

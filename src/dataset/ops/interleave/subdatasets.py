@@ -17,7 +17,7 @@ from typing import Any
 from dataset.errors import SpecError, StateError
 from dataset.name_guard import watching_names
 from dataset.plan.nested import is_dataset
-from dataset.plan.node import Node, ParallelNode, UnaryNode, walk
+from dataset.plan.node import Node, ParallelNode, UnaryNode, elements_in_memory, walk
 from dataset.plan.origin import call_for
 from dataset.plan.random_state import RandomState
 from dataset.plan.structure import LEAF, Structure
@@ -172,8 +172,8 @@ class Subdatasets:
         Args:
             argument: the argument.
             own: see ``reopen``.
-            at_once: how many elements the first read requests, if it follows immediately. If so many are in memory, no
-                operators are needed.
+            at_once: how many elements the first read requests, if it follows immediately. If there are no more than
+                this, all in memory, no operators are needed.
         """
         self.argument = argument
         self.opened += 1
@@ -215,7 +215,7 @@ class Subdatasets:
         if plan is None:
             plan = self._make(argument, call)
         if at_once and not self.context.is_traced and self.context.provenance is None:
-            whole = plan.elements_in_memory()
+            whole: Chunk | None = elements_in_memory(plan)
             if whole is not None and 0 < whole.length <= at_once:
                 inner = Subdataset(argument, order, plan, ElementsOperator(whole))
                 inner.is_whole = True

@@ -11,7 +11,7 @@ import numpy as np
 from dataset.ops.sources.row_source import RowSource
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.lazy import once
-from dataset.plan.node import Sharding, ShareNode
+from dataset.plan.node import MemoryNode, Sharding, ShareNode
 from dataset.plan.spec import TensorSpec, component_spec
 from dataset.plan.structure import LEAF, Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -25,7 +25,7 @@ from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
-class TensorSlices(RowSource, ShareNode, exact=True, views=True):
+class TensorSlices(RowSource, ShareNode, MemoryNode, exact=True, views=True):
     """Source node whose element ``i`` is row ``i`` of each array in ``tensors``; all have the same number of rows."""
 
     op: ClassVar[str] = "from_tensor_slices"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import is_dataset
-from dataset.plan.node import Node, spec_is_static
+from dataset.plan.node import MemoryNode, spec_is_static
 from dataset.plan.spec import component_spec, spec_of
 from dataset.plan.structure import structure_of
 from dataset.plan.traits import Traits
@@ -20,7 +20,7 @@ from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
-class Tensors(Node, seekable=True, exact=True):
+class Tensors(MemoryNode, seekable=True, exact=True):
     """Source node with the single element ``element``."""
 
     op: ClassVar[str] = "from_tensors"

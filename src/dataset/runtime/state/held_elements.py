@@ -16,7 +16,7 @@ import numpy as np
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node
+from dataset.plan.node import MemoryNode, Node
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import Lineage
@@ -37,7 +37,7 @@ def _not_asked() -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Elements(Node, seekable=True):
+class Elements(MemoryNode, seekable=True):
     """Node with the elements of ``chunk``, which must not be modified any more.
 
     ``spec`` returns the spec of the dataset that the elements were taken from, for plans that are visible to users.
