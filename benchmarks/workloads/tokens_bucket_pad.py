@@ -87,12 +87,23 @@ def dataset(folder: Path) -> Pipeline:
     return made.bucket_by_sequence_length(len, BOUNDARIES, SIZES)
 
 
-@WORKLOAD.runner("dataset, ragged", settings="slices of a RaggedTensor, no_padding, to_tensor() in a map")
-def dataset_ragged(folder: Path) -> Pipeline:
+def rows_by_dataset(folder: Path) -> Any:
     from dataset import Dataset, RaggedTensor
 
-    rows = Dataset.from_tensor_slices(RaggedTensor.from_rows(sequences(folder)))
-    return rows.bucket_by_sequence_length(len, BOUNDARIES, SIZES, no_padding=True).map(RaggedTensor.to_tensor)
+    return Dataset.from_tensor_slices(RaggedTensor.from_rows(sequences(folder)))
+
+
+@WORKLOAD.runner("dataset, slices", settings="slices of a RaggedTensor, padded in the buckets")
+def dataset_slices(folder: Path) -> Pipeline:
+    return rows_by_dataset(folder).bucket_by_sequence_length(len, BOUNDARIES, SIZES)
+
+
+@WORKLOAD.runner("dataset, ragged", settings="slices of a RaggedTensor, no_padding, to_tensor() in a map")
+def dataset_ragged(folder: Path) -> Pipeline:
+    from dataset import RaggedTensor
+
+    batches = rows_by_dataset(folder).bucket_by_sequence_length(len, BOUNDARIES, SIZES, no_padding=True)
+    return batches.map(RaggedTensor.to_tensor)
 
 
 def tf_buckets(folder: Path, **options: Any) -> Any:
