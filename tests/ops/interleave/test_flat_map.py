@@ -129,9 +129,8 @@ def test_batches_of_windows(size, drop_remainder):
     one = Dataset.from_tensor_slices(numbers).window(3, shift=2, drop_remainder=drop_remainder)
     two = Dataset.from_tensor_slices((numbers, pairs)).window(3, shift=2, drop_remainder=drop_remainder)
     starts = range(0, 9 if drop_remainder else 11, 2)
-    expected = [
-        slice(a, min(a + size, start + 3, 11)) for start in starts for a in range(start, min(start + 3, 11), size)
-    ]
+    windows = [range(start, min(start + 3, 11)) for start in starts]
+    expected = [slice(first, min(first + size, window.stop)) for window in windows for first in window[::size]]
     check_operator(lambda: one.flat_map(lambda window: window.batch(size)), [numbers[part] for part in expected])
     check_operator(
         lambda: two.flat_map(lambda a, b: Dataset.zip(a.batch(size), b.batch(size))),

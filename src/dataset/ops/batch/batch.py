@@ -132,7 +132,7 @@ class Batch(ParallelNode, MemoryNode, seekable=True, views=True, batches=True, t
         """Combine the column of component ``index`` into one batched component."""
         if isinstance(column, BytesColumn):
             return column
-        if isinstance(column, np.ndarray) and column.ndim == 1:  # scalars
+        if isinstance(column, np.ndarray) and column.ndim == 1:  # scalars, so not rows of ragged tensors
             return column
         ragged = self._ragged_ranks.get(index)
         return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)

@@ -285,8 +285,9 @@ class TaskSizer:
         """How many elements the consumer may compute inline at once: few when a trial begins, which may end early."""
         if not self._trying or self._has_evidence:
             return sys.maxsize
-        each = self._pulls[-1].each if self._pulls else 0.0
-        return max(1, int(_SHORT_PULL_SECONDS / each if each else _FIRST_PULL * self._trial))
+        if not self._pulls:
+            return max(1, int(_FIRST_PULL * self._trial))
+        return max(1, int(_SHORT_PULL_SECONDS / max(self._pulls[-1].each, 1e-9)))
 
     @property
     def _has_evidence(self) -> bool:
@@ -333,7 +334,10 @@ class TaskSizer:
             self._bound = _DEARER * cheap
 
     def _is_slower(self, now: float, began: float, usual: float) -> bool:
-        """Return whether elements take longer than in the trial, such as because the consumer has become slower."""
+        """Return whether the elements of an interval took longer than those of the trial, and begin the next interval.
+
+        It is False during an interval. The consumer may have become slower, for example.
+        """
         if now - began < _LOOK_SECONDS:
             return False
         is_slower = now - began > _LOST * usual * self._done
