@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options
+from dataset import Dataset, Options, TensorSpec
 from dataset.optimize import driver
-from dataset.optimize.driver import LAST, RULES, optimize
+from dataset.optimize.driver import LAST, RULES, optimize, optimize_subdataset
 from dataset.options import OptimizationOptions
 from dataset.plan.node import walk
+from dataset.testing import assert_elements_equal
 from support.pipelines import unoptimized
 
 
@@ -139,3 +140,49 @@ def test_two_rules_that_undo_each_other_are_an_error_not_a_hang(monkeypatch):
     monkeypatch.setattr(driver, "RULES", {"noop_elimination": flip, "map_vectorization": flop})
     with pytest.raises(RuntimeError, match="optimizer"):
         optimize(Dataset.range(3).plan)
+
+
+def increment(x):
+    return x + 1
+
+
+def allows(rule):
+    return True
+
+
+def columnwise_ops(plan):
+    return [node.label() for node in walk(plan) if getattr(node, "columnwise", None) is not None]
+
+
+def test_functions_in_a_subdataset_run_on_columns_if_it_may_have_many_elements():
+    assert columnwise_ops(optimize_subdataset(Dataset.range(5000).map(increment).plan, allows)) == ["map(increment)"]
+    batches = Dataset.range(5000).map(increment).batch(1000).plan
+    assert columnwise_ops(optimize_subdataset(batches, allows)) == ["map(increment)"]
+    few = Dataset.range(100).map(increment).plan
+    assert optimize_subdataset(few, allows) is few
+    unproven = Dataset.range(5000).map(str).plan
+    assert optimize_subdataset(unproven, allows) is unproven
+    disabled = Dataset.range(5000).map(increment).plan
+    assert optimize_subdataset(disabled, lambda rule: False) is disabled
+
+
+def test_a_subdataset_is_optimized_once_for_the_same_rules():
+    plan = Dataset.range(5000).map(increment).cache().plan
+    optimized = optimize_subdataset(plan, allows)
+    assert optimized is not plan
+    assert optimize_subdataset(plan, allows) is optimized
+    assert optimize_subdataset(plan, lambda rule: False) is plan
+
+
+def test_a_subdataset_with_a_cache_that_is_returned_again_is_read_from_the_cache():
+    made = []
+
+    def generate():
+        made.append(1)
+        yield from range(3000)
+
+    spec = TensorSpec((), np.int64)
+    cached = Dataset.from_generator(generate, output_signature=spec).map(increment).cache()
+    found = list(Dataset.range(3).flat_map(lambda _: cached).batch(1000))
+    assert_elements_equal(np.concatenate(found), np.tile(np.arange(1, 3001), 3))
+    assert made == [1]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from dataset.ops.elementwise import Elementwise
 from dataset.ops.with_options import options_of
 from dataset.optimize.fusion.elementwise_fusion import fusion
 from dataset.optimize.fusion.map_and_batch_fusion import fuse_map_and_batch
@@ -16,7 +19,8 @@ from dataset.optimize.rewritable_ops import rule_of_op
 from dataset.optimize.rule import Rule, WholePlanRule
 from dataset.optimize.vectorization.map_vectorization import vectorize_map
 from dataset.options import OptimizationOptions, Options
-from dataset.plan.node import Miss, Node, inputs_first
+from dataset.plan.nested import subdatasets_are_optimized_by
+from dataset.plan.node import Miss, Node, inputs_first, walk
 from dataset.plan.rewriting import Fired, Missed, Rewritten
 
 RULES: dict[str, Rule] = {
@@ -43,6 +47,10 @@ RULES: dict[str, Rule] = {
 LAST: dict[str, WholePlanRule] = {"inject_prefetch": inject_prefetch}
 """The rules for whole plans, tried once after no other rule fires."""
 
+_SUBDATASET_RULES = "parser_vectorization", "map_vectorization", "parser_and_batch_fusion", "parser_projection"
+_SUBDATASET_ELEMENTS_MIN = 1024  # computing them one by one costs several times as much as trying the rules
+_SUBDATASET = "optimize_subdataset()"  # key of the result that is kept with a plan; no attribute can have this name
+
 _ROUNDS_MAX = 100  # far more than any plan needs; stops rules that undo each other
 
 
@@ -66,6 +74,31 @@ def optimize(plan: Node, options: OptimizationOptions | None = None) -> Optimize
     return Optimized(plan, tuple(rewriting.fired), missed, rewriting.rules_in(plan), settings)
 
 
+def optimize_subdataset(plan: Node, allows: Callable[[str], bool]) -> Node:
+    """Return the plan of a dataset that a user function returned, with its functions on columns if they are proven.
+
+    The other rules gain less than they cost for each dataset, and so do these for few elements. The result is kept
+    with the plan, because the function may return the same dataset again.
+    """
+    rules = {name: RULES[name] for name in _SUBDATASET_RULES if allows(name)}
+    kept: tuple[Any, Node] | None = vars(plan).get(_SUBDATASET)
+    if kept is not None and kept[0] == rules:
+        return kept[1]
+    if not any(isinstance(node, Elementwise) and _has_many_elements(node.source) for node in walk(plan)):
+        return plan
+    rewritten = _Rewriting(rules).round(plan)
+    vars(plan)[_SUBDATASET] = rules, rewritten
+    return rewritten
+
+
+def _has_many_elements(node: Node) -> bool:
+    """Return whether the node may have so many elements that rewriting the op that reads it pays off."""
+    return not 0 <= node.cardinality() < _SUBDATASET_ELEMENTS_MIN
+
+
+subdatasets_are_optimized_by(optimize_subdataset)
+
+
 class _Rewriting:
     """Run of the optimizer over a plan, and its record. ``missed`` is from the last round."""
 
@@ -80,7 +113,7 @@ class _Rewriting:
         for _ in range(_ROUNDS_MAX):
             before = len(self.fired)
             self.missed = []
-            plan = self._round(plan)
+            plan = self.round(plan)
             if len(self.fired) == before:
                 return plan
         raise RuntimeError(f"the optimizer did not terminate; the last rules were {[str(f) for f in self.fired[-4:]]}")
@@ -89,7 +122,7 @@ class _Rewriting:
         """Return the nodes of the plan that were created by rules, with these rules."""
         return {node: self.rules_of[node] for node in inputs_first(plan) if self.rules_of.get(node)}
 
-    def _round(self, plan: Node) -> Node:
+    def round(self, plan: Node) -> Node:
         """Try each rule once on each node, inputs first, and return the rewritten plan."""
         rewritten: dict[Node, Node] = {}
         remote = {source for node in inputs_first(plan) if node.traits.remote for source in node.inputs}

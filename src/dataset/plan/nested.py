@@ -1,13 +1,14 @@
 """Nested datasets: datasets as components of elements, for modules that cannot import Dataset.
 
 Modules in plan/, runtime/ and ops/ must not import Dataset. They get the plan of a dataset from its attribute
-``plan``, and create datasets with ``dataset_of``, for which dataset.py registers the class.
+``plan``, and create datasets with ``dataset_of``, for which dataset.py registers the class. They optimize such a plan
+with ``optimized_subdataset``, for which the optimizer registers the function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from dataset.plan.node import Node
 
@@ -42,6 +43,22 @@ def is_dataset(value: Any) -> TypeGuard[HasPlan]:
 def datasets_are_made_by(cls: type[Any]) -> None:
     """Register the class that ``dataset_of`` creates. Called once, where Dataset is defined."""
     _classes.append(cls)
+
+
+Optimizer: TypeAlias = Callable[[Node, Callable[[str], bool]], Node]
+"""Function that rewrites a plan, given a function that returns whether a rule is allowed."""
+
+_optimizers: list[Optimizer] = []
+
+
+def optimized_subdataset(plan: Node, allows: Callable[[str], bool]) -> Node:
+    """Return the plan of a dataset that a user function returned, rewritten with the rules that are allowed."""
+    return _optimizers[-1](plan, allows)
+
+
+def subdatasets_are_optimized_by(optimizer: Optimizer) -> None:
+    """Register the function that ``optimized_subdataset`` calls. Called once, where the optimizer is defined."""
+    _optimizers.append(optimizer)
 
 
 @runtime_checkable

@@ -153,3 +153,27 @@ def test_an_interrupt_loses_no_element():
     with pytest.raises(KeyboardInterrupt):
         next(iterator)
     assert outcomes(iterator)[0].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("keywords", [{}, {"num_parallel_calls": 2}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(60).reshape(30, 2),
+        np.zeros((30, 0), np.float32),
+        np.array([b"%d" % i for i in range(30)], object),
+        np.arange(30, dtype=">i4"),
+        np.array([(i, i / 2) for i in range(30)], [("a", "<i2"), ("b", "<f8")]),
+    ],
+    ids=["rows", "empty rows", "text", "big endian", "structured"],
+)
+def test_whole_rounds_have_the_elements_of_single_requests(values, keywords, block):
+    def part(n):
+        return Dataset.from_tensor_slices(values).skip(15 * n).take(15)
+
+    order = reference([range(15), range(15, 30)], 2, block)
+    expected = list(Dataset.from_tensor_slices(values[order]))
+    dataset = Dataset.range(2).interleave(part, 2, block, **keywords)
+    assert_elements_equal(list(dataset), expected)
+    assert_elements_equal([row for batch in dataset.batch(30) for row in batch], list(values[order]))

@@ -15,10 +15,10 @@ from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.task_sizer import Learned
 
-JOINED_ELEMENTS = 1024  # small elements that are reordered at once, whatever the request
+JOINED_ELEMENTS = 8192  # small elements that are reordered at once, whatever the request
 JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
 JOINED_BYTES_OF_EACH = 4 * 1024
-JOINED_BYTES = 256 * 1024
+JOINED_BYTES = 512 * 1024
 
 
 class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOperator):

@@ -32,12 +32,12 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.ledger import Account
 from dataset.runtime.state.saved_chunks import save_error
 
-TARGET_SECONDS = 1e-3
+TARGET_SECONDS = 4e-3
 """Target time between handovers of all workers together: each handover wakes a thread, and all share the GIL."""
 
 AHEAD_ELEMENTS_MIN = 32
-AHEAD_ELEMENTS_MAX = 2048
-AHEAD_BYTES = 1 << 20  # a single element may be larger
+AHEAD_ELEMENTS_MAX = 16384
+AHEAD_BYTES = 1 << 21  # a single element may be larger
 
 _GROWTH = 8  # maximum growth factor of the run length
 _QUICK_RUN = 64  # minimum run length without user code: files are read in blocks

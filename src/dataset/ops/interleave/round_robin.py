@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dataset.ops.interleave.subdatasets import Subdataset
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Column, Remainder, concatenate_columns, take_column
 from dataset.runtime.contract import State
 
 
@@ -131,23 +131,34 @@ class RoundRobin(Generic[P]):
 
 def join_rounds(waiting: list[Chunk], block_length: int) -> Chunk:
     """Join chunks with equally many blocks in round-robin order: all first blocks, then all second blocks, etc."""
+    first = waiting[0]
     if len(waiting) == 1:
-        return waiting[0]
-    if all(chunk.holds_lists for chunk in waiting):
-        columns = zip(*(chunk.columns() for chunk in waiting), strict=True)
-        joined = [_join_lists(parts, block_length) for parts in columns]
-        return Chunk(waiting[0].structure, len(waiting) * waiting[0].length, joined)
-    rounds = waiting[0].length // block_length
-    return Chunk.concatenate(waiting).take(_round_order(len(waiting), rounds, block_length))
+        return first
+    if any(chunk.holds_rows or chunk.references is not None or chunk.lineage is not None for chunk in waiting):
+        rounds = first.length // block_length
+        return Chunk.concatenate(waiting).take(_round_order(len(waiting), rounds, block_length))
+    columns = zip(*(chunk.columns() for chunk in waiting), strict=True)
+    joined = [_join_columns(parts, block_length) for parts in columns]
+    return Chunk(first.structure, len(waiting) * first.length, joined)
 
 
-def _join_lists(parts: tuple[list[Any], ...], block: int) -> list[Any]:
-    """Join lists in the same order. Slices with a step move values several times faster than indices."""
-    step = len(parts) * block
-    joined = [None] * (len(parts) * len(parts[0]))
-    for place in range(step):
-        joined[place::step] = parts[place // block][place % block :: block]
-    return joined
+def _join_columns(parts: tuple[Column, ...], block: int) -> Column:
+    """Join columns in the same order. Slices with a step move values several times faster than indices."""
+    count, length = len(parts), len(parts[0])
+    lists = [part for part in parts if type(part) is list]
+    if len(lists) == count:
+        joined: list[Any] = [None] * (count * length)
+        for place in range(count * block):
+            joined[place :: count * block] = lists[place // block][place % block :: block]
+        return joined
+    arrays = [part for part in parts if type(part) is np.ndarray]
+    if len(arrays) == count and len({(array.dtype, array.shape) for array in arrays}) == 1:
+        row = arrays[0].shape[1:]
+        out = np.empty((length // block, count, block, *row), arrays[0].dtype)
+        for place, array in enumerate(arrays):
+            out[:, place] = array.reshape(length // block, block, *row)
+        return out.reshape(count * length, *row)
+    return take_column(concatenate_columns(parts), _round_order(count, length // block, block))
 
 
 def _round_order(cycle: int, rounds: int, block: int) -> npt.NDArray[np.intp]:

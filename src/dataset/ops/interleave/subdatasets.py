@@ -16,7 +16,7 @@ from typing import Any
 
 from dataset.errors import SpecError, StateError
 from dataset.name_guard import watching_names
-from dataset.plan.nested import is_dataset
+from dataset.plan.nested import is_dataset, optimized_subdataset
 from dataset.plan.node import Node, ParallelNode, UnaryNode, elements_in_memory, walk
 from dataset.plan.origin import call_for
 from dataset.plan.random_state import RandomState
@@ -235,10 +235,9 @@ class Subdatasets:
                 )
             if self.must_match_across_processes:
                 _require_agreement(result.plan)
+            return optimized_subdataset(result.plan, self.context.iteration.options.optimization.allows)
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
             raise_with_location(error, self.node, call.order, self.argument_name)
-        plan: Node = result.plan
-        return plan
 
     def pull(self, inner: Subdataset, n: int) -> Chunk | None:
         """Pull elements of an inner dataset that are returned immediately.

@@ -142,6 +142,11 @@ class Chunk:
         return is_plain and all(type(column) is list for column in self.columns())
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether the elements are not divided into columns yet."""
+        return self._columns is None
+
+    @property
     def is_packed(self) -> bool:
         """Whether a column is a RaggedColumn or BytesColumn in the place of a list."""
         return self._columns is not None and not _PACKED.isdisjoint(map(type, self._columns))
@@ -286,7 +291,10 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         return first.joined(parts)  # type: ignore[return-value]  # it takes the place of a list
     if BytesColumn in map(type, parts) and all(map(BytesColumn.takes, parts)):
         return BytesColumn.joined(list(map(BytesColumn.of, parts)))  # type: ignore[return-value]  # in its place
-    return [value for part in parts for value in part]
+    values: list[Any] = []
+    for part in parts:
+        values.extend(part)
+    return values
 
 
 def _joined_rows(parts: Sequence[Array]) -> Array | None:
