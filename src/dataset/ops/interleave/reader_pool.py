@@ -37,6 +37,7 @@ TARGET_SECONDS = 4e-3
 
 AHEAD_ELEMENTS_MIN = 32
 AHEAD_ELEMENTS_MAX = 16384
+CALLED_AHEAD_MAX = 2048  # the same if user code is called for the elements
 AHEAD_BYTES = 1 << 21  # a single element may be larger
 
 _GROWTH = 8  # maximum growth factor of the run length
@@ -62,6 +63,7 @@ class ReaderSlot:
         self._block_length = block_length
         self.calls_user_code = holds_user_code(inner.plan)
         self._run_min = 1 if self.calls_user_code else _QUICK_RUN
+        self._ahead_max = CALLED_AHEAD_MAX if self.calls_user_code else AHEAD_ELEMENTS_MAX
         self._run = 1  # elements per read
         self._limit = 1  # maximum buffered elements; outside the cycle, one is enough
         self._sample = 0, 0.0, 0.0  # elements, seconds and CPU seconds of reads
@@ -100,7 +102,7 @@ class ReaderSlot:
         if not self.in_cycle:
             return
         blocks = 2 * self._block_length
-        limit = min(max(blocks, 2 * self._run, AHEAD_ELEMENTS_MIN), max(blocks, AHEAD_ELEMENTS_MAX))
+        limit = min(max(blocks, 2 * self._run, AHEAD_ELEMENTS_MIN), max(blocks, self._ahead_max))
         self._limit = min(limit, max(1, AHEAD_BYTES // self.element_bytes))
 
     def wanted(self) -> int:
@@ -141,7 +143,7 @@ class ReaderSlot:
     def _measure(self, chunk: Chunk, share: float) -> None:
         """Adapt to a run that took ``share`` of the target duration."""
         fitting = int(chunk.length / max(share, 1e-6))
-        self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, AHEAD_ELEMENTS_MAX // 2))
+        self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, self._ahead_max // 2))
         self._set_limit()
 
     def sample(self, count: int, seconds: float, cpu_seconds: float) -> tuple[int, float, float] | None:
