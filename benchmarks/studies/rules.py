@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import dataset
-from dataset import Dataset, Options, TFRecordDataset, io
+from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, io
 
 FEATURES = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
 WANTED = {
@@ -84,6 +84,11 @@ def cases(folder: Path) -> dict[str, Callable[[], Dataset[Any]]]:
     small = (images[:1000], labels[:1000])
     records = functools.partial(TFRecordDataset, folder / "mnist.tfrecord")
     numbers = functools.partial(Dataset.range, 1_000_000)
+    files = Dataset.from_tensors(str(folder / "mnist.tfrecord")).repeat(2)
+
+    def read_one(path: bytes) -> Dataset[Any]:
+        return TFRecordDataset(path).map(decode)
+
     return {
         "slices.shuffle(10000).batch(128), uint8 28x28": lambda: (
             Dataset.from_tensor_slices((images, labels)).shuffle(10_000).batch(128)
@@ -106,6 +111,10 @@ def cases(folder: Path) -> dict[str, Callable[[], Dataset[Any]]]:
             records().map(lambda record: io.parse_single_example(record, FEATURES)).batch(128)
         ),
         "TFRecord.map(parse, decode, scale).batch(128)": lambda: records().map(decode).batch(128),
+        "files.interleave(TFRecord.map(parse, decode, scale), AUTOTUNE).batch(128)": lambda: files.interleave(
+            read_one, num_parallel_calls=AUTOTUNE
+        ).batch(128),
+        "files.flat_map(TFRecord.map(parse, decode, scale)).batch(128)": lambda: files.flat_map(read_one).batch(128),
         "range.map(x * 2).map(x + 1).filter(even).batch(1000)": lambda: (
             numbers().map(lambda x: x * 2).map(lambda x: x + 1).filter(lambda x: x % 2 == 0).batch(1000)
         ),

@@ -1,4 +1,4 @@
-"""Measures what a second thread gives to parsing, checksums and CSV, whose kernels release the interpreter's lock.
+"""Measures what a second thread gives to parsing, checksums, CSV and gzip, which release the interpreter's lock.
 
     python benchmarks/studies/scaling.py [--runs 7]
 
@@ -10,6 +10,7 @@ programs keep the cores busy. *Threads* is the speed of two plain threads that e
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import tempfile
 import time
@@ -25,7 +26,7 @@ from dataset import CsvDataset, Dataset, TFRecordDataset, io
 
 FEATURES = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
 LISTS = {"ids": io.FixedLenFeature((100,), np.int64)}
-EXAMPLES, ROWS, BATCH, FILES = 40_000, 200_000, 1024, 4
+EXAMPLES, ROWS, BATCH, FILES = 200_000, 1_000_000, 1024, 4  # one run of any case takes at least 50 ms
 
 Make = Callable[[list[Path], int | None], Dataset[Any]]
 
@@ -35,13 +36,18 @@ def make_data(folder: Path) -> None:
     for shard in range(FILES):
         with (
             io.TFRecordWriter(folder / f"{shard}.images") as images,
+            io.TFRecordWriter(folder / f"{shard}.zipped", io.TFRecordOptions("GZIP", compression_level=1)) as zipped,
             io.TFRecordWriter(folder / f"{shard}.lists") as lists,
         ):
             for label in range(EXAMPLES // FILES):
-                images.write(io.encode_example({"image": rng.bytes(784), "label": label}))
+                image = io.encode_example({"image": rng.bytes(784), "label": label})
+                images.write(image)
+                zipped.write(image)
                 lists.write(io.encode_example({"ids": rng.integers(0, 32_000, 100)}))
         table = rng.normal(size=(ROWS // FILES, 6))
-        (folder / f"{shard}.csv").write_text("".join(",".join(map(repr, row)) + "\n" for row in table.tolist()))
+        text = "".join(",".join(map(repr, row)) + "\n" for row in table.tolist()).encode()
+        (folder / f"{shard}.csv").write_bytes(text)
+        (folder / f"{shard}.csv.gz").write_bytes(gzip.compress(text, 1))
 
 
 def parsed(features: dict[str, Any]) -> Make:
@@ -52,11 +58,22 @@ def parsed(features: dict[str, Any]) -> Make:
     return make
 
 
+def records(compression: str | None) -> Make:
+    return lambda paths, n: TFRecordDataset(paths, compression, num_parallel_reads=n).batch(BATCH)
+
+
+def csv(compression: str | None) -> Make:
+    columns = [np.float64] * 6
+    return lambda paths, n: CsvDataset(paths, columns, compression_type=compression, num_parallel_reads=n).batch(BATCH)
+
+
 CASES: dict[str, tuple[str, Make]] = {
     "parse_example, images": ("images", parsed(FEATURES)),
     "parse_example, int64 lists": ("lists", parsed(LISTS)),
-    "TFRecord with CRCs": ("images", lambda paths, n: TFRecordDataset(paths, num_parallel_reads=n).batch(BATCH)),
-    "CSV": ("csv", lambda paths, n: CsvDataset(paths, [np.float64] * 6, num_parallel_reads=n).batch(BATCH)),
+    "TFRecord with CRCs": ("images", records(None)),
+    "TFRecord, gzip": ("zipped", records("GZIP")),
+    "CSV": ("csv", csv(None)),
+    "CSV, gzip": ("csv.gz", csv("GZIP")),
 }
 
 

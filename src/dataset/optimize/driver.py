@@ -19,7 +19,7 @@ from dataset.optimize.rewritable_ops import rule_of_op
 from dataset.optimize.rule import Rule, WholePlanRule
 from dataset.optimize.vectorization.map_vectorization import vectorize_map
 from dataset.options import OptimizationOptions, Options
-from dataset.plan.nested import subdatasets_are_optimized_by
+from dataset.plan.nested import REWRITTEN_ELEMENTS_MIN, subdatasets_are_optimized_by
 from dataset.plan.node import Miss, Node, inputs_first, walk
 from dataset.plan.rewriting import Fired, Missed, Rewritten
 
@@ -47,8 +47,7 @@ RULES: dict[str, Rule] = {
 LAST: dict[str, WholePlanRule] = {"inject_prefetch": inject_prefetch}
 """The rules for whole plans, tried once after no other rule fires."""
 
-_SUBDATASET_RULES = "parser_vectorization", "map_vectorization", "parser_and_batch_fusion", "parser_projection"
-_SUBDATASET_ELEMENTS_MIN = 1024  # computing them one by one costs several times as much as trying the rules
+_SUBDATASET_RULES = "parser_vectorization", "map_vectorization"  # the operators and their states stay the same
 _SUBDATASET = "optimize_subdataset()"  # key of the result that is kept with a plan; no attribute can have this name
 
 _ROUNDS_MAX = 100  # far more than any plan needs; stops rules that undo each other
@@ -93,7 +92,7 @@ def optimize_subdataset(plan: Node, allows: Callable[[str], bool]) -> Node:
 
 def _has_many_elements(node: Node) -> bool:
     """Return whether the node may have so many elements that rewriting the op that reads it pays off."""
-    return not 0 <= node.cardinality() < _SUBDATASET_ELEMENTS_MIN
+    return not 0 <= node.cardinality() < REWRITTEN_ELEMENTS_MIN
 
 
 subdatasets_are_optimized_by(optimize_subdataset)

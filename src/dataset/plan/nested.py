@@ -48,6 +48,9 @@ def datasets_are_made_by(cls: type[Any]) -> None:
 Optimizer: TypeAlias = Callable[[Node, Callable[[str], bool]], Node]
 """Function that rewrites a plan, given a function that returns whether a rule is allowed."""
 
+REWRITTEN_ELEMENTS_MIN = 1024
+"""For fewer elements, rewriting a dataset that a user function returned takes longer than it saves."""
+
 _optimizers: list[Optimizer] = []
 
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, RaggedTensor, SpecError, TFRecordDataset, io
+from dataset import Dataset, Options, RaggedTensor, SpecError, TensorSpec, TFRecordDataset, io
 from dataset.ops.sources.tensors import Tensors
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
@@ -163,6 +163,7 @@ def test_elements_in_memory_need_no_operator(monkeypatch):
 
 FEATURES = {"values": io.FixedLenFeature((3,), np.int64), "name": io.FixedLenFeature((), bytes)}
 OFFSETS = {"now": 1}
+SCALAR = TensorSpec((), np.int64)
 
 
 def parsed(record):
@@ -233,3 +234,22 @@ def test_a_function_in_a_dataset_sees_a_variable_that_changes():
     rest = list(iterator)
     assert_elements_equal(first, np.arange(1, 1001))
     assert_elements_equal(rest[-1], np.arange(13_000, 14_000))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_dataset_after_many_small_ones_is_not_rewritten_and_its_state_fits_a_rewritten_one():
+    def increment(x):
+        return x + 1
+
+    def numbers(n):
+        return Dataset.from_generator(lambda: range(3000 if n == 6 else 2), output_signature=SCALAR).map(increment)
+
+    many = Dataset.range(7).flat_map(numbers).batch(500)
+    assert calls_of(increment, many) == 12 + 3000
+    assert calls_of(increment, Dataset.range(6, 7).flat_map(numbers).batch(500)) < 600
+    iterator = iter(many)
+    for _ in range(3):
+        next(iterator)
+    resumed = iter(many)
+    resumed.load_state_dict(iterator.state_dict())
+    assert_elements_equal(list(resumed), list(iterator))

@@ -16,7 +16,7 @@ from typing import Any
 
 from dataset.errors import SpecError, StateError
 from dataset.name_guard import watching_names
-from dataset.plan.nested import is_dataset, optimized_subdataset
+from dataset.plan.nested import REWRITTEN_ELEMENTS_MIN, is_dataset, optimized_subdataset
 from dataset.plan.node import Node, ParallelNode, UnaryNode, elements_in_memory, walk
 from dataset.plan.origin import call_for
 from dataset.plan.random_state import RandomState
@@ -101,6 +101,8 @@ class Subdataset:
         self.close()
 
 
+_ENDED_MIN = 4  # datasets, before their number of elements is taken as typical
+
 _NOTHING = Elements(Chunk(LEAF, 0, [[]]))
 
 
@@ -165,6 +167,8 @@ class Subdatasets:
         self.argument: Chunk | None = None
         """The argument of the call that an interrupt aborted, which will be repeated."""
         self._structure: Structure | None = None  # of all elements, after the first
+        self._ended = 0  # datasets that were read to their end, all together with
+        self._elements = 0  # this number of elements; threads may count at once, which makes it approximate
 
     def open(self, argument: Chunk, own: Callable[[Chunk], Chunk] | None = None, at_once: int = 0) -> Subdataset:
         """Open the dataset that the function returns for ``argument``, a one-element chunk.
@@ -235,9 +239,20 @@ class Subdatasets:
                 )
             if self.must_match_across_processes:
                 _require_agreement(result.plan)
+            if self._are_small:
+                return result.plan
             return optimized_subdataset(result.plan, self.context.iteration.options.optimization.allows)
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
             raise_with_location(error, self.node, call.order, self.argument_name)
+
+    @property
+    def _are_small(self) -> bool:
+        """Whether rewriting another dataset would probably take longer than it saves."""
+        return self._ended >= _ENDED_MIN and self._elements < REWRITTEN_ELEMENTS_MIN * self._ended
+
+    def _note_end(self, log: ReplayLog) -> None:
+        self._ended += 1
+        self._elements += log.read
 
     def pull(self, inner: Subdataset, n: int) -> Chunk | None:
         """Pull elements of an inner dataset that are returned immediately.
@@ -252,7 +267,9 @@ class Subdatasets:
             chunk = log.pull(n)
         finally:
             inner.given = log.read
-        if chunk is not None and chunk.structure is not self._structure:
+        if chunk is None:
+            self._note_end(log)
+        elif chunk.structure is not self._structure:
             self.check(chunk)
         return chunk
 
@@ -270,7 +287,10 @@ class Subdatasets:
             log.step()
         if log.read < log.given:
             log.go_on()
-        return log.pull(n)
+        chunk = log.pull(n)
+        if chunk is None:
+            self._note_end(log)
+        return chunk
 
     def take(self, inner: Subdataset, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements that were read ahead; raise the exception if one is next.
