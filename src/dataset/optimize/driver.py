@@ -91,7 +91,7 @@ def optimize_subdataset(plan: Node, allows: Callable[[str], bool]) -> Node:
 
 
 def _has_many_elements(node: Node) -> bool:
-    """Return whether the node may have so many elements that rewriting the op that reads it pays off."""
+    """Return whether the node may have enough elements for rewriting the op that reads it."""
     return not 0 <= node.cardinality() < REWRITTEN_ELEMENTS_MIN
 
 
