@@ -79,12 +79,12 @@ def optimize_subdataset(plan: Node, allows: Callable[[str], bool]) -> Node:
     The other rules gain less than they cost for each dataset, and so do these for few elements. The result is kept
     with the plan, because the function may return the same dataset again.
     """
+    if not any(isinstance(node, Elementwise) and _has_many_elements(node.source) for node in walk(plan)):
+        return plan
     rules = {name: RULES[name] for name in _SUBDATASET_RULES if allows(name)}
     kept: tuple[Any, Node] | None = vars(plan).get(_SUBDATASET)
     if kept is not None and kept[0] == rules:
         return kept[1]
-    if not any(isinstance(node, Elementwise) and _has_many_elements(node.source) for node in walk(plan)):
-        return plan
     rewritten = _Rewriting(rules).round(plan)
     vars(plan)[_SUBDATASET] = rules, rewritten
     return rewritten

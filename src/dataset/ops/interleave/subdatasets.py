@@ -167,8 +167,8 @@ class Subdatasets:
         self.argument: Chunk | None = None
         """The argument of the call that an interrupt aborted, which will be repeated."""
         self._structure: Structure | None = None  # of all elements, after the first
-        self._ended = 0  # datasets that were read to their end, all together with
-        self._elements = 0  # this number of elements; threads may count at once, which makes it approximate
+        self._ended = 0  # datasets that were read to their end
+        self._ended_elements = 0  # their elements; both are approximate, because several threads may count at once
 
     def open(self, argument: Chunk, own: Callable[[Chunk], Chunk] | None = None, at_once: int = 0) -> Subdataset:
         """Open the dataset that the function returns for ``argument``, a one-element chunk.
@@ -239,20 +239,20 @@ class Subdatasets:
                 )
             if self.must_match_across_processes:
                 _require_agreement(result.plan)
-            if self._are_small:
+            if self._datasets_are_small:
                 return result.plan
             return optimized_subdataset(result.plan, self.context.iteration.options.optimization.allows)
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
             raise_with_location(error, self.node, call.order, self.argument_name)
 
     @property
-    def _are_small(self) -> bool:
+    def _datasets_are_small(self) -> bool:
         """Whether rewriting another dataset would probably take longer than it saves."""
-        return self._ended >= _ENDED_MIN and self._elements < REWRITTEN_ELEMENTS_MIN * self._ended
+        return self._ended >= _ENDED_MIN and self._ended_elements < REWRITTEN_ELEMENTS_MIN * self._ended
 
     def _note_end(self, log: ReplayLog) -> None:
         self._ended += 1
-        self._elements += log.read
+        self._ended_elements += log.read
 
     def pull(self, inner: Subdataset, n: int) -> Chunk | None:
         """Pull elements of an inner dataset that are returned immediately.
