@@ -279,6 +279,12 @@ def test_a_declared_size_is_compared_with_the_file_before_anything_is_allocated(
             list(TarDataset(zeros, ["txt"], kind))
 
 
+def test_a_long_name_ends_at_its_first_null_byte_as_in_the_standard_library(tmp_path):
+    content = archive([("n" * 120 + ".txt.png", b"0")], tarfile.GNU_FORMAT).replace(b".txt.png", b".txt\0png")
+    (sample,) = TarDataset(write(tmp_path / "a", content), None)
+    assert sample == samples_by_tarfile(content)[0] == {"__key__": b"n" * 120, "txt": b"0"}
+
+
 # Positions
 
 

@@ -111,7 +111,7 @@ class MemberReader:
                 raise _truncated(BLOCK_BYTES, len(header))
             kind, declared, short_name = _parsed(header, self.begin)
             if kind == ord("L"):
-                name = self._extended(declared).rstrip(b"\0")
+                name = self._extended(declared).partition(b"\0")[0]
             elif kind == ord("x"):
                 name, size = _pax(self._extended(declared), name, size)
             elif kind in b"gK":  # the default of all members, and the target of a link
