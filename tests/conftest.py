@@ -6,6 +6,7 @@
 import contextlib
 import gc
 import os
+import signal
 import sys
 import zlib
 
@@ -25,6 +26,9 @@ with contextlib.suppress(ImportError):
 
 from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
 from dataset.native import library  # noqa: E402
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts programs in the background like this
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # otherwise the programs that tests start inherit it
 
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))

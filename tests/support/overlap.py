@@ -169,11 +169,6 @@ def be_impatient() -> None:
     iterator.PATIENCE_SECONDS = coordinator.PATIENCE_SECONDS = 0.2
 
 
-def heed_interrupts() -> None:
-    """Handle Ctrl-C also in the background, where a shell makes programs and their children ignore it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 # Leaks
 
 MARK = str(uuid.uuid4())

@@ -17,7 +17,6 @@ from dataset.io.elements.write_session import lock_path
 from dataset.io.tfrecord.writer import TFRecordWriter
 from dataset.plan.plain import state_from_json, state_to_json
 from support.interrupting import AtMoment
-from support.overlap import heed_interrupts
 
 HEX = "0123456789abcdef"
 WRITERS = {
@@ -237,7 +236,6 @@ def test_a_run_that_fails_after_the_metadata_names_it_stays(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("calls", [None, 2], ids=["inline", "threads"])
 def test_an_interrupt_of_a_save_leaves_all_or_nothing(tmp_path, calls):
-    heed_interrupts()
     folder = tmp_path / "saved"
     dataset = Dataset.range(7).map(lambda x: x, calls)
     all_moments = AtMoment()

@@ -198,14 +198,10 @@ def test_a_program_needs_no_main_guard(way, tmp_path):
     assert done.stdout == "in the worker\n15\n"
 
 
-# A shell makes background programs ignore these signals, and their child processes inherit that.
-HEED_INTERRUPTS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-
-
 def staying(tmp_path, ending):
     """Start a program whose worker never returns; return it with the process ids of the launcher and the worker."""
     path = tmp_path / "program.py"
-    path.write_text(HEED_INTERRUPTS + PROGRAM + STAY + ending)
+    path.write_text(PROGRAM + STAY + ending)
     command = [sys.executable, "-X", "dev", "-W", "error", path]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, **pipes, text=True, start_new_session=True)
