@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import subprocess
 import sys
 import tracemalloc
 import types
@@ -126,6 +127,36 @@ def test_a_zstd_frame_that_declares_a_window_above_128_mib_is_refused_without_al
     found, error = drain(stream_of(frame_header + COMPRESS["ZSTD"](b"a")[6:], "ZSTD"))
     assert found == b""
     assert "too much memory" in str(error)
+
+
+LIMITED = """
+import gc, io, resource, sys
+from pathlib import Path
+from dataset.io.files.compression import DamagedStreamError, open_stream
+block = (5 << 3 | 1 << 1).to_bytes(3, "little")  # RFC 8878: five times the byte that follows
+content = b"\\x28\\xb5\\x2f\\xfd\\x00" + bytes([(27 - 10) << 3]) + block + b"a" + b"\\xff" * 3  # a window of 128 MiB
+open_stream(io.BytesIO(content[:10]), "ZSTD").read(5)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (int(sys.argv[1]) << 20), -1))
+gc.disable()
+kept = []
+for _ in range(5):
+    stream = open_stream(io.BytesIO(content), "ZSTD")
+    kept.append(stream)
+    try:
+        while piece := stream.read(9):
+            print(piece.decode(), end=" ")
+    except (DamagedStreamError, MemoryError) as error:
+        print(type(error).__name__, end=" ")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is calculated from /proc")
+@pytest.mark.parametrize(("mebibytes", "expected"), [(300, "aaaaa DamagedStreamError "), (64, "MemoryError ")])
+def test_the_window_of_a_damaged_zstd_stream_is_freed_and_a_lack_of_memory_is_no_damage(mebibytes, expected):
+    command = [sys.executable, "-c", LIMITED, str(mebibytes)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (5 * expected, "")
 
 
 def test_a_pipe_of_zstd_is_read_to_the_damage(monkeypatch):

@@ -68,6 +68,9 @@ class ZstdStream(DecompressedStream):
             try:
                 piece: bytes = self._inflater.decompress(data, limit)
             except _library().ZstdError as error:
+                self._inflater = self._new_inflater()  # the old one may hold a window of 128 MiB
+                if "not enough memory" in str(error):
+                    raise MemoryError(f"the window of a ZSTD stream does not fit into memory ({error})") from error
                 if self._damage is None and self._file.seekable():
                     self._damage = self._passed
                     return self._begin_again() or self._inflate(limit)
