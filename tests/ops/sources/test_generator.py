@@ -273,6 +273,7 @@ VIEWS = {
     "array": lambda buffer: buffer,
     "tuple": lambda buffer: (buffer, 1),
     "dict": lambda buffer: {"a": buffer},
+    "list": lambda buffer: [buffer, 2 * buffer],
     "slice": lambda buffer: buffer[:2],
     "reshape": lambda buffer: buffer.reshape(1, 3),
     "view of view": lambda buffer: buffer[None][0],
@@ -293,6 +294,24 @@ def test_a_generator_may_use_its_buffer_again(kind):
     reused, fresh = Dataset.from_generator(reusing), [VIEWS[kind](np.full(3, float(i))) for i in range(3)]
     assert_elements_equal(list(reused), list(Dataset.from_generator(lambda: fresh)))
     assert_elements_equal(list(reused.batch(3)), list(Dataset.from_generator(lambda: fresh).batch(3)))
+
+
+@pytest.mark.parametrize("first", [0, 0.5, b"a", "b", True, 1 + 2j, np.float32(1)])
+def test_a_generator_may_use_its_lists_again(first):
+    def reusing():
+        flat, nested, mixed = [first], [[first], [first]], (1, [[np.zeros(1)]])
+        yield flat, nested, mixed
+        flat[0] = nested[0][0] = nested[1][0] = type(first)()
+        mixed[1][0][0][0] = 5
+        yield flat, nested, mixed
+
+    def fresh():
+        for value, number in ((first, 0.0), (type(first)(), 5.0)):
+            yield [value], [[value], [value]], (1, [[np.full(1, number)]])
+
+    for batched in (lambda dataset: dataset, lambda dataset: dataset.batch(2)):
+        expected = list(batched(Dataset.from_generator(fresh)))
+        assert_elements_equal(list(batched(Dataset.from_generator(reusing))), expected)
 
 
 def test_what_a_consumer_writes_does_not_reach_the_generator():

@@ -32,6 +32,8 @@ COLUMNS = {
     "vectors of different lengths": [np.array([1, 2]), np.array([3]), np.zeros(0, np.int64)],
     "vectors of different dtypes": [np.array([1, 2]), np.array([3, 4], np.int8)],
     "small and large": [np.array([1, 2]), np.array([1, 1000])],
+    "small and negative": [np.array([1, 2]), np.array([-1000, 1])],
+    "small and none": [np.array([1, 2]), np.zeros(0, np.int64)],
     "vectors of the other byte order": [np.array([1, 2], ">i4"), np.array([1, 2], ">i4")],
     "different ranks": [np.array([1, 2]), np.ones((1, 2), np.int64)],
     "wide matrices": [np.ones((3, 3)), np.ones((2, 2))],

@@ -109,7 +109,7 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
     if is_dataset(item):
         return item
     if isinstance(item, list):
-        return copy.deepcopy(item)
+        return _copied_list(item)
     if isinstance(item, bytearray):
         return bytes(item)
     if isinstance(item, np.ndarray):  # a subclass
@@ -120,9 +120,18 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
     return np.asarray(item).copy() if hasattr(item, "__array__") else item
 
 
+def _copied_list(items: list[Any]) -> list[Any]:
+    """Return a deep copy. copy.deepcopy takes 0.2 microseconds for each number in a list."""
+    if _NUMBERS.issuperset(map(type, items)):
+        return items.copy()
+    return [_copied_list(item) if type(item) is list else copy.deepcopy(item) for item in items]
+
+
 def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]) -> np.ndarray[Any, Any]:
     """Return the array, or a copy if its memory has other references."""
     owner = array.base
+    if owner is None and not given:
+        return array.copy()
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
     if isinstance(owner, bytes):  # immutable memory

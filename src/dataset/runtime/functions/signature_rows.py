@@ -148,9 +148,8 @@ def _arrays_as_declared(spec: TensorSpec, arrays: Sequence[Array]) -> Sequence[A
     dtype = dtypes.pop()
     if dtype == wanted:
         return arrays
-    return (
-        [array.astype(wanted) for array in arrays] if all(_may_cast(array, dtype, wanted) for array in arrays) else None
-    )
+    values = np.concatenate([array.ravel() for array in arrays]) if wanted.kind in "iu" else arrays[0]
+    return [array.astype(wanted) for array in arrays] if _may_cast(values, dtype, wanted) else None
 
 
 _NUMERIC = "biufc"
