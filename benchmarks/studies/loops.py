@@ -2,10 +2,10 @@
 
     python benchmarks/studies/loops.py [--rounds 7] [--only TEXT] [--tf-data]
 
-No function here can be computed on columns, so each is called for each element. The pipeline and the loop take turns,
-epoch by epoch, in one process. Printed are the medians in microseconds per element, and how many times the time of the
-loop the pipeline takes, as the median over the pairs. The first pair is a warm-up and not counted. ``--tf-data`` adds
-the form in tf.data where it can run the same code.
+Only the function of the case "arrays.map(scale)" can be computed on columns; the others are called for each element.
+The pipeline and the loop take turns, epoch by epoch, in one process. Printed are the medians in microseconds per
+element, and how many times the time of the loop the pipeline takes, as the median over the pairs. The first pair is a
+warm-up and not counted. ``--tf-data`` adds the form in tf.data where it can run the same code.
 """
 
 from __future__ import annotations
@@ -97,10 +97,16 @@ def flipped(x: Any, y: Any) -> Any:
     return (x[::-1] if random.random() < 0.5 else x), y
 
 
+def scaled(x: Any, y: Any) -> Any:
+    return x.astype(np.float32) / 255, y
+
+
 def cases(folder: Path) -> dict[str, Case]:
     rng = np.random.default_rng(0)
     images, labels = rng.random((COUNT, 32), np.float32), rng.integers(0, 10, COUNT)
     lists = [rng.integers(1, 1000, length) for length in rng.integers(5, 60, COUNT).tolist()]
+    of_ints = [tokens.tolist() for tokens in lists]
+    photos = rng.integers(0, 256, (COUNT, 28, 28), np.uint8)
     path = folder / "texts.jsonl"
     path.write_text("".join(json.dumps({"text": "word " * (i % 7), "label": i}) + "\n" for i in range(COUNT)))
 
@@ -109,6 +115,9 @@ def cases(folder: Path) -> dict[str, Case]:
 
     def generate() -> Iterator[Any]:
         return ((np.full(32, i, np.float32), i) for i in range(COUNT))
+
+    def arrays() -> Iterator[Any]:
+        return zip(photos, labels.tolist(), strict=True)
 
     def texts() -> Iterator[Any]:
         with path.open("rb") as lines:
@@ -144,6 +153,15 @@ def cases(folder: Path) -> dict[str, Case]:
             lambda: stacked_pairs(generate()),
             lambda: of_tf_data("generator", generate),
         ),
+        "generator of arrays.map(scale).batch": Case(
+            Dataset.from_generator(arrays).map(scaled).batch(BATCH),
+            lambda: stacked_pairs(scaled(x, y) for x, y in arrays()),
+        ),
+        "generator of lists of ints.padded_batch": Case(
+            Dataset.from_generator(lambda: of_ints).padded_batch(BATCH),
+            lambda: map(padded, batched(of_ints)),
+            lambda: of_tf_data("lists", lambda: iter(of_ints)),
+        ),
         "generator of token lists.padded_batch": Case(tokens.padded_batch(BATCH), lambda: map(padded, batched(lists))),
         "generator of token lists.bucket_by_sequence_length": Case(
             tokens.bucket_by_sequence_length(len, BOUNDARIES, [BATCH] * 3), lambda: buckets(lists)
@@ -162,6 +180,9 @@ def of_tf_data(form: str, data: Any) -> Iterable[Any]:
     if form == "generator":
         signature = (tf.TensorSpec((32,), tf.float32), tf.TensorSpec((), tf.int64))
         return tf.data.Dataset.from_generator(data, output_signature=signature).batch(BATCH).as_numpy_iterator()
+    if form == "lists":
+        lists = tf.data.Dataset.from_generator(data, output_signature=tf.TensorSpec((None,), tf.int64))
+        return lists.padded_batch(BATCH).as_numpy_iterator()
     windows = tf.data.Dataset.from_tensor_slices(data).window(WINDOW, shift=1, drop_remainder=True)
     return windows.flat_map(lambda window: window.batch(WINDOW)).batch(BATCH).as_numpy_iterator()
 

@@ -276,11 +276,32 @@ def test_elements_decide_whether_it_runs_on_columns(rows, function, fits, hidden
     assert lengths if fits else lengths == []
 
 
-def test_rows_that_a_function_made_are_passed_one_by_one_and_their_numbers_on_columns():
-    arrays = lambda: Dataset.range(9).map(lambda x: np.full(3, int(x))).map(lambda x: x + 1).batch(4)
-    assert check_same(arrays) == []
-    numbers = lambda: Dataset.range(9).map(lambda x: int(x) * 2).map(lambda x: x + 1).batch(4)
-    assert check_same(numbers)
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (1,), (0,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.uint8])
+def test_rows_and_numbers_that_a_function_made_are_passed_on_columns(shape, dtype):
+    rows = np.arange(9 * np.prod(shape, dtype=int)).reshape(9, *shape).astype(dtype)
+    assert check_same(lambda: Dataset.range(9).map(lambda x: rows[int(x)]).map(lambda x: (x + 1, x)).batch(4))
+    assert check_same(lambda: Dataset.from_generator(lambda: list(rows)).map(lambda x: (x + 1, x)).batch(4))
+    assert check_same(lambda: Dataset.range(9).map(lambda x: int(x) * 2).map(lambda x: x + 1).batch(4))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: np.ones(1 + i % 4),
+        lambda i: np.ones((1,) * (1 + i % 4)),
+        lambda i: np.ones(2, "if"[i % 2]),
+        lambda i: np.ones(2, ">i4"),
+        lambda i: np.ones((2, 3), order="CF"[i % 2]),
+        lambda i: np.array([2, 3.5], object),
+        lambda i: np.zeros(columnwise.ELEMENT_BYTES_MAX // 8 + 1),
+    ],
+    ids=["lengths", "ranks", "dtypes", "byte order", "memory order", "objects", "large"],
+)
+def test_rows_that_differ_or_would_differ_in_an_array_are_passed_one_by_one(make):
+    dataset = lambda: Dataset.range(8).map(lambda x: make(int(x))).map(lambda x: x + 1)
+    assert check_same(lambda: dataset().batch(4)) == []
+    assert [x.strides for x in dataset()] == [(make(i) + 1).strides for i in range(8)]
 
 
 def test_objects_of_a_class_of_the_user_are_passed_one_by_one():

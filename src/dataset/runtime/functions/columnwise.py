@@ -21,7 +21,8 @@ import numpy as np
 
 from dataset.plan.lazy import lazy_property
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, to_plain
-from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
+from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.functions.bytecode import Variable
 
 Path: TypeAlias = tuple[Any, ...]
@@ -307,7 +308,7 @@ class Columns:
         """
         proof, structure = self._proof, inputs.structure
         if self._takes(structure) and proof.holds() and not _overflow_raises():
-            element = structure.unflatten(inputs.columns())
+            element = structure.unflatten(list(map(_stacked, inputs.columns())))
             arguments = element if is_tuple(structure) else (element,)
             for derived in proof.derived:
                 arguments = (*arguments, derived(function, arguments))
@@ -344,6 +345,20 @@ class Columns:
 def are_same(values: Sequence[Any], others: Sequence[Any]) -> bool:
     """Return whether two sequences contain the same objects."""
     return len(values) == len(others) and all(map(operator.is_, values, others))
+
+
+def _stacked(column: Column) -> Column:
+    """Return arrays of one shape and dtype as one array, and other columns as they are."""
+    if not isinstance(column, list) or type(column[0]) is not np.ndarray:
+        return column
+    if column[0].nbytes > ELEMENT_BYTES_MAX or column[0].dtype not in NUMBERS:
+        return column
+    if not all(array.flags.c_contiguous for array in column):  # the results would have the same memory layout
+        return column
+    try:
+        return stack_column(column)  # type: ignore[no-any-return]  # they are arrays
+    except ColumnMismatchError:
+        return column
 
 
 def _is_passed_on(part: Any) -> bool:
