@@ -226,7 +226,7 @@ def runs(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("size", [7, 32])
+@pytest.mark.parametrize("size", [1, 7, 32])
 def test_outputs_of_small_requests_are_computed_for_all_that_was_read_ahead(many, runs, size):
     made = many().map(natural).batch(size)
     assert_elements_equal(list(made), list(unoptimized(made)))
@@ -239,26 +239,46 @@ def test_a_request_of_all_elements_computes_each_once(many, runs):
     assert sum(runs) <= 700 + columnwise.TRIAL
 
 
-@pytest.mark.parametrize("before", [1, 80])  # batches; from the second one on, records are read ahead
-def test_features_that_change_later_are_those_that_count(many, before):
+def test_elements_that_are_requested_singly_are_computed_together(many, runs):
+    made = many().map(natural)
+    assert_elements_equal(list(made), list(unoptimized(made)))
+    assert sum(runs) >= 2000
+    assert len(runs) < 20
+
+
+def test_an_interleave_computes_the_elements_of_each_dataset_together(many, runs):
+    records = many()
+    made = Dataset.range(3).interleave(lambda i: records.map(natural), cycle_length=3)
+    assert_elements_equal(list(made), list(unoptimized(made)))
+    assert sum(runs) >= 6000
+    assert len(runs) < 60
+
+
+SIZES_OF_REQUESTS = pytest.mark.parametrize("size", [1, 20])
+
+
+@SIZES_OF_REQUESTS
+@pytest.mark.parametrize("before", [20, 1600])  # elements; from the second batch on, records are read ahead
+def test_features_that_change_later_are_those_that_count(many, before, size):
     features = {"label": io.FixedLenFeature((), np.int64)}
-    made = many().map(lambda record: parse_single_example(record, features)["label"] * 2).batch(20)
+    made = many().map(lambda record: parse_single_example(record, features)["label"] * 2).batch(size)
     batches = iter(made)
-    for _ in range(before):
-        assert next(batches).shape == (20,)
+    for _ in range(before // size):
+        assert next(batches).shape == (size,)
     features["label"] = io.FixedLenFeature((1,), np.int64)
-    assert next(batches).shape == (20, 1)
+    assert next(batches).shape == (size, 1)
     features["label"] = io.FixedLenFeature((), np.float32)
     with pytest.raises(dataset.ParseError, match="holds int64, but float32 was requested"):
         next(batches)
 
 
+@SIZES_OF_REQUESTS
 @pytest.mark.parametrize("in_place", [False, True])
-def test_variables_that_change_count_for_elements_that_were_read_ahead(many, in_place):
+def test_variables_that_change_count_for_elements_that_were_read_ahead(many, in_place, size):
     scale = np.array(1)
-    made = many().map(lambda record: parse_single_example(record, FEATURES)["label"] * scale).batch(20)
+    made = many().map(lambda record: parse_single_example(record, FEATURES)["label"] * scale).batch(size)
     batches = iter(made)
-    for _ in range(80):
+    for _ in range(1600 // size):
         first = next(batches)
     if in_place:
         scale[...] = 1000
@@ -267,12 +287,13 @@ def test_variables_that_change_count_for_elements_that_were_read_ahead(many, in_
     assert next(batches)[0] == (first[-1] + 1) * 1000
 
 
-def test_a_filter_that_turns_warnings_into_errors_counts_from_the_next_request_on(many, runs):
-    made = many().map(lambda record: parse_single_example(record, FEATURES)["label"] * np.int64(2**62)).batch(20)
+@SIZES_OF_REQUESTS
+def test_a_filter_that_turns_warnings_into_errors_counts_from_the_next_request_on(many, runs, size):
+    made = many().map(lambda record: parse_single_example(record, FEATURES)["label"] * np.int64(2**62)).batch(size)
     batches = iter(made)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(80):
+        for _ in range(1600 // size):
             next(batches)
         assert runs
         warnings.simplefilter("error")
@@ -282,14 +303,15 @@ def test_a_filter_that_turns_warnings_into_errors_counts_from_the_next_request_o
 
 def test_a_record_that_fails_does_so_in_its_place(many):
     made = many(1500, 1501, 2303).map(natural)
-    for pipeline in (made, made.batch(20)):
+    for pipeline in (made, made.batch(1), made.batch(20)):
         assert_elements_equal(outcomes(iter(pipeline)), outcomes(iter(unoptimized(pipeline))))
 
 
-def test_a_state_between_outputs_that_were_computed_at_once_is_a_position(many):
-    made = many().map(natural).batch(20)
+@SIZES_OF_REQUESTS
+def test_a_state_between_outputs_that_were_computed_at_once_is_a_position(many, size):
+    made = many().map(natural).batch(size)
     batches = iter(made)
-    for _ in range(83):
+    for _ in range(1660 // size):
         next(batches)
     state = batches.state_dict()
     assert len(str(state)) < 2000

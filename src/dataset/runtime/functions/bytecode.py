@@ -94,8 +94,10 @@ class Variable:
             for attribute in self.attributes:
                 if type(value) is not ModuleType:
                     return UNBOUND
-                is_own = value.__name__.partition(".")[0] == "dataset"  # getattr() may import, but runs no user code
-                value = getattr(value, attribute) if is_own else vars(value)[attribute]
+                members = vars(value)
+                if attribute not in members and value.__name__.partition(".")[0] == "dataset":
+                    getattr(value, attribute)  # it may import the attribute, but runs no user code
+                value = members[attribute]
         except (AttributeError, LookupError, TypeError, ValueError):  # ValueError: an empty cell
             return UNBOUND
         return value

@@ -167,7 +167,7 @@ class CallLoop(StoppingOperator, Divisible):
             self.unread(inputs, 0)
             raise
         columns = self._columns  # if the function is proved to return the same for columns as for single elements
-        may_fit = columns is not None and columns.may_fit(inputs.length, self.position)
+        may_fit = columns is not None and columns.may_fit(self._readable(inputs), self.position)
         return self._try_columns(inputs) if may_fit else self._call(inputs)
 
     def _try_columns(self, inputs: Chunk) -> Chunk | None:
@@ -175,10 +175,12 @@ class CallLoop(StoppingOperator, Divisible):
         columns = self._columns
         assert columns is not None  # checked by the caller
         is_trial = not columns.trusted  # read once: another worker may end the trial meanwhile
-        tried = inputs.slice(0, min(TRIAL, inputs.length)) if is_trial else inputs
+        tried = inputs.slice(0, TRIAL) if is_trial and inputs.length > TRIAL else inputs
         try:
-            output = None if is_trial else self._shared_output(columns, inputs)
+            output = self._shared_output(columns, tried)
             if output is None:
+                if inputs.length < columns.length_min:
+                    return self._call(inputs)
                 result = columns.call(self.function, tried)
                 if result is None:
                     return self._call(inputs)
@@ -195,7 +197,7 @@ class CallLoop(StoppingOperator, Divisible):
         rest = inputs.length - tried.length
         self.unread(inputs, tried.length)
         expected = self._call(tried)
-        columns.judge(same=not self.outbox and are_identical(output, expected))
+        columns.judge(tried.length, same=not self.outbox and are_identical(output, expected))
         if not (rest and columns.trusted):
             return expected
         # A state in the middle of the chunk would hold elements.
@@ -209,6 +211,13 @@ class CallLoop(StoppingOperator, Divisible):
             raise
         outputs = [part for part in (expected, further) if part is not None]
         return Chunk.concatenate(outputs) if outputs else None
+
+    def _readable(self, inputs: Chunk) -> int:
+        """Return the number of inputs together with those that were read ahead after them."""
+        ahead = self.ahead
+        if ahead is None or ahead.part is not inputs or ahead.whole is None or not self.one_to_one:
+            return inputs.length
+        return ahead.whole.length - ahead.end + inputs.length
 
     def _shared_output(self, columns: Columns, inputs: Chunk) -> Chunk | None:
         """Return the output for a part of what the source has read ahead, computed for all of it at its first part."""

@@ -282,16 +282,17 @@ class Columns:
     def __init__(self, proof: ElementwiseProof) -> None:
         self._proof = proof
         self._seen: tuple[Structure, bool] | None = None
-        self._length_min = LENGTH_MIN  # until elements have been seen
+        self.length_min = LENGTH_MIN  # until elements have been seen
         self._failures = 0
         self._resting = 0  # how many more chunks to skip without a check
         self._refused = False
+        self._compared = 0
         self.trusted = False
         """Whether columns and single elements gave the same results when both were computed."""
 
     def may_fit(self, length: int, position: int) -> bool:
         """Return whether to look at a chunk of this length, whose first element has this position."""
-        if length < self._length_min or self._refused:
+        if length < self.length_min or self._refused:
             return False
         if not self.trusted and position + length < TRIED_FROM:
             return False
@@ -313,8 +314,8 @@ class Columns:
             for derived in proof.derived:
                 arguments = (*arguments, derived(function, arguments))
             if proof.fits(arguments):
-                self._length_min = proof.length_min(arguments, structure)
-                return _run(proof, function, arguments) if inputs.length >= self._length_min else None
+                self.length_min = proof.length_min(arguments, structure)
+                return _run(proof, function, arguments) if inputs.length >= self.length_min else None
         self.rest()
         return None
 
@@ -324,16 +325,18 @@ class Columns:
             return None
         values = [read.variable.value_in(self._proof.function) for read in self._proof.reads]
         items = [item for value in values if type(value) is dict for item in (*value, *value.values())]
-        return (self._proof.function.__code__, *np.geterr().values(), _warning_raises(), *values, *items)
+        return (self._proof.function.__code__, *np.geterr().values(), *warnings.filters, *values, *items)
 
     def rest(self) -> None:
         """Note a chunk that did not qualify for columns."""
         self._failures += 1
         self._resting = 32 << min(self._failures, 30)
 
-    def judge(self, *, same: bool) -> None:
-        """Trust columns from now on, or never use them again."""
-        self.trusted, self._refused = same, not same
+    def judge(self, length: int, *, same: bool) -> None:
+        """Note whether some elements were the same both ways. Trust columns after enough; otherwise never use them."""
+        self._compared += length
+        self._refused = self._refused or not same
+        self.trusted = not self._refused and self._compared >= TRIAL
 
     def _takes(self, structure: Structure) -> bool:
         seen = self._seen
