@@ -1,12 +1,15 @@
 """Tests of check_operator and check_laziness: they find and locate faults of operators."""
 
+import sys
 import threading
+import time
+import types
 
 import pytest
 
 from dataset import Dataset
 from dataset.ops.take import TakeOperator
-from dataset.testing import check_laziness, check_operator
+from dataset.testing import check_laziness, check_operator, no_leaks
 
 _pull, _state, _advance = TakeOperator.pull, TakeOperator.save, TakeOperator.advance
 
@@ -30,7 +33,8 @@ def test_a_faulty_operator_is_found(monkeypatch, method, wrong, words):
         check_operator(lambda: Dataset.range(5).enumerate().take(3))
 
 
-def test_a_leak_is_found_where_it_begins():
+def test_a_leak_is_found_where_it_begins(monkeypatch):
+    monkeypatch.setattr("dataset.testing.leaks._JOIN_SECONDS", 0.01)
     kept = []
 
     def numbers():
@@ -43,6 +47,14 @@ def test_a_leak_is_found_where_it_begins():
         check_operator(lambda: Dataset.from_generator(numbers))
     for file in kept:
         file.close()
+
+
+def test_a_file_that_a_thread_of_pyarrow_is_closing_is_no_leak(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", types.ModuleType("pyarrow"))
+    with no_leaks():
+        file = open(__file__)  # noqa: PTH123, SIM115
+        closing = types.SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: file.close())
+        monkeypatch.setattr("dataset.testing.leaks.time", closing)
 
 
 def test_a_thread_that_stays_is_found(monkeypatch):

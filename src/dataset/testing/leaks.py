@@ -45,6 +45,7 @@ def no_leaks() -> Iterator[None]:
         raise AssertionError(f"threads still alive: {left}")
     _end_resting_processes()
     _let_fsspec_close(files)
+    _let_pyarrow_close(files)
     if extra := _open_files() - files:
         raise AssertionError(f"files still open: {sorted(extra)}")
     if left_running := _children() - children:
@@ -72,6 +73,16 @@ def _let_fsspec_close(files: set[str]) -> None:
             await asyncio.sleep(1e-3)
 
     asyncio.run_coroutine_threadsafe(rounds(), library.loop[0]).result(2 * _JOIN_SECONDS)
+
+
+def _let_pyarrow_close(files: set[str]) -> None:
+    """Wait until pyarrow's own threads have closed the files in which they have read, so that only ``files`` are open.
+
+    Such a thread may hold a mapped file for a moment after the read has returned. No event tells when it is closed.
+    """
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while "pyarrow" in sys.modules and _open_files() - files and time.monotonic() < deadline:
+        time.sleep(1e-3)
 
 
 def _is_fsspecs(thread: threading.Thread) -> bool:
