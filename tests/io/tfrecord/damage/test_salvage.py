@@ -13,41 +13,11 @@ from hypothesis import strategies as st
 from dataset.io.files.compression import open_stream
 from dataset.io.tfrecord.damage import salvage
 from dataset.io.tfrecord.damage.header_search import find_headers
-from dataset.io.tfrecord.damage.salvage import Gap, Salvage, Sound
+from dataset.io.tfrecord.damage.salvage import Salvage, Sound
+from support.salvage_model import salvage_model
 from support.tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, header, masked
 
 pytestmark = pytest.mark.usefixtures("native")
-
-
-def has_header(content, at):
-    return len(content) - at >= 12 and masked(content[at : at + 8]) == content[at + 8 : at + 12]
-
-
-def header_end(content, at):
-    """Return the end of the frame at ``at`` by its header; None if the header is invalid or exceeds the content."""
-    if not has_header(content, at):
-        return None
-    end = at + 16 + struct.unpack_from("<Q", content, at)[0]
-    return end if end <= len(content) else None
-
-
-def model(content, at=0):
-    """Reference implementation of the module's docstring, one position at a time."""
-    found, gap = [], at
-    while at < len(content):
-        end = header_end(content, at)
-        if end is not None and masked(content[at + 12 : end - 4]) == content[end - 4 : end]:
-            if gap < at:
-                found.append(Gap(gap, at - gap))
-            found.append(Sound(at, content[at + 12 : end - 4]))
-            gap = at = end
-        elif end is not None and (end == len(content) or has_header(content, end)):
-            at = end
-        else:
-            at += 1
-            while at < len(content) and header_end(content, at) is None:
-                at += 1
-    return [*found, Gap(gap, at - gap)] if gap < at else found
 
 
 def salvaged(content, kind="", at=0):
@@ -90,7 +60,7 @@ def test_what_is_found_is_what_trying_every_position_finds(records, changes, kin
         patch.setattr(salvage, "BLOCK_BYTES_MIN", block)
         patch.setattr(salvage, "SCAN_BYTES", scan)
         patch.setattr(salvage, "READ_BYTES", scan)
-        assert salvaged(content, kind) == model(content)
+        assert salvaged(content, kind) == salvage_model(content)
 
 
 @pytest.mark.parametrize("kind", KINDS)
