@@ -3,8 +3,8 @@
     python benchmarks/studies/loops.py [--rounds 7] [--only TEXT] [--tf-data]
 
 Only the function of the case "arrays.map(scale)" can be computed on columns; the others are called for each element.
-The pipeline and the loop take turns, epoch by epoch, in one process. Printed are the medians in microseconds per
-element, and how many times the time of the loop the pipeline takes, as the median over the pairs. The first pair is a
+The pipeline and the loop take turns, epoch by epoch, in one process. The study prints the medians in microseconds per
+element, and the ratio of the pipeline's time to that of the loop, as the median over the pairs. The first pair is a
 warm-up and not counted. ``--tf-data`` adds the form in tf.data where it can run the same code.
 """
 

@@ -148,6 +148,7 @@ def _arrays_as_declared(spec: TensorSpec, arrays: Sequence[Array]) -> Sequence[A
     dtype = dtypes.pop()
     if dtype == wanted:
         return arrays
+    # Only a cast to integers depends on the values.
     values = np.concatenate([array.ravel() for array in arrays]) if wanted.kind in "iu" else arrays[0]
     return [array.astype(wanted) for array in arrays] if _may_cast(values, dtype, wanted) else None
 
