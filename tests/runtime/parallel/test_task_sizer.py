@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, LEASE, SIZE_MAX, TASK_SECONDS, TaskSizer
+from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, LEASE, SIZE_MAX, TASK_SECONDS, Learned, TaskSizer
 
 FEW = 20
 CHEAP = CHEAP_SECONDS / SIZE_MAX
@@ -265,7 +265,14 @@ def test_threads_that_do_a_small_part_of_the_work_are_tried_against_the_consumer
 
 @pytest.mark.parametrize(
     ("process", "cpu", "inline"),
-    [(1.0, 0.4e-4, True), (1.2, 0.3e-4, True), (1.0, 0.1e-4, False), (1.5, 0.4e-4, False), (0.5, 0.4e-4, False)],
+    [
+        (1.0, 0.4e-4, True),
+        (1.2, 0.3e-4, True),
+        (1.4, 0.3e-4, True),
+        (1.0, 0.1e-4, False),
+        (1.5, 0.4e-4, False),
+        (0.5, 0.4e-4, False),
+    ],
 )
 def test_threads_of_a_process_that_uses_one_core_are_tried_against_the_consumer(process, cpu, inline):
     """Unless they wait for a device, or the consumer does: they all wait for one lock, whoever holds it."""
@@ -375,3 +382,13 @@ def test_failed_trials_become_rarer_and_more_slowly_if_one_core_is_nearly_as_fas
             simulation.windows(0.2e-4, 1e-7, used=1e-4, cpu=0.2e-4, process=process, count=1)
         simulation.run_inline(alone, 100, used=1e-4)
     assert simulation.sizer.learned.patience == patience
+
+
+def test_windows_of_short_epochs_are_counted_together():
+    """Otherwise, inline work would never be tried again in short epochs after a few failed trials."""
+    simulation, inline = Simulation(), []
+    simulation.follow(Learned(patience=8))
+    for _ in range(2):
+        inline.append(simulation.contended(0.3).inline)
+        simulation.follow(simulation.sizer.learned)
+    assert inline == [False, True]

@@ -50,6 +50,7 @@ _CHEAP_SIZE_MIN = 8  # the duration of smaller tasks is mostly overhead
 _DEARER = 4  # the consumer stops working inline if elements become this many times as expensive
 _WINDOW_SECONDS = 0.01  # minimum waiting time before it is compared with the work
 _WINDOW_SECONDS_MAX = 0.05  # of a window in which the consumer hardly waits
+_RATES_MIN = 2  # windows of this epoch before a trial; the first is warm-up
 _WINDOW_TASKS = 8  # minimum number of tasks in that time, so that one slow task does not decide
 _EVIDENCE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
 _START_SECONDS = 1e-3  # one of the first pulls that takes longer calls the workers at once
@@ -57,7 +58,7 @@ _CLEARLY = 0.95  # inline must take at most this share of the workers' time to b
 _AS_FAST = 1.05  # the same, if there is a reason to expect that it is faster, since a short trial is not exact
 _GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
 _SHARE = 0.25  # of the whole time: a trial may take this much longer if workers do not slow down the consumer
-_ONE_CORE = 0.7, 1.3  # CPU time over elapsed time of threads that may be no faster than one of them
+_ONE_CORE = 0.7, 1.45  # CPU time over elapsed time of threads that may be no faster than one of them
 _GAIN_OF_ONE_CORE = 4.0  # replaces _GAIN for these; above this ratio their tasks wait for a device, not for the lock
 _FIRST_PULL = 1 / 64  # of a trial
 _SHORT_PULL_SECONDS = 4e-3  # of the next pulls of a trial, so that it can end early
@@ -77,7 +78,8 @@ class Learned(NamedTuple):
     Attributes:
         bound: the time per element above which the consumer stops working inline; None if it does not work inline.
         usual: the whole time per element in the trial that showed that inline is faster; None if elements are cheap.
-        patience: windows until the next trial.
+        patience: windows between two trials.
+        windows: how many of them have passed.
         again_seconds: seconds of inline work before workers are tried again.
         left_seconds: the rest of them.
     """
@@ -85,6 +87,7 @@ class Learned(NamedTuple):
     bound: float | None = None
     usual: float | None = None
     patience: int = 2
+    windows: int = 0
     again_seconds: float = _AGAIN_SECONDS
     left_seconds: float = _AGAIN_SECONDS
 
@@ -212,7 +215,8 @@ class TaskSizer:
         self._trial = self._done
         gain = _GAIN_OF_ONE_CORE if _ONE_CORE[0] < self._cpu_seconds / elapsed < _ONE_CORE[1] else _GAIN
         bound = max(gain * self._waited, self._waited + _SHARE * self._elapsed)
-        if self._windows >= self._patience and (self._is_serial or self._quickest < bound):
+        is_due = self._windows >= self._patience and len(self._rates) >= min(self._patience, _RATES_MIN)
+        if is_due and (self._is_serial or self._quickest < bound):
             self._try_inline(_AS_FAST if self._is_serial else _CLEARLY)
         else:
             self._quickest *= _FORGETTING
@@ -235,7 +239,7 @@ class TaskSizer:
         if self.is_starting:
             return None
         bound = self._bound if self.inline and not self._trying else None
-        return Learned(bound, self._usual, self._patience, self._again_seconds, self._left_seconds)
+        return Learned(bound, self._usual, self._patience, self._windows, self._again_seconds, self._left_seconds)
 
     def warm_start(self, learned: Learned | None) -> None:
         """Begin with what the previous operator has learned.
@@ -248,7 +252,7 @@ class TaskSizer:
             self._leave_inline()
         if learned is None:
             return
-        bound, self._usual, self._patience, self._again_seconds, self._left_seconds = learned
+        bound, self._usual, self._patience, self._windows, self._again_seconds, self._left_seconds = learned
         if bound is not None and self.may_inline:
             self._go_inline(bound)
 
