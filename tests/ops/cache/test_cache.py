@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, SparseTensor
+from dataset import AUTOTUNE, Dataset, RaggedTensor, SparseTensor
 from dataset.testing import assert_elements_equal, check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
@@ -172,11 +172,14 @@ def test_batches_of_a_full_cache_are_parts_of_one_array(monkeypatch, size, known
     np.testing.assert_array_equal(np.concatenate(batches), np.arange(200)[:, None] + np.arange(10))
 
 
-def test_columns_that_are_computed_at_once_and_one_by_one_are_in_one_array():
+@pytest.mark.filterwarnings("default")  # those that are errors keep the function from columns
+@pytest.mark.parametrize("calls", [None, 2, AUTOTUNE])
+@pytest.mark.parametrize("size", [1, 100])
+def test_columns_that_are_computed_at_once_and_one_by_one_are_in_one_array(size, calls):
     """As of a function that is called with columns only after a while."""
-    images = np.arange(4000 * 4).reshape(4000, 2, 2)
-    dataset = Dataset.from_tensor_slices(images).map(lambda x: x * 2).cache()
-    for _ in dataset:
+    images = np.arange(4000 * 4.0).reshape(4000, 2, 2)
+    dataset = Dataset.from_tensor_slices(images).map(lambda x: x * 2.0, num_parallel_calls=calls).cache()
+    for _ in dataset.batch(size) if size > 1 else dataset:
         pass
     batches = list(dataset.batch(1000))
     assert_in_one_array(batches)

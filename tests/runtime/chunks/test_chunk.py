@@ -108,6 +108,36 @@ def test_columns_of_other_dtype_or_shape_are_joined_as_lists():
     assert concatenate_columns([np.zeros(1, np.int64), [b"a"]]) == [0, b"a"]
 
 
+@pytest.mark.parametrize("dtype", ["i8", ">f4", "S3"])
+@pytest.mark.parametrize("lists", [(0,), (1,), (0, 2)])
+def test_arrays_in_lists_are_joined_with_rows(dtype, lists):
+    """A list of rows would be stacked again for each batch."""
+    rows = np.arange(24).reshape(6, 2, 2).astype(dtype)
+    parts = [list(rows[i : i + 2]) if i // 2 in lists else rows[i : i + 2] for i in (0, 2, 4)]
+    joined = concatenate_columns(parts)
+    assert isinstance(joined, np.ndarray)
+    assert joined.dtype == rows.dtype
+    np.testing.assert_array_equal(joined, rows)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
+    [
+        ([np.zeros(())], np.zeros(2)),  # a 0-dimensional array is not a scalar
+        ([np.zeros((2, 2), order="F")], np.zeros((2, 2, 2))),
+        ([np.zeros(2, np.float32)], np.zeros((2, 2))),
+        ([np.zeros(3)], np.zeros((2, 2))),
+        ([np.zeros(2), None], np.zeros((2, 2))),
+        ([np.zeros(2).view(np.recarray)], np.zeros((2, 2))),
+    ],
+)
+def test_other_values_stay_in_a_list(values, rows):
+    for parts in ([values, rows], [rows, values]):
+        joined = concatenate_columns(parts)
+        assert isinstance(joined, list)
+        assert sum(value is values[0] for value in joined) == 1
+
+
 def test_an_object_column_has_one_dimension_whatever_is_in_it():
     for values in ([np.zeros(2), np.zeros(2)], [[1, 2], [3, 4]], np.arange(2)):
         assert (object_column(values).shape, object_column(values).dtype) == ((2,), object)

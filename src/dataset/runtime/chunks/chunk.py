@@ -278,7 +278,7 @@ def lineage_of(chunks: Sequence[Chunk]) -> Lineage | None:
 
 
 def concatenate_columns(parts: Sequence[Column]) -> Column:
-    """Concatenate columns: into an array if all are arrays of one dtype and row shape, else into a list."""
+    """Concatenate columns: into an array if all hold arrays of one dtype and shape, but not only lists; else a list."""
     first = parts[0]
     if isinstance(first, np.ndarray) and all(
         isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
@@ -291,10 +291,34 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         return first.joined(parts)  # type: ignore[return-value]  # it takes the place of a list
     if BytesColumn in map(type, parts) and all(map(BytesColumn.takes, parts)):
         return BytesColumn.joined(list(map(BytesColumn.of, parts)))  # type: ignore[return-value]  # in its place
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if arrays and arrays[0].ndim > 1 and all(_holds_rows(part, arrays[0]) for part in parts):
+        return _copied_rows(parts, arrays[0])
     values: list[Any] = []
     for part in parts:
         values.extend(part)
     return values
+
+
+def _holds_rows(part: Column, like: Array) -> bool:
+    """Return whether the values are arrays like the rows of another column."""
+    if isinstance(part, np.ndarray):
+        return (part.dtype, part.shape[1:]) == (like.dtype, like.shape[1:])
+    return type(part) is list and all(
+        type(value) is np.ndarray
+        and (value.dtype, value.shape) == (like.dtype, like.shape[1:])
+        and value.flags.c_contiguous
+        for value in part
+    )
+
+
+def _copied_rows(parts: Sequence[Column], like: Array) -> Array:
+    rows = np.empty((sum(map(len, parts)), *like.shape[1:]), like.dtype)  # np.concatenate would change the byte order
+    start = 0
+    for part in parts:
+        rows[start : start + len(part)] = part
+        start += len(part)
+    return rows
 
 
 def _joined_rows(parts: Sequence[Array]) -> Array | None:
