@@ -293,7 +293,8 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         return BytesColumn.joined(list(map(BytesColumn.of, parts)))  # type: ignore[return-value]  # in its place
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if arrays and arrays[0].ndim > 1 and all(_holds_rows(part, arrays[0]) for part in parts):
-        return _copied_rows(parts, arrays[0])
+        dtype = arrays[0].dtype  # without it, NumPy would change the byte order
+        return np.concatenate([np.asarray(part, dtype) for part in parts], dtype=dtype)
     values: list[Any] = []
     for part in parts:
         values.extend(part)
@@ -310,15 +311,6 @@ def _holds_rows(part: Column, like: Array) -> bool:
         and value.flags.c_contiguous
         for value in part
     )
-
-
-def _copied_rows(parts: Sequence[Column], like: Array) -> Array:
-    rows = np.empty((sum(map(len, parts)), *like.shape[1:]), like.dtype)  # np.concatenate would change the byte order
-    start = 0
-    for part in parts:
-        rows[start : start + len(part)] = part
-        start += len(part)
-    return rows
 
 
 def _joined_rows(parts: Sequence[Array]) -> Array | None:
