@@ -1,6 +1,7 @@
 """Configuration of all tests. Because of this file, pytest puts the folder on the import path.
 
-``SWITCH_INTERVAL=1e-6 pytest ...`` runs the tests with thread switches a thousand times as often as by default.
+The gate runs all tests but those that are marked ``explore``. It draws the same cases each time: those of tests/seed.
+``SEED=7 pytest ...`` draws others, and ``SWITCH_INTERVAL=1e-6 pytest ...`` switches threads a thousand times as often.
 """
 
 import contextlib
@@ -9,12 +10,18 @@ import os
 import signal
 import sys
 import zlib
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("dataset", deadline=None)  # the tests do not limit the duration of examples
-settings.load_profile("dataset")
+from support.seeds import IS_FRESH, SEED, rng
+
+# The tests do not limit the duration of examples, on which the load of the machine depends.
+settings.register_profile("dataset", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("gate", settings.get_profile("dataset"), derandomize=True, database=None)
+settings.load_profile("dataset" if IS_FRESH else "gate")
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends need other processes
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network
@@ -26,12 +33,22 @@ with contextlib.suppress(ImportError):
 
 from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
 from dataset.native import library  # noqa: E402
+from dataset.runtime.random import streams  # noqa: E402
+from support.durations import Recorder  # noqa: E402
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts programs in the background like this
     signal.signal(signal.SIGINT, signal.default_int_handler)  # otherwise the programs that tests start inherit it
 
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    if getattr(config.option, "randomly_seed", None) == "default":
+        config.option.randomly_seed = SEED  # the order of the tests, and the global generators
+    if "DURATIONS" in os.environ:
+        config.pluginmanager.register(Recorder(Path(os.environ["DURATIONS"])))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,7 +61,9 @@ def _cheap_garbage_collection():
 
 
 @pytest.fixture(autouse=True)
-def _no_seed_is_left_behind():
+def _seeds_of_ops_without_one(request, monkeypatch):
+    """Draw the seeds of ops without one from the test's own generator, and leave no global seed to other tests."""
+    monkeypatch.setattr(streams, "secrets", SimpleNamespace(randbits=rng(request.node.nodeid).getrandbits))
     yield
     set_random_seed(None)
 

@@ -1,14 +1,13 @@
 """Tests of Ctrl-C at any moment: it is raised once, and the pipeline continues, resumes and closes as without it.
 
 ``INTERRUPTS=500 pytest tests/test_interrupts.py`` interrupts each pipeline 500 times. The output of a failing test
-contains the seed; ``INTERRUPTS_SEED`` sets it.
+names the moment; ``SEED`` draws others.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import random
 import signal
 import sys
 import threading
@@ -25,9 +24,9 @@ from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
 from support.resume_cases import BY_PROCESSES, CASES
 from support.resume_files import Files, write_files
+from support.seeds import rng
 
 COUNT = int(os.environ.get("INTERRUPTS", "1"))
-INTERRUPTS_SEED = int(os.environ.get("INTERRUPTS_SEED") or random.SystemRandom().randrange(10**6))
 SECONDS_MAX = 60.0
 
 TRIED = [name for name, case in CASES.items() if case.repeatable or not case.in_order]
@@ -44,7 +43,6 @@ def new_files(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _handler_is_given_back():
-    print(f"{INTERRUPTS_SEED=}")  # noqa: T201  # shown for a failing test
     gc.collect()  # iterators left over from other tests
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # restored later
     others = set(interrupts.Finalizer.alive)
@@ -59,7 +57,7 @@ def test_loses_nothing(name, new_files):
     def build() -> Dataset[Any]:
         return CASES[name].make(new_files())
 
-    chance = random.Random(f"{INTERRUPTS_SEED} {name}")
+    chance = rng(name)
     started = time.perf_counter()
     expected = outcomes(iter(build()))
     seconds = time.perf_counter() - started
@@ -110,7 +108,7 @@ def test_worker_processes_lose_nothing(name, new_files):
         return BY_PROCESSES[name](new_files())
 
     expected, moments = outcomes(iter(build())), moments_of(build)
-    chance = random.Random(f"{INTERRUPTS_SEED} {name}")
+    chance = rng(name)
     with no_leaks():
         for _ in range(max(1, COUNT // 50)):
             how = AtMoment(chance.choice(chance.choice(moments)))

@@ -1,16 +1,16 @@
-"""Random search for states that resume inexactly, with new cases in each run: see support/resume_search.py.
+"""Random search for states that resume inexactly, with the cases of tests/seed: see support/resume_search.py.
 
 A failure prints the seed of the case, its pipeline, and the command that runs it again.
 """
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import pytest
 
 from support.resume_search import Totals, case, prepared, search
+from support.seeds import SEED
 
 CASES = 1000
 BLOCKS = 10
@@ -23,11 +23,10 @@ def files() -> Path:
         yield folder
 
 
-@pytest.fixture(scope="module")
-def first(request) -> int:
-    """Return the seed of the first case. It belongs to the seed of the tests, which is fresh unless it is given."""
-    seed = request.config.getoption("randomly_seed", None)
-    return CASES * (secrets.randbelow(10**9) if seed is None else int(seed))
+@pytest.fixture
+def first() -> int:
+    """Return the seed of the first case. It belongs to the seed of the tests."""
+    return CASES * SEED
 
 
 @pytest.mark.timeout(600)  # a case that hangs is stopped and reported after a minute

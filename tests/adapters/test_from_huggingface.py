@@ -107,10 +107,10 @@ COLUMNS = features().flatmap(lambda f: st.tuples(st.just(f[0]), st.lists(f[1], m
 
 @given(COLUMNS, st.randoms())
 @settings(deadline=None)
-def test_each_row_is_what_hugging_face_gives(column, random):
+def test_each_row_is_what_hugging_face_gives(column, draws):
     feature, values = column
     hf = datasets.Dataset.from_dict({"x": values}, features=Features({"x": feature}))
-    order = [random.randrange(len(hf)) for _ in range(random.randint(1, 6))]
+    order = [draws.randrange(len(hf)) for _ in range(draws.randint(1, 6))]
     for form in (hf, hf.select(order), hf.with_format("numpy"), hf.with_format("torch")):
         dataset = Dataset.from_huggingface(form)
         expected = [row["x"] for row in form.with_format(None)]

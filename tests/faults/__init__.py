@@ -9,6 +9,6 @@
     page.py        docs/reliability.md: the declared table, written from a run
     test_faults.py a test per cell
 
-``pytest tests/faults -k "prefetch and sigint"`` runs a cell. A failure prints the seed; ``FAULTS_SEED=... pytest ...``
+``pytest tests/faults -k "prefetch and sigint"`` runs a cell. A failure prints its seed; ``SEED=... pytest ...``
 repeats it. ``make faults`` runs all cells, each with many seeds, and writes the page.
 """

@@ -1,7 +1,6 @@
 """Tests of every kind of fault in every kind of pipeline: see the package."""
 
 import os
-import random
 import sys
 
 import pytest
@@ -10,10 +9,10 @@ from faults.columns import CELLS, COLUMNS, SHORTCOMINGS, Absence, cell
 from faults.page import PAGE, keep_result, table, written_part
 from faults.rows import ROWS
 from faults.runner import Zygote
+from support.seeds import SEED
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
 
-SEED = os.environ.get("FAULTS_SEED", str(random.randrange(10**9)))
 IS_THOROUGH = os.environ.get("FAULTS") == "all"
 RUN = [pair for pair in CELLS if not isinstance(cell(*pair), Absence) and pair not in SHORTCOMINGS]
 
@@ -37,7 +36,7 @@ def test_cell(zygotes, row, column):
     for number in range(runs):
         seed = f"{SEED}.{number}"
         problem = zygotes[needs_torch].run(row, column, seed, is_thorough=IS_THOROUGH)
-        assert not problem, f"{row}, {column}, FAULTS_SEED={SEED} run {number}\n{problem}"
+        assert not problem, f"{row}, {column}, SEED={SEED} run {number}\n{problem}"
     if "FAULTS" in os.environ:
         keep_result(row, column, runs)
 

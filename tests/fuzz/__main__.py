@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 import sys
 import tempfile
 from pathlib import Path
+
+from tests.support.seeds import fresh_seed
 
 from .driver import fuzz
 from .planted import PLANTED
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="NUMBER", help="try one input of the target, in this process")
     parser.add_argument("--faults", type=int, default=5, metavar="N", help="stop a target after N (default: 5)")
     arguments = parser.parse_args()
-    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    seed = fresh_seed() if arguments.seed is None else arguments.seed
     targets = arguments.target or list(TARGETS)
     if arguments.only is not None:
         return sum(_try_only(target, seed, arguments.only) for target in targets)

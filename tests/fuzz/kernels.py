@@ -13,7 +13,6 @@ import contextlib
 import os
 import random
 import runpy
-import secrets
 import subprocess
 import sys
 import tempfile
@@ -200,9 +199,13 @@ def main() -> int:
     """Run the fuzzer; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kernels", description="Try mutated inputs.")
     parser.add_argument("--seconds", type=float, default=60, help="for all kernels together (default: 60)")
-    parser.add_argument("--seed", type=int, default=secrets.randbits(32), help="default: a fresh one")
+    parser.add_argument("--seed", type=int, help="default: a fresh one")
     parser.add_argument("--library", type=Path, help="the compiled kernels; default: compile them and start again")
     arguments = parser.parse_args()
+    if arguments.seed is None:
+        from tests.support.seeds import fresh_seed  # found where this file runs as a program
+
+        arguments.seed = fresh_seed()
     if arguments.library is None:
         return _with_sanitizers(["--seconds", str(arguments.seconds), "--seed", str(arguments.seed)])
     library.LIBRARY = arguments.library

@@ -16,6 +16,7 @@ from dataset.queues import (
     RandomShuffleQueue,
 )
 from dataset.queues.element_queue import WaitingCall
+from support.seeds import rng
 
 WAIT = 60  # seconds until a thread that should end counts as hanging
 NUMBER = TensorSpec((), np.int64)
@@ -358,10 +359,10 @@ def test_a_priority_is_required(element):
 # Random schedules
 
 KINDS = {
-    "fifo": lambda rng: FIFOQueue(rng.randint(1, 5)),
-    "padding": lambda rng: PaddingFIFOQueue(rng.randint(1, 5), NUMBER),
-    "random": lambda rng: RandomShuffleQueue(capacity := rng.randint(1, 6), rng.randrange(capacity)),
-    "priority": lambda rng: PriorityQueue(rng.randint(1, 5)),
+    "fifo": lambda draws: FIFOQueue(draws.randint(1, 5)),
+    "padding": lambda draws: PaddingFIFOQueue(draws.randint(1, 5), NUMBER),
+    "random": lambda draws: RandomShuffleQueue(capacity := draws.randint(1, 6), draws.randrange(capacity)),
+    "priority": lambda draws: PriorityQueue(draws.randint(1, 5)),
 }
 
 
@@ -370,18 +371,18 @@ def elements_of(found, kind):
     return np.atleast_1d(values).tolist()
 
 
-def consume(queue, kind, rng, taken, failures):
+def consume(queue, kind, draws, taken, failures):
     while True:
         try:
-            how = rng.randrange(4)
+            how = draws.randrange(4)
             if how == 0:
                 found = queue.dequeue()
             elif how == 1:
-                found = queue.dequeue_up_to(rng.randint(1, 4))
+                found = queue.dequeue_up_to(draws.randint(1, 4))
             elif how == 2:
-                found = queue.dequeue_many(rng.randint(1, 3))
+                found = queue.dequeue_many(draws.randint(1, 3))
             else:
-                found = queue.dequeue(timeout=rng.choice([0, 0.001]))
+                found = queue.dequeue(timeout=draws.choice([0, 0.001]))
             taken.extend(elements_of(found, kind))
         except OutOfRangeError:
             if not queue.size():
@@ -392,12 +393,12 @@ def consume(queue, kind, rng, taken, failures):
             failures.append(1)
 
 
-def produce(queue, kind, rng, values, sent, failures):
+def produce(queue, kind, draws, values, sent, failures):
     try:
         while values:
-            some = values[: rng.randint(1, 3)]
+            some = values[: draws.randint(1, 3)]
             del values[: len(some)]
-            if rng.random() < 0.1:
+            if draws.random() < 0.1:
                 queue.enqueue(ArithmeticError())
                 failures.append(1)
             batch = (some, some) if kind == "priority" else some
@@ -418,36 +419,36 @@ def produce(queue, kind, rng, values, sent, failures):
 @pytest.mark.parametrize("block", range(4))
 def test_no_schedule_loses_or_repeats_an_element(kind, block):
     for case in range(50):
-        seed = random.randrange(2**32)
-        rng = random.Random(seed)
-        queue = KINDS[kind](rng)
+        where = kind, block, case
+        draws = rng(*where)
+        queue = KINDS[kind](draws)
         sent, sent_failures = [], []
-        values = [list(range(1000 * one, 1000 * one + rng.randrange(20))) for one in range(rng.randint(1, 3))]
-        seeds = [rng.random() for _ in range(6)]
+        values = [list(range(1000 * one, 1000 * one + draws.randrange(20))) for one in range(draws.randint(1, 3))]
+        seeds = [draws.random() for _ in range(6)]
         producers = [
             Caller(produce, queue, kind, random.Random(seeds[one]), values[one], sent, sent_failures)
             for one in range(len(values))
         ]
-        taken = [[] for _ in range(rng.randint(1, 3))]
+        taken = [[] for _ in range(draws.randint(1, 3))]
         failures = []
         consumers = [
             Caller(consume, queue, kind, random.Random(seeds[3 + one]), taken[one], failures)
             for one in range(len(taken))
         ]
-        cancels = rng.random() < 0.3
+        cancels = draws.random() < 0.3
         if not cancels:
             for one in producers:
                 one.ended()
         queue.close(cancel_pending_enqueues=cancels)
         outcomes = [one.ended() for one in [*producers, *consumers]]
-        assert outcomes == [None] * len(outcomes), (kind, block, case, seed)
+        assert outcomes == [None] * len(outcomes), where
         found = [value for part in taken for value in part]
-        assert len(found) == len(set(found)), seed
-        assert len(failures) <= len(sent_failures) + cancels * len(values), seed
+        assert len(found) == len(set(found)), where
+        assert len(failures) <= len(sent_failures) + cancels * len(values), where
         surely = {value for some, how in sent if how == "all" for value in some}
         perhaps = {value for some, how in sent if how == "part" for value in some}
-        assert surely <= set(found) <= surely | perhaps, seed
+        assert surely <= set(found) <= surely | perhaps, where
         if kind == "fifo" and len(consumers) == 1 and not failures:
             for one in range(len(values)):
                 mine = [value for value in found if value // 1000 == one]
-                assert mine == sorted(mine), seed
+                assert mine == sorted(mine), where

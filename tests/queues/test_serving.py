@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import secrets
 import signal
 import socket
 import threading
@@ -15,7 +14,7 @@ from support.overlap import nothing_left
 
 WAIT = 60
 SPAWN = multiprocessing.get_context("spawn")
-KEY = secrets.token_bytes(32)
+KEY = bytes(range(32))
 
 
 def _produce(address, key, first, count):
@@ -132,7 +131,7 @@ def test_a_silent_peer_stops_neither_others_nor_the_end():
 def test_the_key_is_required():
     with nothing_left(), queues.serve(queues.FIFOQueue(1), authkey=KEY) as server:
         with pytest.raises(multiprocessing.AuthenticationError):
-            queues.connect(server.address, secrets.token_bytes(32))
+            queues.connect(server.address, KEY[::-1])
         with socket.create_connection(server.address) as peer:
             peer.sendall(b"\0\0\0\1x" * 100)
         with queues.connect(server.address, KEY) as remote:

@@ -31,7 +31,6 @@ import os
 import pickle
 import random
 import re
-import secrets
 import shutil
 import subprocess
 import sys
@@ -51,6 +50,7 @@ import dataset  # noqa: E402
 from dataset import ClosedError, Dataset, RaggedTensor, SparseTensor, StateError, checkpoint  # noqa: E402
 from support.resume_chains import Chain, build, draw_chain, with_other_parallelism  # noqa: E402
 from support.resume_files import write_files  # noqa: E402
+from support.seeds import fresh_seed  # noqa: E402
 
 LENGTH_MAX = 250
 _REST = 10**6
@@ -682,7 +682,7 @@ def main() -> int:
     parser.add_argument("--no-shrink", action="store_true", help="print failing cases as they are")
     parser.add_argument("--stop", type=int, default=100, metavar="N", help="stop after N failures")
     given = parser.parse_args()
-    first = secrets.randbelow(10**12) if given.first is None else given.first
+    first = fresh_seed() if given.first is None else given.first
     totals = Totals()
     started = reported = time.monotonic()
 

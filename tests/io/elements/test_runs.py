@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import shutil
 import stat
 from pathlib import Path
@@ -17,6 +16,7 @@ from dataset.io.elements.write_session import lock_path
 from dataset.io.tfrecord.writer import TFRecordWriter
 from dataset.plan.plain import state_from_json, state_to_json
 from support.interrupting import AtMoment
+from support.seeds import rng
 
 HEX = "0123456789abcdef"
 WRITERS = {
@@ -242,8 +242,9 @@ def test_an_interrupt_of_a_save_leaves_all_or_nothing(tmp_path, calls):
     with all_moments:
         dataset.save(folder)
     some = min(20, all_moments.moments)  # CPython 3.12.1 does not trace the opcodes of every function
-    early = random.sample(range(500), min(500, some) // 2)  # the run is begun, and no iterator is open yet
-    for number in [*early, *random.sample(range(all_moments.moments), some)]:
+    draws = rng(calls)
+    early = draws.sample(range(500), min(500, some) // 2)  # the run is begun, and no iterator is open yet
+    for number in [*early, *draws.sample(range(all_moments.moments), some)]:
         shutil.rmtree(folder)
         Dataset.range(5).save(folder)
         how = AtMoment(number)

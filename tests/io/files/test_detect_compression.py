@@ -23,6 +23,7 @@ from dataset import (
 from dataset.io.files.compression import detect_compression
 from dataset.testing import check_operator
 from support.block_files import COMPRESS
+from support.seeds import rng
 from support.tfrecord_files import frames
 
 RECORDS = [b"%d" % number * 20 for number in range(500)]
@@ -67,7 +68,7 @@ def test_records_whose_length_looks_like_a_magic_number_are_plain(save):
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB", "ZSTD"])
 def test_damage_is_reported_as_damage_of_that_kind(kind, save):
-    content = COMPRESS[kind](frames([os.urandom(9000)]))
+    content = COMPRESS[kind](frames([rng(kind).randbytes(9000)]))
     with pytest.raises(DataLossError, match=kind):
         list(TFRecordDataset(save(content[:-100]), "AUTO"))
 

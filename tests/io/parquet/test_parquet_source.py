@@ -31,6 +31,7 @@ from dataset import (
 from dataset.io.arrow.requested_columns import TableColumn
 from dataset.io.parquet import footer, parquet_file
 from dataset.testing import check_operator, outcomes
+from support.seeds import rng
 
 
 @pytest.fixture
@@ -360,7 +361,7 @@ def test_a_row_group_is_forgotten_before_the_next_is_read(save, monkeypatch):
 
 def test_text_of_a_row_group_is_not_made_at_once(save):
     """For large text, only one block of rows is converted to objects."""
-    path = save("a", pa.table({"s": [os.urandom(50_000) for _ in range(200)]}), 200)
+    path = save("a", pa.table({"s": [rng(i).randbytes(50_000) for i in range(200)]}), 200)
     iterator = iter(Dataset.from_parquet(path))
     tracemalloc.start()  # it measures Python's memory, not Arrow's
     next(iterator)
