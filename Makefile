@@ -1,10 +1,15 @@
 # The targets of the project. Each sets up what it needs in .venv; only the first run needs the network.
 #
 #   make demo    train a model from TFRecord files, on data that ships with the repository
-#   make test    run all tests, the examples in the docstrings and the notebooks; then the tests that need their own
-#                process: the comparisons with the real tf.data, and Keras on its other backends
-#   make check   run the tests that need no framework: in six minutes, with a set-up of 360 MB; before each commit;
+#   make test    run the tests and the examples in the docstrings, with a set-up of 2 GB; the same each time:
+#                tests/seed has the seed of all random draws, and make test SEED=7 draws others
+#   make check   run the tests that need no framework, with a set-up of 360 MB; before each commit;
 #                make check RESOLUTION=lowest-direct takes the oldest supported versions, and needs uv
+#   make slice   run the tests that depend most on the version of Python; CI does so on each one that it finds
+#   make durations    run the tests, and print the time by folder and the most expensive tests
+#   make blame   run the tests that failed three times on this commit and on its parent: is the failure new, old or flaky?
+#   make explore    search for new failures with a fresh seed, for ten minutes; make explore SECONDS=3600 takes an hour
+#   make oracle  record what the real tf.data does, after a change of tests/oracle
 #   make fuzz    try mutated inputs on every reader for a minute, and as long on the native kernels with sanitizers;
 #                make fuzz SECONDS=600 SEED=7 sets time and seed
 #   make lint    formatting, lint rules, types
@@ -13,41 +18,52 @@
 #   make faults  try every kind of fault in every kind of pipeline with many seeds, and write docs/reliability.md
 #   make bench   compare with other libraries: docs/benchmarks.md (installs them in .venv-bench)
 #   make bench-studies    measure individual features
-#   make micro   measure the cost per element of each operator; CI shows it, and compare.py compares two such runs
+#   make micro   measure the cost per element of each operator; compare.py compares two such runs
 #   make clean   remove everything that the other targets create
 
 PYTHON ?= python3
 VENV := .venv
 KERNELS := src/dataset/native/_kernels.so
 BIN := $(VENV)/bin
+EXPLORE := .venv-explore
 BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
-PYTEST = $(BIN)/python -m pytest -n auto $(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
+PYTEST = PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto
 PIP := $(if $(RESOLUTION),uv pip install --python $(BIN)/python --resolution $(RESOLUTION),\
   $(BIN)/python -m pip --disable-pip-version-check install --no-compile) --quiet
+SLICE := tests/runtime/functions tests/runtime/chunks tests/native tests/test_interrupts.py
 
-.PHONY: demo check test faults fuzz lint fmt docs notebooks bench bench-studies micro clean
+.PHONY: demo test check slice durations blame explore oracle faults fuzz lint fmt docs notebooks bench bench-studies micro clean
 
 demo: $(VENV)/.ready $(KERNELS)
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
 
-# Every part runs, even if an earlier one failed; the exit code tells.
 test: $(VENV)/.ready-test $(KERNELS)
-	status=0; \
-	$(PYTEST) --ignore tests/oracle || status=1; \
-	$(PYTEST) tests/oracle || status=1; \
-	for backend in jax tensorflow; do \
-	  KERAS_BACKEND=$$backend $(PYTEST) tests/adapters/test_to_keras.py || status=1; \
-	done; \
-	exit $$status
+	$(PYTEST)
 
 check: $(VENV)/.ready-check $(KERNELS)
 	$(PYTEST) tests/test_architecture.py tests/test_lazy_imports.py \
 	  $(addprefix tests/,autotune checkpoint commands io native ops optimize plan queues runtime) \
 	  --ignore tests/io/image --ignore tests/io/files/remote --ignore tests/ops/distribute/test_distribute_ray.py
 
+slice: $(VENV)/.ready-check $(KERNELS)
+	$(PYTEST) $(SLICE)
+
+durations: $(VENV)/.ready-test $(KERNELS)
+	rm -rf build/durations
+	DURATIONS=build/durations $(PYTEST); $(BIN)/python tests/support/durations.py build/durations
+
+blame: $(VENV)/.ready-test $(KERNELS)
+	$(BIN)/python tests/support/blame.py
+
+explore: $(EXPLORE)/.ready $(KERNELS)
+	$(EXPLORE)/bin/python -m tests.explore --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+
+oracle: $(EXPLORE)/.ready $(KERNELS)
+	ORACLE=record PYTHONHASHSEED=0 $(EXPLORE)/bin/python -m pytest tests/oracle
+
 faults: $(VENV)/.ready-test $(KERNELS)
 	rm -rf build/faults
-	FAULTS=all $(BIN)/python -m pytest -n auto tests/faults
+	FAULTS=all $(BIN)/python -m pytest -n auto -m "explore or not explore" tests/faults
 	PYTHONPATH=tests $(BIN)/python -m faults.page
 
 fuzz: $(VENV)/.ready-test $(KERNELS)
@@ -61,8 +77,8 @@ micro: $(VENV)/.ready-test $(KERNELS)
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-notebooks: $(VENV)/.ready-test $(KERNELS)
-	$(BIN)/python notebooks/render.py
+notebooks: $(EXPLORE)/.ready $(KERNELS)
+	$(EXPLORE)/bin/python notebooks/render.py
 
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff format --check .
@@ -70,7 +86,6 @@ lint: $(VENV)/.ready-lint
 	$(BIN)/python tests/typing/write_examples.py
 	$(BIN)/mypy
 	$(BIN)/mypy build/typing
-	$(BIN)/pyright
 
 fmt: $(VENV)/.ready-lint
 	$(BIN)/ruff format .
@@ -105,7 +120,7 @@ $(KERNELS): hatch_build.py $(wildcard src/dataset/native/*.[ch]) | $(VENV)/.read
 	$(BIN)/python hatch_build.py
 
 $(VENV)/.ready-test: $(VENV)/.ready
-	$(PIP) --editable '.[test,oracle]'
+	$(PIP) --editable '.[test]'
 	@touch $@
 
 $(VENV)/.ready-check: $(VENV)/.ready
@@ -117,7 +132,12 @@ $(VENV)/.ready-docs: $(VENV)/.ready
 	@touch $@
 
 $(VENV)/.ready-lint: $(VENV)/.ready
-	$(PIP) --editable '.[test,lint]'
+	$(PIP) --editable '.[lint]'
+	@touch $@
+
+$(EXPLORE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(EXPLORE)
+	$(EXPLORE)/bin/python -m pip --disable-pip-version-check install --no-compile --quiet --editable '.[explore]'
 	@touch $@
 
 # Some peers have no wheels for some machines. In that case install one by one and leave out those that fail.
@@ -131,4 +151,4 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	@touch $@
 
 clean:
-	rm -rf $(KERNELS) $(VENV) .venv-bench build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(KERNELS) $(VENV) $(EXPLORE) .venv-bench build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
