@@ -18,12 +18,6 @@ def test_numbers_the_elements_and_an_element_that_fails_uses_up_its_number(start
     check_laziness(lambda numbers: numbers.enumerate(start), lambda k: k)
 
 
-@pytest.mark.parametrize("value", [(1, 2), {"a": 1}, (1, None), [1, 2], "text"], ids=repr)
-def test_leaves_the_element_whole(value):
-    (element,) = Dataset.from_tensors(value)
-    check_operator(lambda: Dataset.from_tensors(value).enumerate(), [(np.int64(0), element)])
-
-
 def test_ends_where_the_numbers_do():
     top = 2**63 - 1
     check_operator(

@@ -28,33 +28,6 @@ def broken():
     raise OSError("gone")
 
 
-NUMBERS = Dataset.range(7).map(fail_at(2))
-
-
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        (lambda: NUMBERS.batch(3).ignore_errors(), [np.array([3, 4, 5]), np.array([6])]),
-        (lambda: NUMBERS.ignore_errors().batch(3), [np.array([0, 1, 3]), np.array([4, 5, 6])]),
-        (lambda: Dataset.range(3).flat_map(lambda x: NUMBERS.take(3)).ignore_errors(), ints(0, 1, 3) * 3),
-        (lambda: Dataset.range(4).filter(lambda x: "yes" if x == 1 else True).ignore_errors(), ints(0, 2, 3)),
-        (lambda: NUMBERS.prefetch(2).ignore_errors().take(3), ints(0, 1, 3)),
-        (lambda: Dataset.from_generator(broken).ignore_errors(), ints(1)),
-    ],
-)
-def test_leaves_out_failures_of_every_op_as_in_tf_data(make, expected):
-    check_operator(make, expected, positions=6)
-
-
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_is_not_an_error_of_an_element(interrupt):
-    def raises(x):
-        raise interrupt
-
-    with pytest.raises(interrupt):
-        next(iter(Dataset.range(3).map(raises).ignore_errors()))
-
-
 def test_logs_each_error_with_its_place_if_told_to(caplog):
     numbers = Dataset.range(5).map(fail_at(1, 4), name="decode")
     with caplog.at_level(logging.DEBUG):
@@ -137,12 +110,6 @@ def test_closing_ends_a_long_run_of_failures():
     with pytest.raises(ClosedError):
         operator.pull(1)
     assert len(calls) == 10
-
-
-def test_keeps_the_spec_but_the_length_is_unknown():
-    for source in (Dataset.range(5), Dataset.range(5).repeat().batch(2), Dataset.range(0)):
-        assert source.ignore_errors().cardinality() == -2
-        assert source.ignore_errors().element_spec == source.element_spec
 
 
 @pytest.mark.parametrize("mark", [lambda function: function, vectorized], ids=["plain", "vectorized"])

@@ -43,26 +43,6 @@ def test_calls_the_function_once_for_each_element_and_only_for_those_requested()
 # What the function gets
 
 
-def arguments_of(value):
-    seen = []
-    list(Dataset.from_tensors(value).map(lambda *args: seen.append(args) or 0))
-    return seen[0]
-
-
-def test_passes_the_items_of_a_tuple_as_arguments():
-    scalar, text, array, nested, none = arguments_of((1, "a", [1.0], (2, None), None))
-    assert (scalar, text, array, nested, none) == (1, b"a", [1.0], (2, None), None)
-    assert (type(scalar), type(text), type(array)) == (np.int64, bytes, np.ndarray)
-    assert arguments_of((5,)) == (5,)
-    assert list(Dataset.range(2).map(lambda x: (x,)).map(lambda x: x + 1)) == [1, 2]
-
-
-@pytest.mark.parametrize("value", [{"a": 1}, Point(1, 2), Record(1, 2), Sample(1, 2), 7, "text"], ids=repr)
-def test_passes_anything_else_as_one_argument(value):
-    (argument,) = arguments_of(value)
-    assert_elements_equal([argument], list(Dataset.from_tensors(value)))
-
-
 def test_the_wrong_number_of_arguments_is_the_users_type_error_with_a_note():
     with pytest.raises(TypeError, match="argument") as caught:
         next(iter(Dataset.from_tensors((1, 2)).map(lambda x: x)))

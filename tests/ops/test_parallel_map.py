@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, SpecError
-from dataset.plan.structure import LEAF
-from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool, task_sizer
 from dataset.runtime.parallel.task_sizer import SIZE_MAX, TaskSizer
@@ -83,12 +81,6 @@ def test_a_batch_that_cannot_be_made_says_which_element_it_was():
     found = outcomes(iter(shaped.batch(4, num_parallel_calls=2)))
     assert [isinstance(batch, SpecError) for batch in found] == [False, True, False]
     assert "in element 5" in str(found[1])
-
-
-def test_a_plan_shows_the_calls():
-    text = Dataset.range(3).map(double, num_parallel_calls=4, deterministic=False).batch(2, num_parallel_calls=AUTOTUNE)
-    assert "4 parallel calls, in any order" in text.explain()
-    assert "AUTOTUNE parallel calls" in text.explain()
 
 
 @pytest.mark.parametrize(
@@ -382,13 +374,3 @@ def test_with_a_given_number_of_calls_the_consumer_makes_none_of_the_first():
     with iter(Dataset.range(100).map(callers, num_parallel_calls=2)) as iterator:
         next(iterator)
         assert not callers.by_consumer
-
-
-def test_little_is_computed_inline_at_once():
-    chunk = Chunk(LEAF, 10, [np.zeros((10, 100), np.uint8)])
-    assert pool._inline_step(chunk, 4, 1e-6) == 8
-    assert pool._inline_step(chunk, 1000, 1e-6) == pool.INLINE_MAX
-    assert pool._inline_step(chunk, 100, 1e-3) == 10
-    assert pool._inline_step(chunk, 100, 1.0) == 1
-    large = Chunk(LEAF, 2, [np.zeros((2, pool.INLINE_BYTES // 4), np.uint8)])
-    assert pool._inline_step(large, 100, 1e-6) == 4

@@ -3,12 +3,11 @@
 import gc
 import threading
 import time
-import traceback
 
 import pytest
 
 from dataset import AUTOTUNE, Dataset
-from dataset.testing import assert_elements_equal, check_operator, outcomes
+from dataset.testing import check_operator
 
 WAIT = 60  # for what must come; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -140,21 +139,6 @@ def test_a_slow_element_does_not_hold_back_those_that_are_ready():
     consumer.join(WAIT)
     assert found == list(range(7))
     assert came, "elements that were ready waited for one that was not"
-
-
-@pytest.mark.parametrize("size", [1, 5, 50])
-@pytest.mark.parametrize("error", [ValueError, StopAsyncIteration, MemoryError])
-def test_exceptions_come_out_at_their_place_with_the_users_frames(size, error):
-    def fail(x):
-        if x % 4 == 1:
-            raise error(f"at {x}")
-        return x
-
-    dataset = Dataset.range(12).map(fail)
-    found = outcomes(iter(dataset.prefetch(size).prefetch(2)))
-    assert_elements_equal(found, outcomes(iter(dataset)))
-    assert traceback.extract_tb(found[5].__traceback__)[-1].name == "fail"
-    assert found[5].__notes__[0].startswith("in map(fail) from test_prefetch.py:")
 
 
 def test_an_exception_counts_as_an_element_that_is_held():

@@ -213,12 +213,3 @@ def test_closing_while_elements_are_passed_over_ends_soon():
     closing.join(WAIT)
     assert not closing.is_alive()
     assert len(calls) == 1
-
-
-def test_states_taken_in_the_middle_say_what_arithmetic_finds():
-    iterator = opened(lambda: Dataset.range(1000), 4)
-    advanced(iterator, 10)
-    operator, state = iterator._root, iterator.state_dict()["operator"]
-    exact = operator.source.advance(state["source"], state["behind"] + 5)
-    after = operator.advance(state, 5)
-    assert after == (None if exact is None else {**state, "source": exact, "behind": 0})

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from dataset import Dataset, SpecError, TensorSpec, set_random_seed
-from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, ints
+from dataset import Dataset, TensorSpec, set_random_seed
+from dataset.testing import check_laziness, check_operator, outcomes
+from support.op_cases import fail_at
 
 
 def draw(rng, x):
@@ -41,17 +41,6 @@ def test_a_pipeline_built_again_repeats_the_sequence_of_draws_of_its_epochs():
     assert passes == [draws(second) for _ in range(3)]
     assert len({tuple(found) for found in passes}) == 3
     assert len(set(draws(drawn(5).repeat(4)))) == 20
-
-
-@pytest.mark.parametrize("seed", [3, None])
-def test_a_resumed_iterator_continues_into_the_same_epochs(seed):
-    dataset, rebuilt = drawn(5, seed).repeat(3), drawn(5, seed).repeat(3)
-    draws(dataset)
-    iterator, resumed = iter(dataset), iter(rebuilt)  # the second one
-    for _ in range(7):
-        next(iterator)
-    resumed.load_state_dict(iterator.state_dict())
-    assert_elements_equal(outcomes(resumed), outcomes(iterator))
 
 
 def test_seeds_and_ops_are_independent():
@@ -99,13 +88,6 @@ def test_failures_come_at_their_place_and_are_resumed_over():
     assert re.fullmatch(r"in random_map\(.*, seed=5\) named 'augment' from test_random_map.py:\d+, element 2", note)
 
 
-def test_passes_the_items_of_a_tuple_as_arguments_after_the_generator():
-    pairs = Dataset.range(3).enumerate(10)
-    check_operator(lambda: pairs.random_map(lambda rng, i, x: i + x, seed=1), ints(10, 12, 14))
-    dicts = Dataset.from_tensor_slices({"a": [1]}).random_map(lambda rng, e: (type(rng).__name__, e["a"]), seed=1)
-    assert list(dicts) == [(b"Generator", 1)]
-
-
 def test_a_generator_that_is_kept_is_never_used_again():
     kept = []
 
@@ -140,14 +122,6 @@ def test_draws_are_uniform_and_independent_between_elements():
     assert len({*first, *second}) == 8000
 
 
-def test_another_structure_is_an_error_as_in_map():
-    got = outcomes(iter(Dataset.range(3).random_map(lambda rng, x: (x, x) if x == 1 else x, seed=1)))
-    assert isinstance(got[1], SpecError)
-    assert "random_map(<lambda>, seed=1) returned (*, *)" in str(got[1])
-    with pytest.raises(SpecError, match="must return an element, got None"):
-        next(iter(Dataset.range(3).random_map(lambda rng, x: None)))
-
-
 def test_the_spec_is_found_without_using_up_draws():
     dataset, other = drawn(3), drawn(3)
     scalar = TensorSpec((), np.int64)
@@ -156,9 +130,3 @@ def test_the_spec_is_found_without_using_up_draws():
     assert dataset.cardinality() == 3
     assert dataset.repeat().cardinality() == -1
     check_laziness(lambda numbers: numbers.random_map(draw, seed=1), lambda k: k)
-
-
-def test_the_optimizer_leaves_the_draws_alone():
-    dataset = Dataset.range(4).take(-1).random_map(lambda rng, x: x + 1, seed=1)
-    assert "on columns" not in dataset.explain()
-    assert dataset.explain().splitlines()[1].startswith("  random_map(<lambda>, seed=1)")

@@ -45,23 +45,10 @@ def test_takes_one_element_for_each_and_begins_a_pass_when_it_is_requested():
     assert started == [1]
 
 
-def test_each_pass_is_shuffled_in_another_order():
-    numbers = check_operator(lambda: Dataset.range(20).shuffle(20, seed=1).repeat(2), positions=10)
-    assert sorted(numbers[:20]) == sorted(numbers[20:]) == list(range(20))
-    assert numbers[:20] != numbers[20:]
-
-
 def test_exceptions_keep_their_place_in_each_pass():
     bad = ValueError("bad 1")
     check_operator(lambda: Dataset.range(3).map(fail_at(1)).repeat(2), [np.int64(0), bad, np.int64(2)] * 2)
     check_operator(lambda: Dataset.range(2).map(fail_at(1)).repeat(2), [np.int64(0), bad] * 2)
-
-
-def test_repeats_of_repeats_and_batches_across_passes():
-    check_operator(lambda: Dataset.range(2).repeat(2).repeat(2), ints(0, 1) * 4)
-    check_operator(lambda: Dataset.range(2).repeat().repeat(2).take(5), ints(0, 1, 0, 1, 0))
-    check_operator(lambda: Dataset.range(2).repeat().repeat(0), [])
-    check_operator(lambda: Dataset.range(3).repeat(2).batch(4), [np.array([0, 1, 2, 0]), np.array([1, 2])])
 
 
 def test_a_state_can_be_computed_after_the_operator_was_closed():

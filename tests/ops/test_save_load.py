@@ -121,19 +121,6 @@ def test_other_classes_have_to_be_given(path, element):
     assert_elements_equal(list(Dataset.load(path, spec_of(element)).repeat(2)), [element] * 2)
 
 
-@pytest.mark.parametrize("splits_dtype", [np.int32, np.int64])
-def test_row_splits_keep_their_dtype(path, splits_dtype):
-    once = RaggedTensor.from_rows([[1], [], [2, 3]], row_splits_dtype=splits_dtype)
-    twice = RaggedTensor(once, np.array([0, 1, 3], splits_dtype))
-    for dataset in (Dataset.from_tensors((once, twice)).repeat(3), Dataset.from_tensor_slices(once)):
-        dataset.save(path)
-        loaded = Dataset.load(path)
-        assert loaded.element_spec == dataset.element_spec
-        assert_elements_equal(list(loaded), list(dataset))
-        assert_elements_equal(list(loaded.batch(3)), list(dataset.batch(3)))
-    assert next(iter(loaded.batch(3))).row_splits_dtype == next(iter(dataset.batch(3))).row_splits_dtype == splits_dtype
-
-
 INT = TensorSpec((), np.int64)
 
 
@@ -321,13 +308,6 @@ def test_a_state_goes_with_what_was_saved_and_not_with_what_replaced_it(path, tm
     Dataset.range(1, 7).save(path, shard_func=lambda x: x % 2)
     with pytest.raises(StateError):
         iter(Dataset.load(path)).load_state_dict(state)
-
-
-def test_many_small_records_resume_anywhere(path):
-    images = np.random.default_rng(1).integers(0, 255, (40, 400, 400), np.uint8)
-    Dataset.from_tensor_slices(images).save(path)
-    assert Metadata.read(path).shards[0].records > 5
-    check_operator(lambda: Dataset.load(path), list(images), positions=12)
 
 
 def test_waiting_ends_when_the_saving_does(path, monkeypatch):

@@ -66,12 +66,6 @@ def test_an_object_may_be_the_state_but_cannot_be_saved():
         iter(dataset).state_dict()
 
 
-def test_the_output_may_have_another_structure_than_state_and_element():
-    for output in (lambda s, x: {"sum": s, "pair": (x, "a")}, lambda s, x: (x, None), lambda s, x: np.array([s, x])):
-        expected = [next(iter(Dataset.from_tensors(output(np.int64(0), np.int64(x))))) for x in range(2)]
-        check_operator(lambda output=output: Dataset.range(2).scan(0, lambda s, x: (s, output(s, x))), expected)
-
-
 @pytest.mark.parametrize("bad", [0, 2, 4])
 @pytest.mark.parametrize("initial", [0, {"n": 0}], ids=repr)
 def test_a_failure_of_the_function_or_of_the_input_leaves_the_state(bad, initial):

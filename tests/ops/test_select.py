@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
-from dataset.plan.structure import structure_of
 from dataset.testing import check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 from support.pipelines import Point
@@ -158,10 +157,3 @@ def test_where_only_running_tells_right_keys_are_found_by_running():
     made = Dataset.range(3).map(fail_at(1)).map(lambda x: {"image": x, "label": str(x)})
     check_operator(lambda: made.select("label"), [b"0", ValueError("bad 1"), b"2"])
     assert made.select("label").element_spec == TensorSpec((), bytes)
-
-
-def test_tells_which_components_it_keeps():
-    element = {"b": (1, (2, 3)), "a": 4, "c": None, "d": Point(5, 6)}
-    selection = Dataset.from_tensors(element).select("d", "b", "c").plan.selection(structure_of(element))
-    assert selection.components == (4, 5, 1, 2, 3)
-    assert repr(selection.structure) == "(Point(x=*, y=*), (*, (*, *)), None)"

@@ -70,16 +70,6 @@ def test_keeps_the_whole_contract_while_reading(path, reader):
     assert sorted(int(x) for x, _ in found) == list(range(23))
 
 
-@pytest.mark.parametrize("stop", range(0, 14, 3))
-def test_a_state_is_resumed_in_another_place(new, stop):
-    make = lambda path: Dataset.range(6).shuffle(6, seed=5).snapshot(path, shard_func=lambda x: x % 2).repeat(2)
-    iterator, resumed = iter(make(new())), iter(make(new()))
-    for _ in range(stop):
-        next(iterator)
-    resumed.load_state_dict(iterator.state_dict())
-    assert_elements_equal(list(resumed), list(iterator))
-
-
 def test_takes_one_element_for_each_and_nothing_for_the_spec(new):
     check_laziness(lambda numbers: numbers.snapshot(new()), lambda k: k)
     path = new()

@@ -45,18 +45,6 @@ def test_calls_user_code_for_nothing_after_the_first_false(kind, demand):
     assert made == ([] if kind == "slices" else [0, 1, 2, 3, 4])
 
 
-@pytest.mark.parametrize("value", [{"b": 1, "a": [2, 3]}, (1, None), np.zeros((2, 2))], ids=repr)
-@pytest.mark.parametrize(
-    ("true", "false"), [(True, False), (np.True_, np.False_), (np.array(True), np.array(False))], ids=repr
-)
-def test_passes_every_structure_on_and_takes_every_kind_of_bool(value, true, false):
-    dataset = Dataset.from_tensors(value).repeat(3)
-    passed = dataset.take_while(lambda *args: true)
-    assert_elements_equal(list(passed), list(dataset))
-    assert passed.element_spec == dataset.element_spec
-    assert list(dataset.take_while(lambda *args: false)) == []
-
-
 @pytest.mark.parametrize("result", [1, None, "yes", [True], (True,), np.array([True])], ids=repr)
 def test_a_result_that_is_not_a_bool_is_an_error_of_its_element(result):
     got = check_operator(lambda: Dataset.range(4).take_while(lambda x: result if x == 1 else True))
@@ -104,8 +92,3 @@ def test_a_vectorized_predicate_that_fails_is_called_again_for_each_element_up_t
     asked.clear()
     assert len(outcomes(iter(Dataset.range(9).take_while(check).ignore_errors().batch(9)))) == 1
     assert asked == [list(range(9)), [0], [1], [2], [3]]
-
-
-def test_the_length_is_unknown():
-    for source in (Dataset.range(5), Dataset.range(5).repeat(), Dataset.range(0)):
-        assert source.take_while(lambda x: True).cardinality() == -2

@@ -24,20 +24,6 @@ def test_takes_up_to_the_last_new_element():
     check_laziness(lambda numbers: numbers.map(lambda x: x // 5).unique(), lambda k: 5 * k - 4 if k else 0, size=46)
 
 
-@pytest.mark.parametrize("dtype", np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
-def test_of_numbers_of_every_dtype(dtype):
-    values = np.array([1, 0, 1, 0, 1], dtype)
-    for source in (values, values.astype(values.dtype.newbyteorder()), np.stack([values, values], 1)):
-        assert_elements_equal(list(Dataset.from_tensor_slices(source).unique()), list(source[:2]))
-
-
-def test_of_the_largest_and_smallest_integers():
-    unsigned = [0, 2**64 - 1, 2**63, 2**64 - 1, 0]
-    check_operator(lambda: slices(unsigned, np.uint64).unique(), [np.uint64(x) for x in unsigned[:3]])
-    signed = [-(2**63), 2**63 - 1, -1, -(2**63)]
-    check_operator(lambda: slices(signed, np.int64).unique(), ints(*signed[:3]))
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble", "complex64", "complex128"])
 def test_nan_equals_nan_and_zero_equals_minus_zero_as_in_np_unique(dtype):
     values = np.array([0.0, -0.0, np.nan, -np.nan, 1, np.nan], dtype)
@@ -151,9 +137,3 @@ def test_a_saved_state_does_not_change_with_the_iterator():
     resumed = iter(dataset)
     resumed.load_state_dict(state)
     assert_elements_equal(list(resumed), ints(2, 3))
-
-
-def test_knows_spec_and_cardinality():
-    for source in (Dataset.range(3), Dataset.range(3).repeat(), Dataset.range(0)):
-        assert source.unique().cardinality() == -2
-        assert source.unique().element_spec == source.element_spec

@@ -65,16 +65,3 @@ def test_an_exception_beside_an_end_comes_out_before_the_end():
     check_operator(lambda: Dataset.zip(numbers, Dataset.range(1)), [*pairs((0, 0)), bad[0]])
     check_operator(lambda: Dataset.zip(numbers, Dataset.range(2)), [*pairs((0, 0)), *bad])
     check_operator(lambda: Dataset.zip(Dataset.range(1), numbers), pairs((0, 0)))
-
-
-def test_a_dataset_may_stand_twice_and_gets_two_orders_as_in_tf_data():
-    numbers = Dataset.range(3).map(lambda x: x + 1)
-    check_operator(lambda: Dataset.zip(numbers, numbers), pairs((1, 1), (2, 2), (3, 3)))
-
-    def twice():
-        shuffled = Dataset.range(20).shuffle(20, seed=1)
-        return Dataset.zip(shuffled, shuffled)
-
-    left, right = zip(*check_operator(twice, positions=9), strict=True)
-    assert sorted(left) == sorted(right) == list(range(20))
-    assert left != right

@@ -110,13 +110,6 @@ def test_nodes_that_a_rule_leaves_or_moves_are_not_of_its_making():
     assert set(made_by(dataset)) == {"gather(from_tensor_slices)", "shuffle(3, seed=1)", "range(5)"}
 
 
-def test_optimizing_again_changes_nothing():
-    once = optimize(make().plan)
-    again = optimize(once.plan)
-    assert again.fired == ()
-    assert again.plan is once.plan
-
-
 def test_enabled_false_anywhere_in_the_chain_switches_all_rules_off():
     for dataset in (unoptimized(make()), unoptimized(Dataset.range(3)).skip(0).take(-1)):
         assert optimize(dataset.plan).fired == ()
@@ -164,14 +157,6 @@ def test_functions_in_a_subdataset_run_on_columns_if_it_may_have_many_elements()
     assert optimize_subdataset(unproven, allows) is unproven
     disabled = Dataset.range(5000).map(increment).plan
     assert optimize_subdataset(disabled, lambda rule: False) is disabled
-
-
-def test_a_subdataset_is_optimized_once_for_the_same_rules():
-    plan = Dataset.range(5000).map(increment).cache().plan
-    optimized = optimize_subdataset(plan, allows)
-    assert optimized is not plan
-    assert optimize_subdataset(plan, allows) is optimized
-    assert optimize_subdataset(plan, lambda rule: False) is plan
 
 
 def test_a_subdataset_with_a_cache_that_is_returned_again_is_read_from_the_cache():

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import functools
 import inspect
 import pickle
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 from dataset import Dataset, Options, RaggedTensorSpec, TensorSpec, TFRecordDataset, io, vectorized
 from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.node import Node, holds_user_code, inputs_first, spec_is_static, walk
-from dataset.plan.origin import function_name
 
 
 def here():
@@ -167,25 +165,6 @@ def test_a_module_whose_name_begins_like_the_library_is_the_users_code(tmp_path)
     assert result.stdout.strip() == "dataset_tools.py:3"
 
 
-def test_interactive_code_has_an_origin_too():
-    namespace = {"__name__": "__main__", "Dataset": Dataset}
-    exec(compile("\n\nmade = Dataset.range(3)", "<stdin>", "exec"), namespace)  # as the prompt does
-    assert str(namespace["made"].plan.origin) == "<stdin>:3"
-
-
-def test_functions_have_short_names():
-    class Parser:
-        def __call__(self, x):
-            return x
-
-        def parse(self, x):
-            return x
-
-    functions = [double, functools.partial(functools.partial(double), 1), Parser(), Parser().parse, np.sqrt]
-    names = ["double", "double", "Parser", "Parser.parse", "sqrt", "<lambda>"]
-    assert [function_name(function) for function in (*functions, lambda x: x)] == names
-
-
 # Fingerprints.
 
 BASE = Dataset.range(10)
@@ -244,21 +223,6 @@ def test_labels_source_lines_and_the_numbers_in_an_array_do_not_count():
     assert fingerprint(Dataset.range(5).plan) == fingerprint(Dataset.range(np.int64(5)).plan)
     a, b = (Dataset.from_tensor_slices(np.full(3, i)).shuffle(2, seed=i).plan for i in range(2))
     assert fingerprint(a) == fingerprint(b)
-
-
-def test_the_fingerprint_is_the_same_in_another_process():
-    code = (
-        "from dataset import Dataset; from dataset.plan.fingerprints.fingerprint import fingerprint\n"
-        "def f(x): return x\n"
-        "plan = Dataset.from_tensor_slices({'a': [1, 2], 'b': [b'x', b'y']}).map(f).padded_batch(2).plan\n"
-        "print(fingerprint(plan))"
-    )
-    command, options = [sys.executable, "-c", code], {"capture_output": True, "text": True}
-    first, second = (
-        subprocess.run(command, env={"PYTHONHASHSEED": seed}, check=True, **options).stdout for seed in "12"
-    )
-    assert first == second
-    assert len(first.strip()) == 16
 
 
 def test_specs_are_worked_out_once_and_share_nothing_with_iteration():

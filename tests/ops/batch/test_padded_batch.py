@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
-from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, rows
+from dataset.testing import assert_elements_equal, check_laziness, check_operator
+from support.op_cases import rows
 
 
 def vectors(dtype, *values):
@@ -93,20 +93,6 @@ def test_refuses_ragged_and_sparse_tensors_and_says_what_to_use(value):
         list(Dataset.range(2).map(lambda x: value).padded_batch(2))
 
 
-def test_exceptions_drop_their_batch_so_far():
-    dataset = Dataset.range(1, 6).map(fail_at(2)).map(lambda n: np.full(n, n))
-    expected = [ValueError("bad 2"), np.array([[3, 3, 3, 0], [4, 4, 4, 4]]), np.array([[5] * 5])]
-    check_operator(lambda: dataset.padded_batch(2), expected)
-
-
-def test_batches_belong_to_the_user():
-    source = np.zeros((2, 2))
-    for batch in Dataset.from_tensor_slices(source).padded_batch(2):
-        if batch.flags.writeable:
-            batch[:] = 1
-    assert not source.any()
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -122,9 +108,3 @@ def test_batches_belong_to_the_user():
 def test_refuses_wrong_arguments_at_construction(arguments, error, words):
     with pytest.raises(error, match=words):
         vectors("i8").padded_batch(*arguments)
-
-
-def test_refuses_a_padded_shape_too_small_for_the_known_shape():
-    with pytest.raises(ValueError, match=r"padded shape \(2,\) does not fit the element of shape \(3,\)"):
-        Dataset.from_tensor_slices(np.zeros((2, 3))).padded_batch(2, [2])
-    assert isinstance(outcomes(iter(rows().padded_batch(3, [2])))[0], SpecError)

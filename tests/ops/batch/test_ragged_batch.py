@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, ints, rows
+from support.op_cases import rows
 
 
 def declared(values, shape):
@@ -61,22 +61,6 @@ def test_every_dimension_after_a_function_counts_as_unknown():
     assert [batch.to_list() for batch in alike] == [[[0, 0], [1, 1]], [[2, 2], [3, 3]]]
 
 
-def test_takes_structures_text_and_ragged_and_sparse_components():
-    dataset = Dataset.range(1, 4).map(lambda n: {"b": (np.full(n, n), n), "a": ["x\0"] * int(n)})
-    text = RaggedTensor(np.array([b"x\0"] * 6, object), [0, 1, 3, 6])
-    expected = {"b": (ragged([[1], [2, 2], [3, 3, 3]]), np.array([1, 2, 3])), "a": text}
-    check_operator(lambda: dataset.ragged_batch(3), [expected])
-    both = Dataset.from_tensors((ragged([[1, 2], []], splits=np.int32), SparseTensor([[0]], [1.5], [2]))).repeat(3)
-    got = check_operator(lambda: both.ragged_batch(2), list(both.batch(2)))
-    assert got[0][0].row_splits.dtype == np.int32
-
-
-def test_failures_drop_their_batch_so_far():
-    dataset = Dataset.range(1, 6).map(fail_at(2)).map(lambda n: np.full(n, n))
-    expected = [ValueError("bad 2"), ragged([[3] * 3, [4] * 4]), ragged([[5] * 5])]
-    check_operator(lambda: dataset.ragged_batch(2), expected)
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -93,14 +77,6 @@ def test_elements_that_do_not_stack_are_an_error_that_names_them(values, words):
     assert words in str(got[0])
     assert "ragged_batch(2)" in str(got[0])
     assert got[1] == ragged([[0], [0]], np.float64)
-
-
-def test_batches_belong_to_the_user():
-    source = np.zeros((4, 3))
-    for batch in Dataset.from_tensor_slices(source).map(lambda row: row).ragged_batch(2):
-        batch.values[:] = 1
-    assert not source.any()
-    check_operator(lambda: rows().ragged_batch(2).unbatch().map(len), ints(1, 2, 3))
 
 
 @pytest.mark.parametrize(

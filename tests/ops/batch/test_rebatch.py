@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
 
@@ -28,27 +26,6 @@ def batches(*rows):
 def test_cuts_and_joins_batches(size, drop, expected):
     check_operator(lambda: Dataset.range(7).batch(4).rebatch(size, drop), expected)
     assert_elements_equal(list(Dataset.range(7).batch(4).map(lambda b: b).rebatch(size, drop)), expected)
-
-
-@given(
-    st.lists(st.integers(0, 4), max_size=6),
-    st.lists(st.integers(0, 5), min_size=1, max_size=3).filter(any),
-    st.booleans(),
-)
-def test_returns_the_rows_in_their_order(lengths, sizes, drop):
-    starts = np.cumsum([0, *lengths])
-    arrays = [np.arange(start, start + length) for start, length in zip(starts, lengths, strict=False)]
-    dataset = Dataset.from_generator(lambda: arrays, output_signature=TensorSpec((None,), np.int64))
-    rows, expected, turn = list(range(sum(lengths))), [], 0
-    while True:
-        size = sizes[turn % len(sizes)]
-        if size and (not rows or (drop and len(rows) < size)):
-            break
-        expected.append(rows[:size])
-        if len(rows) < size:
-            break
-        rows, turn = rows[size:], turn + 1
-    assert [batch.tolist() for batch in dataset.rebatch(sizes, drop)] == expected
 
 
 def test_takes_no_more_than_the_rows_need():
@@ -79,12 +56,6 @@ def test_returns_what_unbatch_and_batch_return(component):
     assert_elements_equal(list(whole.rebatch([3, 0, 1]).unbatch()), list(whole.unbatch()))
 
 
-def test_a_batch_of_sparse_tensors_has_the_shape_of_the_largest():
-    parts = [SparseTensor([[1, 1]], [5], [2, 2]), SparseTensor([[0, 3]], [6], [1, 4])]
-    dataset = Dataset.range(2).map(lambda i: parts[int(i)])
-    check_operator(lambda: dataset.rebatch(3), [SparseTensor([[1, 1], [2, 3]], [5, 6], [3, 4])])
-
-
 def test_slices_share_memory_with_the_input_and_joined_batches_belong_to_the_user():
     source = np.arange(8)
     whole = Dataset.from_tensors(source)
@@ -96,25 +67,6 @@ def test_slices_share_memory_with_the_input_and_joined_batches_belong_to_the_use
     assert source.tolist() == list(range(8))
 
 
-@pytest.mark.parametrize(
-    ("signature", "empty"),
-    [
-        (TensorSpec((None, 2, None), np.float32), np.zeros((0, 2, 0), np.float32)),
-        (TensorSpec((None,), bytes), np.zeros(0, object)),
-        (TensorSpec(None, np.int8), np.zeros(0, np.int8)),
-        (
-            RaggedTensorSpec((None, None, 3), np.int8, 1, np.int32),
-            RaggedTensor(np.zeros((0, 3), "i1"), np.zeros(1, "i4")),
-        ),
-        (SparseTensorSpec((None, 4), np.int8), SparseTensor([], np.zeros(0, np.int8), [0, 4])),
-    ],
-    ids=repr,
-)
-def test_empty_batches_of_an_empty_dataset_have_the_shape_in_its_spec(signature, empty):
-    dataset = Dataset.from_generator(list, output_signature=signature)
-    check_operator(lambda: dataset.rebatch([0, 0, 3]), [empty, empty])
-
-
 def test_empty_batches_after_a_function_have_the_shape_of_its_results():
     dataset = Dataset.range(2).map(lambda i: np.full((2, 3), i))
     got = check_operator(lambda: dataset.rebatch([0, 4]))
@@ -122,14 +74,6 @@ def test_empty_batches_after_a_function_have_the_shape_of_its_results():
     assert list(Dataset.range(0).map(lambda i: np.zeros(2)).rebatch([0, 4])) == []
     failing = Dataset.range(3).map(fail_at(0)).map(lambda i: np.full(1, i))
     assert_elements_equal(outcomes(iter(failing.rebatch([0, 2]))), [ValueError("bad 0"), *batches([], [1, 2], [])])
-
-
-def test_knows_its_spec():
-    full = Dataset.range(8).batch(4, drop_remainder=True)
-    table = [(2, False, 2), (4, False, 4), (3, False, None), (3, True, 3), ([2, 2], False, 2), ([2, 1], True, None)]
-    for size, drop, rows in table:
-        assert full.rebatch(size, drop).element_spec == TensorSpec((rows,), np.int64)
-        assert full.rebatch(size, drop).cardinality() == -2
 
 
 def test_batches_that_cannot_be_cut_or_joined_fail_in_their_place():

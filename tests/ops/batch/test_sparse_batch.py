@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError
 from dataset.testing import check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, rows
+from support.op_cases import rows
 
 
 def test_stores_every_cell_of_arrays_scalars_and_text():
@@ -24,19 +22,6 @@ def test_stores_every_cell_of_arrays_scalars_and_text():
 
 def test_takes_whole_batches_and_no_more():
     check_laziness(lambda numbers: numbers.map(np.zeros).sparse_batch(4, [None]), lambda k: 4 * k)
-
-
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=5))
-def test_the_dense_batch_is_the_padded_one(shapes):
-    arrays = [np.arange(1, 1 + int(np.prod(shape))).reshape(shape) for shape in shapes]
-    dataset = Dataset.from_generator(lambda: arrays, output_signature=TensorSpec((None, None, None), np.int64))
-    for room in ([None, None, None], [3, None, 4]):
-        (sparse,) = dataset.sparse_batch(5, room)
-        (padded,) = dataset.padded_batch(5, room)
-        assert np.array_equal(sparse.to_dense(), padded)
-        assert len(sparse.values) == sum(array.size for array in arrays)
-        assert np.array_equal(sparse.indices, sorted(sparse.indices.tolist())) or not len(sparse.values)
 
 
 def test_an_element_without_room_ends_its_batch_and_is_named():
@@ -61,13 +46,6 @@ def test_an_element_that_is_wrong_only_at_run_time_fails_in_its_place():
     assert "dtype float32 in element 1 but float64 in element 0" in str(error)
     with pytest.raises(TypeError, match="single dense component"):
         next(iter(Dataset.range(3).map(lambda x: (x, x)).sparse_batch(2, [])))
-
-
-def test_an_exception_drops_its_batch_so_far():
-    dataset = Dataset.range(1, 6).map(fail_at(2)).map(lambda n: np.full(n, n)).sparse_batch(2, [5])
-    got = check_operator(lambda: dataset)
-    assert [type(outcome) for outcome in got] == [ValueError, SparseTensor, SparseTensor]
-    assert got[1].indices[:, 0].tolist() == [0] * 3 + [1] * 4
 
 
 NUMBERS = Dataset.range(3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError
 from dataset.testing import check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
@@ -39,23 +39,6 @@ def test_takes_an_element_when_its_first_row_is_requested():
     check_laziness(lambda numbers: numbers.map(lambda n: np.zeros(2)).unbatch(), lambda k: -(-k // 2), size=24)
 
 
-def test_knows_its_cardinality_if_all_elements_have_the_same_number_of_rows():
-    numbers = Dataset.range(6)
-    mapped = numbers.map(lambda x: x).batch(2, drop_remainder=True)
-    table = [
-        (numbers.batch(2), -2),
-        (numbers.filter(lambda x: True).batch(2, drop_remainder=True), -2),
-        (mapped, 6),
-        (mapped.prefetch(1).take(2), 4),
-        (mapped.map(lambda b: b), -2),
-        (mapped.concatenate(numbers.batch(2, True)), 12),
-        (mapped.concatenate(numbers.batch(3, True)), -2),
-        (Dataset.from_tensors(np.zeros((0, 3))).repeat(3), 0),
-    ]
-    for dataset, cardinality in table:
-        assert dataset.unbatch().cardinality() == cardinality
-
-
 @pytest.mark.parametrize(
     ("value", "words"), [("text", "scalar"), ((np.zeros(2), 1), "scalar"), (([1, 2], [3]), "number of rows")], ids=repr
 )
@@ -72,22 +55,3 @@ def test_failures_keep_their_place():
     assert "'a' has 2" in str(got[2])
     assert "'b' has 3" in str(got[2])
     assert "component 'b' must be an array with rows, got a float64" in str(got[3])
-
-
-def test_rows_never_let_the_user_write_into_a_source():
-    source, ragged = np.zeros((2, 3, 2)), RaggedTensor(np.zeros(3), [0, 2, 3])
-    for dataset in (Dataset.from_tensor_slices(source), Dataset.from_tensors(ragged)):
-        for row in dataset.unbatch():
-            if row.flags.writeable:
-                row[:] = 1
-    assert not source.any()
-    assert not ragged.values.any()
-
-
-def test_knows_the_rows_of_ragged_tensors():
-    ragged = RaggedTensor.from_nested_row_splits([1, 2], [np.array([0, 1, 1], "i4"), np.array([0, 2], "i4")])
-    dataset = Dataset.from_tensors(ragged)
-    assert dataset.unbatch().element_spec == RaggedTensorSpec((None, None), np.int64, 1, np.int32)
-    assert dataset.unbatch().unbatch().element_spec == RaggedTensorSpec((None,), np.int64, 0, np.int32)
-    assert dataset.unbatch().unbatch().unbatch().element_spec == TensorSpec((), np.int64)
-    check_operator(lambda: dataset.unbatch().unbatch().unbatch(), ints(1, 2))

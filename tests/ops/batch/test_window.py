@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
-from dataset import Dataset, DatasetSpec, RaggedTensor, SparseTensor, TensorSpec
+from dataset import Dataset, DatasetSpec, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 from support.pipelines import Point, Record
@@ -47,11 +47,6 @@ def test_reads_no_further_than_the_windows_reach():
     check_laziness(lambda numbers: numbers.window(3, shift=1, drop_remainder=True), lambda k: k and k + 2)
     check_laziness(lambda numbers: numbers.window(2, shift=5), lambda k: k and 5 * (k - 1) + 2)
     check_laziness(lambda numbers: numbers.window(2, stride=4, shift=1), lambda k: k and k + 4)
-
-
-def test_windows_of_an_endless_dataset():
-    found = check_operator(lambda: Dataset.range(3).repeat().window(2, shift=1).take(4))
-    assert as_lists(found) == [[0, 1], [1, 2], [2, 0], [0, 1]]
 
 
 def test_a_window_can_be_read_at_any_time_again_and_from_a_state():
@@ -109,21 +104,6 @@ def test_an_exception_that_waits_does_not_keep_the_iterator_alive(taken):
         gc.enable()
 
 
-def test_an_interrupt_loses_nothing():
-    interrupts = iter([False] * 4 + [True] + [False] * 9)
-
-    def interrupted(x):
-        if next(interrupts):
-            raise KeyboardInterrupt
-        return x
-
-    iterator = iter(Dataset.range(6).map(interrupted).window(3, shift=1))
-    assert as_lists([next(iterator), next(iterator)]) == [[0, 1, 2], [1, 2, 3]]
-    with pytest.raises(KeyboardInterrupt):
-        next(iterator)
-    assert as_lists([next(iterator)])[0][:2] == [2, 3]
-
-
 def test_every_component_has_its_own_dataset():
     def make(build):
         return lambda: Dataset.range(5).map(build).window(2, shift=1)
@@ -133,23 +113,6 @@ def test_every_component_has_its_own_dataset():
     assert (as_lists([tuples[0], tuples[1][0]]), tuples[1][1]) == ([[0, 1], [0, 2]], None)
     assert isinstance(next(iter(make(lambda x: Point(x, b"text"))())), Point)
     assert as_lists([next(iter(make(lambda x: Record(x, x))())).label]) == [[0, 1]]
-
-
-@pytest.mark.parametrize(
-    "component",
-    [
-        lambda x: np.full(int(x), x),  # of different lengths
-        lambda x: np.zeros((0, 3), np.float32),
-        lambda x: b"\0" * int(x),
-        lambda x: np.array([b"a", b"b\0"], object),
-        lambda x: RaggedTensor.from_rows([[x, x], [x]]),
-        lambda x: SparseTensor([[int(x), 0]], [x], [9, 9]),
-        lambda x: np.float16(x) if x < 3 else np.array([x], np.float16),
-    ],
-)
-def test_takes_components_of_every_kind(component):
-    found = check_operator(lambda: Dataset.range(6).map(component).window(4, shift=2), positions=2)
-    assert_elements_equal(list(found[1]), list(Dataset.range(6).map(component).skip(2)))
 
 
 def test_takes_objects_of_user_classes():

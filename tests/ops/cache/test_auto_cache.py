@@ -1,14 +1,12 @@
 """cache(AUTOTUNE): the place is chosen by measurement, and no choice changes an element."""
 
 import copy
-import itertools
 import time
 
 import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, Options
-from dataset.ops.cache import auto_cache
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 
@@ -101,25 +99,6 @@ def test_keeps_nothing_if_nothing_fits(calls, slow):
     assert "keeps nothing" in note(dataset)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Dataset.from_tensor_slices(np.zeros((8, 8))).shuffle(8).cache(AUTOTUNE),
-        lambda: Dataset.range(8).shuffle(8).map(str).cache(AUTOTUNE),
-        lambda: Dataset.range(8).map(str).repeat().cache(AUTOTUNE).take(20),
-    ],
-)
-def test_elements_that_need_no_work_or_vary_are_not_candidates(make):
-    dataset = make()
-    list(dataset)
-    node = dataset.cache(AUTOTUNE).plan
-    while not isinstance(node, auto_cache.AutoCache):
-        node = node.source
-    points = node.places().points
-    assert all(auto_cache.is_cacheable(point.original) for point in points)
-    assert not node.placement.stores
-
-
 def test_a_failure_prevents_caching_only_below_its_op(calls, slow):
     dataset = Dataset.range(6).map(slow).map(fail_at(2), name="fails").cache(AUTOTUNE)
     expected = outcomes(iter(Dataset.range(6).map(fail_at(2))))
@@ -159,27 +138,6 @@ def test_pipelines_made_of_one_dataset_share_what_is_kept(calls, slow):
     other = copy.deepcopy(dataset)  # a copy decides on its own
     assert len(list(other)) == 4
     assert len(calls) == 8
-
-
-@pytest.mark.parametrize("position", range(0, 20, 3))
-@pytest.mark.parametrize("warm", [False, True])
-@pytest.mark.parametrize("memory", [10_000, 1 << 30])
-def test_resumes_with_and_without_elements_that_are_kept(position, warm, memory, slow):
-    def make():
-        return with_memory(
-            Dataset.range(5).map(slow).map(wide).shuffle(5, seed=3).map(lambda x: x[0]).cache(AUTOTUNE).repeat(4),
-            memory,
-        )
-
-    dataset = make()
-    iterator = iter(dataset)
-    before = list(itertools.islice(iterator, position))
-    state = iterator.state_dict()
-    rest = list(iterator)
-    assert_elements_equal(before + rest, list(make()))
-    resumed = iter(dataset if warm else make())
-    resumed.load_state_dict(state)
-    assert_elements_equal(list(resumed), rest)
 
 
 def test_a_directory_serves_later_processes(calls, slow, tmp_path):

@@ -1,6 +1,5 @@
 """cache: the elements of the first full pass, for the passes after it. tests/oracle compares passes with tf.data."""
 
-import itertools
 import subprocess
 import sys
 import tracemalloc
@@ -53,30 +52,6 @@ def test_runs_its_input_once():
     assert calls == [0]
 
 
-def test_a_partial_pass_leaves_no_cache():
-    calls = []
-    dataset = counting(calls).cache()
-    assert list(dataset.take(2)) == [0, 1]
-    iterator = iter(dataset)
-    for _ in range(4):
-        next(iterator)
-    iterator.close()  # the end was not reached
-    calls.clear()
-    assert list(dataset) == [0, 1, 2, 3]
-    assert calls == [0, 1, 2, 3]
-
-
-def test_two_first_passes_at_a_time_return_all_elements_and_the_first_to_end_is_kept():
-    dataset = Dataset.range(30).shuffle(30).cache()
-    slow, quick = iter(dataset), iter(dataset)
-    first = list(itertools.islice(slow, 10))
-    kept = list(quick)
-    others = first + list(slow)
-    assert others != kept
-    assert sorted(others) == sorted(kept) == list(range(30))
-    assert list(dataset) == kept == list(dataset)
-
-
 # Nothing can change the elements
 
 
@@ -116,25 +91,6 @@ def test_neither_consumers_nor_the_function_can_change_the_elements():
                 if element.flags.writeable:
                     element[:] = -1
     assert [row.tolist() for row in dataset] == [[i, i] for i in range(4)]
-
-
-@pytest.mark.parametrize("position", range(0, 9, 2))
-@pytest.mark.parametrize("warm", [False, True])
-def test_resumes_with_and_without_a_full_cache(position, warm):
-    def make():
-        return Dataset.range(4).shuffle(4, seed=3).map(lambda x: x + 1).cache().repeat(2)
-
-    iterator = iter(make())
-    for _ in range(position):
-        next(iterator)
-    state = iterator.state_dict()
-    rest = list(iterator)
-    dataset = make()
-    if warm:
-        assert len(list(dataset)) == 8
-    resumed = iter(dataset)
-    resumed.load_state_dict(state)
-    assert_elements_equal(list(resumed), rest)
 
 
 # How the elements are stored in memory

@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataset import DataLossError, Dataset, Options, RaggedTensor, SparseTensor, SpecError, StateError
+from dataset import DataLossError, Dataset, Options, SpecError, StateError
 from dataset.io.elements import cache_dataset
 from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.write_session import RunWriter, lock_path
 from dataset.plan.fingerprints import step_digests
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
-from support.pipelines import Point, Record
 
 
 def counting(calls, stop=4):
@@ -130,35 +129,6 @@ def test_what_a_dead_writer_left_is_removed_and_its_lock_is_free(path):
     assert Path(path, "notes.txt").read_text() == "mine"
     assert len(files_in(path)) == 3
     assert not any("lock" in name for name in files_in(path))
-
-
-def test_elements_that_fail_are_left_out_of_later_passes(path):
-    dataset = Dataset.range(4).map(fail_at(1)).cache(path)
-    assert_elements_equal(outcomes(iter(dataset)), [*ints(0), ValueError("bad 1"), *ints(2, 3)])
-    assert_elements_equal(outcomes(iter(dataset)), ints(0, 2, 3))
-
-
-@pytest.mark.parametrize(
-    "elements",
-    [
-        [np.float16(1.5), np.float16(-2)],
-        list(np.array([1, 2], "M8[ns]")),
-        [np.arange(i) for i in range(4)],
-        [(np.int64(i), {"b": None, "a": (np.arange(i), b"x\0" * i)}) for i in range(3)],
-        [RaggedTensor.from_rows([[1.0] * i, []]) for i in range(3)],
-        [SparseTensor([[i]], [i], [4]) for i in range(3)],
-        [Point(np.int64(i), np.arange(2)) for i in range(3)],
-        [Record(np.full(2, i), np.int64(i)) for i in range(3)],
-        [{1: np.int64(i), 2: b"a"} for i in range(2)],
-    ],
-)
-def test_elements_of_every_kind_are_read_as_they_were_and_read_only(path, elements):
-    make = lambda: Dataset.from_generator(lambda: iter(elements)).cache(path)
-    for _ in range(2):
-        found = list(make())
-        assert_elements_equal(found, elements)
-        arrays = [part for element in found for part in (element, getattr(element, "values", None))]
-        assert not any(isinstance(part, np.ndarray) and part.flags.writeable for part in arrays)
 
 
 def test_objects_and_elements_of_another_dtype_are_refused_at_their_place(path):
@@ -497,25 +467,6 @@ def test_a_cache_that_cannot_be_used_is_not_an_error_of_an_element(tmp_path):
 
 
 # States
-
-
-def test_a_state_of_a_first_pass_resumes_with_and_without_a_full_cache(new):
-    def make(name):
-        return Dataset.range(4).shuffle(4, seed=3).map(lambda x: x + 1).cache(name).repeat(2)
-
-    for position, warm in itertools.product(range(0, 9, 2), (False, True)):
-        with iter(make(new())) as iterator:
-            for _ in range(position):
-                next(iterator)
-            state = iterator.state_dict()
-            rest = list(iterator)
-        name = new()
-        if warm:
-            assert len(list(make(name))) == 8
-        resumed = iter(make(name))
-        resumed.load_state_dict(state)
-        assert_elements_equal(list(resumed), rest)
-        assert len(list(make(name))) == 8
 
 
 def test_an_iterator_can_go_back_while_it_writes(path):

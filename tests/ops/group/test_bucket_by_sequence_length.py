@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, SparseTensor, TensorSpec
+from dataset import Dataset, RaggedTensor, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at
 
 LENGTHS = [1, 2, 3, 4, 5, 0, 7, 2, 3]
 
@@ -43,15 +42,6 @@ def test_pads_to_one_less_than_the_boundary():
     check_operator(lambda: bucketed(rows(), [3, 8], [2, 3, 1], pad_to_bucket_boundary=True), expected)
 
 
-@pytest.mark.parametrize("lengths", [[1, 5, 2], [5], [1, 2, 9, 3, 3, 3]])
-def test_an_element_that_is_longer_than_the_last_boundary_fails_alone(lengths):
-    found = check_operator(lambda: bucketed(rows(lengths), [3, 5], [2, 3, 1], pad_to_bucket_boundary=True))
-    (error,) = [one for one in found if isinstance(one, ValueError)]
-    assert f"every length must be below the last boundary, got {max(lengths)}" in str(error)
-    assert error.__notes__[0].endswith(f"element {lengths.index(max(lengths))}")
-    assert sum(len(batch) for batch in found if batch is not error) == len(lengths) - 1
-
-
 def test_after_a_function_the_boundary_needs_shapes():
     mapped = Dataset.from_tensor_slices(np.array([1, 3, 2])).map(lambda n: (np.full(n, n), np.zeros(4)))
     arguments = (lambda row, _: len(row), [3, 5], [2, 2, 1])
@@ -62,19 +52,6 @@ def test_after_a_function_the_boundary_needs_shapes():
     check_operator(lambda: dataset, expected)
 
 
-def test_stacks_without_padding():
-    check_operator(lambda: bucketed(rows([2, 3, 2]), [3], [2, 1], no_padding=True), [padded(3), padded(2, 2)])
-    ragged = Dataset.range(1, 4).map(lambda n: RaggedTensor.from_rows([[n] * int(n), [n]]))
-    found = check_operator(lambda: bucketed(ragged, [3], [2, 1], no_padding=True))
-    assert [(type(one), one.shape) for one in found] == [
-        (RaggedTensor, (2, None, None)),
-        (RaggedTensor, (1, None, None)),
-    ]
-    sparse = Dataset.range(3).map(lambda n: SparseTensor([[int(n)]], [n], [5]))
-    (found,) = check_operator(lambda: sparse.bucket_by_sequence_length(lambda _: 4, [3], [2, 3], no_padding=True))
-    assert found.shape == (3, 5)
-
-
 def test_takes_no_more_than_fills_a_batch():
     check_laziness(lambda numbers: numbers.bucket_by_sequence_length(lambda x: 1, [2], [4, 3]), lambda k: 4 * k)
     # Elements of both buckets in turn: batches of 2 are full with the elements 2, 3, 6, 7, ...
@@ -83,15 +60,6 @@ def test_takes_no_more_than_fills_a_batch():
         lambda k: 2 * k + k % 2 if k < 25 else 51,
         size=40,
     )
-
-
-@pytest.mark.parametrize("bad", [(0,), (3, 4), (8,)], ids=str)
-def test_failures_keep_their_places(bad):
-    numbers = Dataset.range(9).map(fail_at(*bad)).map(lambda n: np.full(n, n))
-    found = check_operator(lambda: bucketed(numbers, [3, 6], [2, 2, 2]))
-    assert [str(one) for one in found if isinstance(one, Exception)] == [f"bad {x}" for x in bad]
-    returned = [max(row) for one in found if not isinstance(one, Exception) for row in one.tolist() if row]
-    assert len(returned) == 9 - len(bad)
 
 
 @pytest.mark.parametrize("length", [2.0, None, np.zeros(2, np.int64), True, "2"], ids=repr)
@@ -173,28 +141,6 @@ def test_calls_the_function_only_for_the_elements_that_fill_each_batch(sizes, so
         next(iterator)
         assert function is len or asked == lengths[:count].tolist()
         assert source == "arrays" or len(made) == count
-
-
-def test_resumes_although_elements_were_read_ahead():
-    lengths = np.random.default_rng(2).geometric(0.3, 100).tolist()
-    ragged = Dataset.from_tensor_slices(
-        (RaggedTensor.from_rows([[length] * length for length in lengths]), np.arange(100), np.ones((100, 2)))
-    )
-
-    def make(dataset=ragged):
-        return dataset.bucket_by_sequence_length(lambda row, *_: len(row), [3, 6], [9, 5, 2], no_padding=True)
-
-    found = check_operator(make, positions=8)
-    assert sorted(number for _, numbers, _ in found for number in numbers.tolist()) == list(range(100))
-    assert all(pairs.shape == (len(rows), 2) for rows, _, pairs in found)
-    check_operator(lambda: make(ragged.shuffle(20, seed=1)), positions=4)
-
-
-def test_batches_belong_to_the_user():
-    scalars = Dataset.from_tensor_slices((np.arange(4), np.arange(8).reshape(4, 2)))
-    for options in ({}, {"no_padding": True}):
-        for parts in scalars.bucket_by_sequence_length(lambda *_: 1, [2], [1, 2], **options):
-            assert all(part.flags.writeable for part in parts)
 
 
 def test_pads_rows_of_a_ragged_tensor_as_padded_batch_does():

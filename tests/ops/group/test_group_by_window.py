@@ -1,6 +1,5 @@
 """group_by_window: what a function returns for the elements with one key. tests/oracle compares groups and failures."""
 
-import dataclasses
 import enum
 import gc
 import weakref
@@ -73,19 +72,6 @@ def test_takes_no_more_than_fills_a_window():
     assert called == [0, 1, 2, 3, 4]
     next(iterator)
     assert called == [0, 1, 2, 3, 4, 5]
-
-
-def test_a_window_may_become_several_elements_none_or_endlessly_many():
-    def by_parity(reduce, size=3):
-        return lambda: Dataset.range(7).group_by_window(lambda x: x % 2, reduce, size)
-
-    check_operator(by_parity(lambda key, w: w.skip(key).repeat(2)), ints(0, 2, 4, 0, 2, 4, 3, 5, 3, 5, 6, 6))
-    check_operator(by_parity(lambda key, w: w.skip(9)), [])
-    check_operator(lambda: by_parity(lambda key, w: w.repeat(), 1)().take(4), ints(0, 0, 0, 0))
-    check_operator(by_parity(lambda key, w: w.shuffle(4, seed=int(key)).batch(2), 5))
-    endless = grouped(Dataset.range(4).repeat())
-    assert endless.cardinality() == -1
-    check_operator(lambda: endless.take(5))
 
 
 @library.vectorized
@@ -218,25 +204,6 @@ def test_no_function_can_end_the_iteration_or_keep_the_iterator_alive(index):
         gc.enable()
 
 
-@dataclasses.dataclass
-class Sample:
-    key: object
-    row: object
-
-
-@pytest.mark.parametrize(
-    ("build", "key"),
-    [
-        (lambda x: (x % 3, np.full(2, x), None), lambda key, *_: key),
-        (lambda x: {"key": x % 3, "text": b"\0" * int(x)}, lambda element: element["key"]),
-        (lambda x: Sample(x % 3, np.full(int(x), x)), lambda sample: sample.key),
-    ],
-    ids=["tuple", "dict", "dataclass"],
-)
-def test_takes_every_structure(build, key):
-    assert len(check_operator(lambda: Dataset.range(11).map(build).group_by_window(key, itself, 3))) == 11
-
-
 def test_arrays_in_a_window_are_read_only():
     rows = Dataset.range(6).map(lambda x: np.full(3, x))
     found = list(rows.group_by_window(lambda row: row[0] % 2, lambda key, w: w.concatenate(w), 2))
@@ -249,13 +216,6 @@ def test_large_windows(size):
     for dataset in (Dataset.range(5000), Dataset.range(5000).map(fail_at())):
         assert as_lists(grouped(dataset, keys=2, size=size)) == windows(range(5000), 2, size)
     check_laziness(lambda numbers: grouped(numbers, keys=2, size=size), lambda k: size * (k + k % 2) - k % 2, size=3000)
-
-
-def test_many_keys():
-    values = np.random.default_rng(0).integers(0, 10_000, 3000)
-    dataset = grouped(Dataset.from_tensor_slices(values), keys=700, size=4)
-    for each in (dataset, dataset.prefetch(9)):
-        assert as_lists(each) == windows(values.tolist(), 700, 4)
 
 
 @pytest.mark.parametrize("sizes", [(1, 7), (2, 3), (40, 50)])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor
-from dataset.ops.group import lengths
 from dataset.ops.group.lengths import LengthFunction
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.chunk import Chunk
@@ -125,23 +124,3 @@ def test_names_mean_what_they_are_bound_to():
 def test_returns_the_lengths_of_a_column(column, expected):
     chunk = Chunk(structure_of(BARE), len(column), [column])
     assert_elements_equal([LengthFunction.of(len, structure_of(BARE)).lengths(chunk)], [np.array(expected, np.int64)])
-
-
-@pytest.mark.parametrize(
-    ("elements", "fast"),
-    [
-        (lambda x, y: x, lambda x: len(x)),
-        (lambda x, y: (x, y), lambda x, y: x.shape[0]),
-        (lambda x, y: {"tokens": x, "label": y}, lambda row: len(row["tokens"])),
-    ],
-)
-def test_batches_are_those_of_a_function_that_is_called(elements, fast, monkeypatch):
-    lengths_of = np.random.default_rng(0).integers(0, 12, 300)
-    tokens = RaggedTensor.from_rows([np.full(length, i) for i, length in enumerate(lengths_of)], np.int64)
-    source = Dataset.from_tensor_slices(elements(tokens, np.arange(300)))
-    options = {"bucket_boundaries": [3, 6, 9], "bucket_batch_sizes": [4, 7, 2, 5], "no_padding": True}
-    found = list(source.bucket_by_sequence_length(fast, **options))
-    calls = []
-    monkeypatch.setattr(lengths.LengthFunction, "of", lambda function, structure: calls.append(function))
-    assert_elements_equal(list(source.bucket_by_sequence_length(fast, **options)), found)
-    assert calls == [fast]

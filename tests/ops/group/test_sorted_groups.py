@@ -139,14 +139,6 @@ def test_thousands_of_elements(source, sizes):
     check_every_place(lambda: make().prefetch(3), [7])
 
 
-def test_keys_that_need_more_than_16_bits():
-    lengths = [40_000, 1, 70_000, 40_000, 1, 70_000, 2]
-    found = both(
-        lambda function: ragged(lengths).group_by_window(function, lambda key, window: window.ragged_batch(9), 2)
-    )
-    assert [batch.row_splits[1] for batch in found] == [40_000, 1, 70_000, 2]
-
-
 def test_an_element_that_is_too_long_fails_in_its_place():
     lengths = [1, 2, 9, 3, 1, 2, 9, 9, 4, 4, 4, *[1, 3] * 20, 9]
 
@@ -159,15 +151,6 @@ def test_an_element_that_is_too_long_fails_in_its_place():
     assert all("must be below the last boundary, got 9" in str(error) for error in errors)
     assert found[1] is errors[0]  # the first batch, of elements 0 and 1, comes before it
     check_operator(make, positions=12)
-
-
-def test_the_rest_is_returned_after_failures():
-    lengths = [9 if i % 7 == 3 else 1 + i % 2 for i in range(1500)]
-    batches = text(lengths).bucket_by_sequence_length(len, [2, 3], [8, 8, 1], pad_to_bucket_boundary=True)
-    found = outcomes(iter(batches))
-    assert sum(isinstance(one, ValueError) for one in found) == lengths.count(9)
-    assert sum(len(one) for one in found if not isinstance(one, Exception)) == 1500 - lengths.count(9)
-    assert sum(len(batch) for batch in batches.ignore_errors()) == 1500 - lengths.count(9)
 
 
 def test_a_state_does_not_grow_with_what_is_read_ahead():
@@ -225,18 +208,6 @@ def test_rows_that_do_not_fit_in_a_state_are_refused(damage):
     (column,) = saved["columns"]
     with pytest.raises(StateError, match="saved elements"):
         load_chunk({**saved, "columns": [{**column, **damage}]}, lambda: None)
-
-
-@given(lengths=st.lists(st.integers(0, 5) | st.just(300), min_size=1, max_size=30), data=st.data())
-@examples(50)
-def test_rows_that_are_taken_are_those_at_the_indices(lengths, data):
-    column = RaggedColumn(np.arange(sum(lengths)) * 2, np.cumsum([0, *lengths]))
-    start = data.draw(st.integers(0, len(lengths) - 1))
-    part = column[start:]
-    indices = np.array(data.draw(st.lists(st.integers(0, len(part) - 1), max_size=20)), np.intp)
-    for found, expected in ((part.taken(indices), part.chosen(indices)), (part.copy(), list(part))):
-        assert_elements_equal(list(found), expected)
-        assert not np.shares_memory(found.values, column.values)
 
 
 # Elements that a parallel map has computed ----------------------------------------------------------------------------
@@ -385,20 +356,6 @@ def test_values_of_a_generator_are_those_of_elements_one_by_one_and_resume(
 
 def _shapes(generate):
     return {_text: [], _dicts: {"a": [None], "b": []}}.get(generate, [None])
-
-
-@pytest.mark.parametrize("function", [lambda tokens, label: len(tokens), lambda tokens, label: tokens.shape[0]])
-@given(lengths=LENGTHS, buckets=buckets())
-@examples(20)
-def test_tuples_of_a_generator_are_those_of_elements_one_by_one(function, lengths, buckets):
-    def generate():
-        return ((tokens, i) for i, tokens in enumerate(_arrays(lengths)))
-
-    def make(function=function):
-        values = Dataset.from_generator(generate, output_signature=(_INTS, TensorSpec([], np.int64)))
-        return values.bucket_by_sequence_length(function, *buckets)
-
-    assert_elements_equal(outcomes(iter(make())), outcomes(iter(make(lambda tokens, label: sum([len(tokens)])))))
 
 
 def test_a_generator_is_run_on_if_the_function_changes():

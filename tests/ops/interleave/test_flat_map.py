@@ -19,16 +19,6 @@ def test_returns_the_elements_of_each_dataset_in_turn():
     check_operator(lambda: Dataset.range(3).flat_map(lambda n: Dataset.from_tensors(n).repeat()).take(3), ints(0, 0, 0))
 
 
-def test_resumes_through_inner_shuffles_and_repeats():
-    def inner(n):
-        return Dataset.range(5).shuffle(3, seed=int(n)).repeat(2).map(lambda x: x + 10 * n).batch(3)
-
-    check_operator(lambda: Dataset.range(3).flat_map(inner))
-    check_operator(
-        lambda: Dataset.range(3).flat_map(lambda n: Dataset.range(2).flat_map(lambda m: Dataset.range(n + m)))
-    )
-
-
 def test_opens_a_dataset_only_when_its_elements_are_requested_and_reads_no_generator_ahead():
     check_laziness(
         lambda numbers: numbers.flat_map(lambda n: Dataset.from_tensors(n).repeat(3)), lambda k: -(-k // 3), size=15
@@ -45,13 +35,6 @@ def test_opens_a_dataset_only_when_its_elements_are_requested_and_reads_no_gener
     assert taken == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]
 
 
-def test_passes_a_tuple_as_arguments_and_takes_every_structure():
-    pairs = Dataset.zip(Dataset.range(2), Dataset.range(1, 3))
-    dataset = pairs.flat_map(lambda a, b: Dataset.from_tensors({"a": a, "b": (b, None)}).repeat(b))
-    expected = [{"a": np.int64(i), "b": (np.int64(i + 1), None)} for i in range(2) for _ in range(i + 1)]
-    check_operator(lambda: dataset, expected)
-
-
 def test_exceptions_inside_and_outside_keep_their_place():
     bad = ValueError("bad 1")
     inside = Dataset.range(2).flat_map(lambda n: Dataset.range(3).map(fail_at(1)))
@@ -64,21 +47,6 @@ def test_exceptions_inside_and_outside_keep_their_place():
     assert "flat_map(" in note
     assert f"test_flat_map.py:{line}" in note
     assert note.endswith("element 1")
-
-
-def test_an_interrupt_in_the_function_is_raised():
-    def interrupt(n):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        next(iter(Dataset.range(3).flat_map(interrupt)))
-
-
-def test_datasets_of_different_structures_are_an_error():
-    dataset = Dataset.range(2).flat_map(lambda n: Dataset.from_tensors((1, 2) if n else 1))
-    got = outcomes(iter(dataset))
-    assert got[0] == 1
-    assert isinstance(got[1], SpecError)
 
 
 @pytest.mark.parametrize("result", [3, None, (Dataset.range(1),)], ids=["int", "none", "tuple"])
@@ -121,22 +89,6 @@ def test_elements_in_memory_are_the_same_as_those_of_operators(make):
     one_by_one = outcomes(iter(Dataset.range(4).interleave(make, cycle_length=1)))
     check_operator(pipeline, one_by_one)
     assert_elements_equal(list(pipeline().batch(1)), list(Dataset.range(4).interleave(make, cycle_length=1).batch(1)))
-
-
-@pytest.mark.parametrize("drop_remainder", [True, False])
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_batches_of_windows(size, drop_remainder):
-    numbers, pairs = np.arange(11), np.arange(22).reshape(11, 2)
-    one = Dataset.from_tensor_slices(numbers).window(3, shift=2, drop_remainder=drop_remainder)
-    two = Dataset.from_tensor_slices((numbers, pairs)).window(3, shift=2, drop_remainder=drop_remainder)
-    starts = range(0, 9 if drop_remainder else 11, 2)
-    windows = [range(start, min(start + 3, 11)) for start in starts]
-    expected = [slice(first, min(first + size, window.stop)) for window in windows for first in window[::size]]
-    check_operator(lambda: one.flat_map(lambda window: window.batch(size)), [numbers[part] for part in expected])
-    check_operator(
-        lambda: two.flat_map(lambda a, b: Dataset.zip(a.batch(size), b.batch(size))),
-        [(numbers[part], pairs[part]) for part in expected],
-    )
 
 
 def test_a_batch_of_a_window_with_several_shapes_is_an_error():

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, CsvDataset, Dataset, TFRecordDataset
+from dataset import CsvDataset, Dataset, TFRecordDataset
 from dataset.plan.node import holds_user_code, spec_is_static
-from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from dataset.testing import assert_elements_equal, check_laziness, check_operator
 from support.combinations import diagonals
 from support.op_cases import fail_at, ints
 
@@ -122,37 +122,6 @@ def test_refuses_wrong_arguments(keywords, error, words):
         Dataset.range(2).interleave(**{"map_func": Dataset.range, **keywords})
     with pytest.raises(TypeError, match=r"interleave\(\): the function must return a Dataset"):
         list(Dataset.range(2).interleave(lambda n: n))
-
-
-@pytest.mark.parametrize("keywords", [{}, {"cycle_length": AUTOTUNE}, {"num_parallel_calls": 2}])
-def test_the_default_cycle_is_the_same_on_every_machine(keywords):
-    dataset = Dataset.range(1, 6).interleave(lambda n: Dataset.from_tensors(n).repeat(n), **keywords)
-    default = Dataset.range(1, 6).interleave(lambda n: Dataset.from_tensors(n).repeat(n), cycle_length=None)
-    assert_elements_equal(list(dataset), list(default))
-    assert sorted(dataset) == [n for n in range(1, 6) for _ in range(n)]
-
-
-def test_takes_endless_datasets_and_structures():
-    endless = Dataset.range(3).repeat().interleave(lambda n: Dataset.from_tensors(n).repeat(), cycle_length=3)
-    check_operator(lambda: endless.take(7), ints(0, 1, 2, 0, 1, 2, 0))
-    dataset = Dataset.range(2).interleave(lambda n: Dataset.from_tensors({"n": n, "t": ("a", None)}).repeat(2))
-    check_operator(lambda: dataset, [{"n": np.int64(i % 2), "t": (b"a", None)} for i in range(4)])
-
-
-def test_an_interrupt_loses_no_element():
-    armed = [True]
-
-    def interrupt(x):
-        if x == 1 and armed:
-            armed.clear()
-            raise KeyboardInterrupt
-        return x
-
-    dataset = Dataset.range(2).interleave(lambda n: Dataset.range(3).map(interrupt), cycle_length=2)
-    iterator = iter(dataset.batch(6))
-    with pytest.raises(KeyboardInterrupt):
-        next(iterator)
-    assert outcomes(iterator)[0].tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("block", [1, 3])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
+from dataset import Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.errors import DataLossError
 from dataset.ops.interleave.interleave import InterleaveOperator
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
@@ -230,11 +230,6 @@ def test_what_was_opened_ahead_is_opened_again_when_its_turn_is_near():
 
 # Files
 
-KINDS = {
-    "plain": TFRecordDataset,
-    "gzip": lambda name, **how: TFRecordDataset(name, compression_type="GZIP", **how),
-    "text": TextLineDataset,
-}
 LENGTHS = (7, 0, 12, 3, 7)
 
 
@@ -252,16 +247,6 @@ def write_files(folder, kind):
     return names
 
 
-@pytest.mark.parametrize("calls", [None, 3, AUTOTUNE])
-@pytest.mark.parametrize("kind", KINDS)
-def test_resumes_in_open_files(tmp_path, kind, calls):
-    names, reader = write_files(tmp_path, kind), KINDS[kind]
-    files = Dataset.from_tensor_slices(names)
-    places = range(0, sum(LENGTHS) + 1, 2)
-    check_resumes(lambda: files.interleave(reader, 3, 2, num_parallel_calls=calls), places)
-    check_resumes(lambda: reader(names, num_parallel_reads=calls or 2), places)
-
-
 def test_a_damaged_and_a_missing_file_fail_once_wherever_they_are_resumed(tmp_path):
     names = write_files(tmp_path, "plain")
     content = bytearray((tmp_path / "2.plain").read_bytes())
@@ -276,73 +261,6 @@ def test_a_damaged_and_a_missing_file_fail_once_wherever_they_are_resumed(tmp_pa
 
 
 # Plans around it and in it
-
-
-def shuffled(n):
-    return Dataset.range(10 * n, 10 * n + 8).shuffle(4, seed=int(n)).repeat(2)
-
-
-def interleaved(count, inner, cycle=2, block=1, *, calls):
-    return Dataset.range(count).interleave(inner, cycle, block, num_parallel_calls=calls)
-
-
-def sharing(calls):
-    """All inner datasets are one, whose epochs are counted."""
-    shared = Dataset.range(6).shuffle(6, seed=3)
-    return interleaved(5, lambda _: shared, calls=calls)
-
-
-MANY = np.random.default_rng(3).integers(0, 40, 25)
-PLANS = {
-    "shuffles inside": lambda calls: interleaved(5, shuffled, 2, 3, calls=calls),
-    "a shared shuffle": sharing,
-    "many datasets of all lengths": lambda calls: interleaved(
-        25, lambda n: Dataset.range(1000 * n, 1000 * n + MANY[n]), 12, 2, calls=calls
-    ),
-    "batches": lambda calls: interleaved(6, lambda n: Dataset.range(n, n + 9), 3, calls=calls).batch(4),
-    "prefetch": lambda calls: interleaved(6, lambda n: Dataset.range(n, n + 9), 3, calls=calls).prefetch(3),
-    "repeat": lambda calls: (
-        Dataset.range(4).shuffle(4, seed=5).interleave(shuffled, 3, num_parallel_calls=calls).repeat(2)
-    ),
-    "endless": lambda calls: interleaved(3, lambda n: Dataset.range(2).repeat(None if n == 1 else 3), calls=calls).take(
-        30
-    ),
-    "nested": lambda calls: interleaved(
-        3,
-        lambda n: interleaved(3, lambda m: Dataset.range(4).map(lambda x: 100 * n + 10 * m + x), calls=calls),
-        block=2,
-        calls=calls,
-    ),
-    "flat_map of zip": lambda calls: Dataset.range(4).flat_map(
-        lambda n: Dataset.zip((shuffled(n), interleaved(4, shuffled, None, calls=calls)))
-    ),
-    "windows": lambda calls: (
-        Dataset.range(20).window(4, 3).interleave(lambda w: w.map(lambda x: x + 1), 3, num_parallel_calls=calls)
-    ),
-    "mapped datasets": lambda calls: (
-        Dataset.range(5)
-        .map(lambda n: Dataset.range(n, n + 6).map(lambda x: 2 * x))
-        .interleave(lambda d: d.filter(lambda x: x % 3 != 0), 2, num_parallel_calls=calls)
-    ),
-    "a generator as source": lambda calls: Dataset.from_generator(
-        lambda: iter(range(5)), output_signature=Dataset.range(1).element_spec
-    ).interleave(Dataset.range, 3, num_parallel_calls=calls),
-    "threads inside": lambda calls: interleaved(
-        4, lambda n: Dataset.range(9).map(lambda x: 10 * n + x, num_parallel_calls=2).prefetch(2), calls=calls
-    ),
-}
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_resumes_a_plan_also_with_another_number_of_calls(plan):
-    def make(calls):
-        return lambda: PLANS[plan](calls)
-
-    expected = outcomes(iter(make(None)()))
-    places = range(0, len(expected) + 1, 1 + len(expected) // 10)
-    for saver, loader in ((None, 3), (3, None)):
-        resume = make(saver if plan == "a shared shuffle" else loader)
-        assert_elements_equal(check_resumes(make(saver), places, resume), expected)
 
 
 @st.composite

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset
-from dataset.errors import SpecError
+from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
 from dataset.ops.interleave import reader_pool
 from dataset.ops.interleave.reader_pool import AHEAD_BYTES, ReaderPool
 from dataset.ops.interleave.subdatasets import Subdatasets
@@ -76,20 +75,6 @@ def test_keeps_the_contract_of_operators(cycle, block, calls):
 
     check_operator(lambda: make(lambda n: Dataset.range(10 * n, 10 * n + lengths[int(n)])), positions=8)
     check_operator(lambda: make(lambda n: Dataset.range(lengths[int(n)]).map(fail_at(2))), positions=8)
-
-
-@pytest.mark.parametrize(("inputs", "cycle"), [(2, 500), (500, 2)])
-def test_many_more_places_than_inputs_and_inputs_than_places(inputs, cycle):
-    opened = []
-
-    def make(calls):
-        return Dataset.range(inputs).interleave(
-            lambda n: opened.append(int(n)) or Dataset.range(n, n + 3), cycle, num_parallel_calls=calls
-        )
-
-    found = list(make(4))
-    assert opened == list(range(inputs))  # the function is called once for each element, in order
-    assert_elements_equal(found, list(make(None)))
 
 
 def test_the_next_inputs_are_opened_and_their_first_elements_read_before_a_place_is_free():
@@ -187,14 +172,6 @@ def test_an_interrupt_in_a_worker_reaches_the_consumer_and_loses_nothing(interru
     assert [int(x) for x in iterator] == [1, 2]
 
 
-def test_a_dataset_of_another_structure_is_an_error_for_each_of_its_elements():
-    def open_one(n):
-        return Dataset.range(2) if n != 1 else Dataset.range(2).map(lambda x: (x, x))
-
-    found = outcomes(iter(Dataset.range(3).interleave(open_one, 3, num_parallel_calls=3)))
-    assert [type(outcome) for outcome in found] == [np.int64, SpecError, SpecError, np.int64, np.int64, np.int64]
-
-
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_every_generator_is_closed_once_when_it_ends_and_wherever_it_stops(deterministic):
     def make(gated, count, length):
@@ -212,21 +189,6 @@ def test_every_generator_is_closed_once_when_it_ends_and_wherever_it_stops(deter
     with iter(make(gated, 3, 2)) as iterator:
         next(iterator)
         assert gated.wait_until(lambda: sorted(gated.closed) == [0, 1, 2])  # while others are read
-
-
-def test_nested_and_chained_ones_share_one_worker():
-    options = Options()
-    options.threading.private_threadpool_size = 1
-
-    def make(calls):
-        def inner(n):
-            deeper = Dataset.range(3).interleave(lambda m: Dataset.range(4).prefetch(1), 2, num_parallel_calls=calls)
-            return deeper.map(lambda x: x + 100 * n).prefetch(2)
-
-        outer = Dataset.range(4).interleave(inner, 3, num_parallel_calls=calls)
-        return outer.interleave(lambda x: Dataset.range(x % 3), 2, num_parallel_calls=calls).with_options(options)
-
-    assert_elements_equal(list(make(4)), list(make(None)))
 
 
 def test_a_refused_thread_is_an_error_if_there_is_no_other_and_loses_nothing(monkeypatch):

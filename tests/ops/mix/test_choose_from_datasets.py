@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, SparseTensor, SpecError, TensorSpec
+from dataset import Dataset, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 
@@ -106,36 +106,10 @@ def test_reads_no_choice_past_the_end(demand, lengths, stop, read):
         assert len(taken) == read
 
 
-def test_batches_of_endless_datasets_are_full():
-    sources = [Dataset.range(5).repeat(), Dataset.range(10, 15).map(lambda x: x + 0).repeat()]
-    batches = list(mix(sources, choices(0, 1, 1).repeat()).batch(100).take(3))
-    assert [len(batch) for batch in batches] == [100] * 3
-    assert [x for batch in batches for x in batch[batch < 10].tolist()] == [i % 5 for i in range(100)]
-
-
-def test_mixes_elements_of_every_kind():
-    def source(start):
-        elements = {"a": (np.arange(start, start + 3), None), "s": [f"x{i}" for i in range(3)]}
-        return Dataset.from_tensor_slices(elements)
-
-    expected = [{"a": (np.int64(i), None), "s": f"x{i % 10}".encode()} for i in (0, 10, 11, 1, 12)]
-    check_operator(lambda: mix([source(0), source(10)], choices(0, 1, 1, 0, 1)), expected)
-    tensor = SparseTensor([[1]], [5], [3])
-    sparse = Dataset.from_tensors(tensor).repeat(2)
-    check_operator(lambda: mix([sparse, sparse], choices(0, 1)), [tensor, tensor])
-
-
 def test_a_mismatch_that_is_known_only_at_run_time_is_raised_while_iterating():
     sources = [Dataset.range(3), Dataset.range(3).map(lambda x: (x, x))]
     with pytest.raises(SpecError, match="all datasets must have the same structure"):
         list(mix(sources, choices(0, 1)).batch(2))
-
-
-def test_a_dataset_may_be_used_twice():
-    numbers = Dataset.range(9).shuffle(9, seed=1)
-    got = list(mix([numbers, numbers], choices(0, 1).repeat()))
-    assert sorted(got[::2]) == sorted(got[1::2]) == list(range(9))
-    assert got[::2] != got[1::2]
 
 
 @pytest.mark.parametrize(

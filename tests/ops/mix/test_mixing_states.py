@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, StateError
-from dataset.testing import assert_elements_equal, outcomes
 from support.op_cases import fail_at
-from support.resuming import advanced, check_every_place, check_stops, damaged, paths_in, resealed
+from support.resuming import advanced, damaged, paths_in, resealed
 
 choose, sample = Dataset.choose_from_datasets, Dataset.sample_from_datasets
 
@@ -21,45 +20,6 @@ def numbers(length, *bad):
 def inputs():
     """A short one, one that fails, one without user code."""
     return [numbers(3), numbers(14, 2, 9).map(lambda x: 100 + x), Dataset.range(200, 220)]
-
-
-CHOICES = np.random.default_rng(1).integers(0, 3, 60)
-WEIGHTS = np.random.default_rng(2).uniform(0.1, 1, (60, 3))
-
-PLANS = {
-    "sample": lambda stop: sample(inputs(), [0.5, 0.3, 0.2], 1, stop),
-    "sample again": lambda stop: sample(inputs(), None, 4, stop, rerandomize_each_iteration=True).repeat(2),
-    "sample again, prefetched": lambda stop: PLANS["sample again"](stop).prefetch(2),
-    "sample exactly": lambda stop: sample(inputs(), [0.5, 0.3, 0.2], None, stop, exact=True),
-    "sample exactly, in many parts": lambda stop: sample(inputs(), [0.5001, 0.3, 0.1999], None, stop, exact=True),
-    "sample by weights": lambda stop: sample(inputs(), Dataset.from_tensor_slices(WEIGHTS), 3, stop),
-    "choose": lambda stop: choose(inputs(), Dataset.from_tensor_slices(CHOICES), stop),
-    "choose with failures": lambda stop: choose(
-        inputs(), Dataset.from_tensor_slices(CHOICES % 5 - 1).map(fail_at(3)), stop
-    ),
-    "without user code": lambda stop: sample([Dataset.range(5), Dataset.range(100, 130)], None, 7, stop),
-    "many without user code": lambda stop: sample(
-        [Dataset.range(100 * i, 100 * i + 3 + i % 4) for i in range(12)], None, 5, stop
-    ),
-    "choose without user code, with failures": lambda stop: choose(
-        [Dataset.range(30), Dataset.range(9).shuffle(4, seed=1).repeat(3), Dataset.range(200, 220).batch(2).unbatch()],
-        Dataset.from_tensor_slices(np.concatenate([CHOICES[:40], [7], CHOICES[40:]])),
-        stop,
-    ),
-}
-
-
-@pytest.mark.parametrize("stop", [False, True])
-@pytest.mark.parametrize("plan", PLANS)
-def test_resumes_at_each_place_and_again(plan, stop):
-    def make():
-        return PLANS[plan](stop)
-
-    expected = outcomes(iter(make()))
-    assert len(expected) > 4
-    places = [*range(10), *range(10, len(expected), 5), *range(len(expected) - 3, len(expected) + 1)]
-    assert_elements_equal(check_every_place(make, places), expected)
-    check_stops(make, places[::2], expected)
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import Dataset, SpecError, TensorSpec, set_random_seed
-from dataset.testing import check_laziness, check_operator, outcomes
+from dataset.testing import check_laziness, check_operator
 from support.combinations import diagonals
 from support.op_cases import fail_at, ints
 
@@ -63,16 +63,6 @@ def test_a_dataset_that_is_alone_is_returned_as_it_is():
     check_operator(lambda: mix([Dataset.range(30), Dataset.range(100, 105), Dataset.range(0)], seed=1), positions=10)
 
 
-def test_an_element_that_fails_keeps_its_place():
-    sources = [Dataset.range(5).map(fail_at(0, 3)), Dataset.range(10, 15).map(fail_at(12, 14))]
-    got = check_operator(lambda: mix(sources, seed=3))
-    texts = [str(x) for x in got if isinstance(x, ValueError)]
-    assert sorted(texts) == ["bad 0", "bad 12", "bad 14", "bad 3"]
-    good = [x for x in got if not isinstance(x, ValueError)]
-    assert [x for x in good if x < 10] == [1, 2, 4]
-    assert [x for x in good if x >= 10] == [10, 11, 13]
-
-
 def numbers_taken(start, taken, count=40):
     def numbers():
         for i in range(count):
@@ -116,13 +106,6 @@ def test_wrong_weights_fail_in_their_place(wrong):
     assert [got[0], got[2]] == [0, 10]
     assert isinstance(got[1], SpecError)
     assert "weights 1 must be a vector of 2 finite numbers that are at least 0 and not all 0, got" in str(got[1])
-
-
-@pytest.mark.parametrize("wrong", [[1.0], [1.0, 0.0, 0.0], 1.0, "text", (1.0, 0.0)])
-def test_weights_whose_shape_is_wrong_only_at_run_time_fail_in_their_place(wrong):
-    two = [Dataset.range(4), Dataset.range(10, 14)]
-    got = outcomes(iter(mix(two, Dataset.range(2).map(lambda i: wrong))))
-    assert [type(x) for x in got] == [SpecError] * 2
 
 
 def test_the_global_seed_makes_it_repeatable():

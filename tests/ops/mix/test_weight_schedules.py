@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import Dataset, StateError
-from dataset.ops.mix.schedule import WeightSchedule
 from dataset.runtime.state import replay_log
 from dataset.testing import check_operator, outcomes
 from support.resuming import check_every_place, examples, interrupted, loaded
@@ -205,18 +204,3 @@ def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_n
     resumed = iter(build([(0, [1, 1]), (60, [9, 1])]))
     resumed.load_state_dict(state)
     assert len(list(resumed)) == 940
-
-
-@examples(60)
-@given(st.data())
-def test_the_first_element_with_other_weights_is_found(data):
-    def schedule():
-        numbers = [0, *sorted(data.draw(st.sets(st.integers(1, 25), max_size=3)))]
-        weights = [data.draw(st.sampled_from([(1.0, 1.0), (2.0, 2.0), (1.0, 3.0), (0.0, 1.0)])) for _ in numbers]
-        return WeightSchedule(tuple(numbers), tuple(weights), data.draw(st.sampled_from(["step", "linear"])))
-
-    first, second, start = schedule(), schedule(), data.draw(st.integers(0, 30))
-    numbers = np.arange(start, 60)
-    shares = [found / found.sum(axis=1, keepdims=True) for found in (first.at(numbers, 2), second.at(numbers, 2))]
-    changed = numbers[~np.isclose(*shares, rtol=1e-9, atol=1e-12).all(axis=1)]
-    assert first.first_change(second, start, 2) == (int(changed[0]) if len(changed) else None)

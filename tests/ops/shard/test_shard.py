@@ -1,6 +1,5 @@
 """shard: every n-th element. tests/oracle compares sources, cardinalities and failures with tf.data."""
 
-import numpy as np
 import pytest
 
 from dataset import Dataset
@@ -24,18 +23,6 @@ def test_exceptions_are_not_counted():
     check_operator(lambda: Dataset.range(6).map(fail_at(2)).shard(2, 0), [*ints(0), bad, *ints(3, 5)])
     check_operator(lambda: Dataset.range(6).map(fail_at(2)).shard(2, 1), [*ints(1), bad, *ints(4)])
     check_operator(lambda: Dataset.range(9).map(fail_at(1)).shard(3, 1), [ValueError("bad 1"), *ints(2, 5, 8)])
-
-
-def test_takes_endless_data_and_structures():
-    dataset = Dataset.range(3).enumerate().repeat().shard(2, 1).take(3)
-    check_operator(lambda: dataset, [(np.int64(i), np.int64(i)) for i in (1, 0, 2)])
-
-
-def test_rows_in_memory_are_read_only():
-    rows = np.arange(12).reshape(6, 2)
-    check_operator(lambda: Dataset.from_tensor_slices(rows).shard(2, 1), list(rows[1::2]))
-    for row in Dataset.from_tensor_slices(rows).shard(2, 1):
-        assert not row.flags.writeable
 
 
 @pytest.mark.parametrize(

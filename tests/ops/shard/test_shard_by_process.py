@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensor, SparseTensor
 from dataset.plan.node import walk
-from dataset.testing import assert_elements_equal, check_laziness, check_operator, check_rule, no_leaks, outcomes
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, check_rule, outcomes
 from support.combinations import diagonals
 from support.libraries import Ours
 from support.op_cases import fail_at, ints
@@ -217,27 +217,6 @@ def test_explain_shows_where_the_elements_are_shared():
     assert ops.index("gather(from_tensor_slices)") < ops.index("shard_by_process(1")  # rows of others are not read
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda d: d.filter(lambda x: True),
-        lambda d: d.take(5),
-        lambda d: d.skip(1),
-        lambda d: d.scan(0, lambda state, x: (state + x, state)),
-        lambda d: d.window(2),
-        lambda d: d.batch(2).unbatch(),
-        lambda d: d.flat_map(Dataset.from_tensors),
-        lambda d: d.unique(),
-        lambda d: d.ignore_errors(),
-        lambda d: d.concatenate(d),
-    ],
-)
-def test_is_not_moved_below_an_op_that_needs_the_elements_of_others(change):
-    plan = change(Dataset.range(9).map(lambda x: x)).map(lambda x: x).shard_by_process(0, 2).plan
-    assert plan.op == "map"
-    assert plan.source.op == "shard_by_process"
-
-
 # Random elements
 
 
@@ -254,24 +233,6 @@ def unseeded():
 
 def component(batches, index=0):
     return np.concatenate([batch[index] for batch in batches]).tolist()
-
-
-def shuffled_pair(_):
-    return Dataset.range(2).shuffle(2)
-
-
-def unordered_pair(_):
-    return Dataset.range(2).map(abs, num_parallel_calls=2, deterministic=False)
-
-
-@pytest.mark.parametrize(("function", "lack"), [(shuffled_pair, "no seed"), (unordered_pair, "deterministic=False")])
-def test_a_function_must_return_the_same_dataset_in_all_processes(function, lack):
-    whole = Dataset.range(4).flat_map(function)
-    shared = whole.shard_by_process(0, 2, by="elements")
-    for plan in (shared.plan, pickle.loads(pickle.dumps(shared.plan)), shared.shard_by_process(0, 1).plan):
-        with pytest.raises(ValueError, match=f"all processes must create the same elements; but .* has {lack}"):
-            list(Dataset(plan))
-    assert len(list(whole)) == 8
 
 
 def test_processes_that_build_the_pipeline_separately_agree_and_epochs_differ():
@@ -412,18 +373,6 @@ def test_no_function_is_called_for_padding_and_a_process_without_elements_has_ze
     parts = shares(Dataset.range(3).map(lambda x: np.ones((2,)) + x).batch(2), 4, remainder="pad")
     assert_elements_equal(in_turn(parts), [np.array([[1, 1], [2, 2.0]]), np.array([[3, 3.0]]), *2 * [np.zeros((2, 2))]])
     assert shares(Dataset.range(0), 3, remainder="pad") == [[], [], []]
-
-
-def test_an_abandoned_iterator_leaves_nothing_behind():
-    with no_leaks():
-        iterator = iter(Dataset.range(100).map(lambda x: x, num_parallel_calls=2).batch(3).shard_by_process(1, 2))
-        next(iterator)
-        del iterator
-
-
-def test_random_access_returns_the_elements_of_this_process():
-    dataset = Dataset.range(30).map(lambda x: x * 2).batch(4).shard_by_process(1, 3)
-    assert [dataset[i].tolist() for i in range(len(dataset))] == [[8, 10, 12, 14], [32, 34, 36, 38]]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """split: parts that never overlap and together have all elements. tests/oracle compares them with those of Keras."""
 
 import itertools
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -76,12 +74,6 @@ def test_a_part_is_an_operator_like_any_other(kind, seed):
         check_operator(lambda: COUNTED[kind](13).split([0.7, 0.3], seed)[number], positions=4)
 
 
-@pytest.mark.parametrize("kind", ["slices", "filter"])
-def test_a_part_can_be_shuffled(kind):
-    make = (COUNTED | UNCOUNTED)[kind]
-    check_operator(lambda: make(23).split([0.7, 0.3], 1)[0].shuffle(4, seed=1).batch(3).prefetch(1), positions=3)
-
-
 @pytest.mark.parametrize("kind", UNCOUNTED)
 def test_an_unknown_number_is_divided_by_position(kind):
     found = UNCOUNTED[kind](3000).split([0.8, 0.15, 0.05], seed=2)
@@ -105,21 +97,6 @@ def test_infinitely_many_elements_are_divided():
     assert len(set(both)) == 1000
     assert max(both) < 1200
     check_operator(lambda: Dataset.counter().split([0.5, 0.5], seed=1)[1].take(20), positions=4)
-
-
-def test_every_division_is_equally_likely():
-    counts = dict.fromkeys(itertools.combinations(range(4), 2), 0)
-    for seed in range(1200):
-        counts[tuple(numbers(Dataset.range(4).split([2, 2], seed)[0]))] += 1
-    expected = 1200 / len(counts)
-    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 20.5  # chi-squared, 5 df, p = 0.001
-
-
-def test_a_part_is_the_same_in_another_process():
-    program = "from dataset import Dataset; print([int(x) for x in Dataset.range(50).split([0.5, 0.5], 9)[1]])"
-    command = [sys.executable, "-c", program]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed.strip() == str(numbers(Dataset.range(50).split([0.5, 0.5], 9)[1]))
 
 
 def test_functions_are_not_called_for_elements_of_other_parts():

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dataset import UNKNOWN_CARDINALITY, Dataset, Options, RaggedTensor, set_random_seed
-from dataset.testing import check_laziness, check_operator, outcomes
+from dataset import UNKNOWN_CARDINALITY, Dataset, RaggedTensor, set_random_seed
+from dataset.testing import check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
 
@@ -142,37 +142,11 @@ def test_takes_elements_whose_shapes_change_and_objects(size):
     assert found == [{place} for place in places]
 
 
-def test_what_a_consumer_writes_does_not_come_back():
-    source = np.zeros((20, 2))
-    rows = Dataset.from_tensor_slices(source)
-    for dataset in (rows.shuffle(5, seed=1), rows.map(lambda row: row + 0).shuffle(5, seed=1)):
-        for row in dataset.repeat(2):
-            assert not row.any()
-            row[:] = 1  # a shuffled row is a copy, and belongs to the user
-    assert not source.any()
-
-
 @pytest.mark.parametrize("size", [1, 3, 20])
 def test_failing_elements_are_raised_and_no_other_is_lost(size):
     got = check_operator(lambda: Dataset.range(10).map(fail_at(1, 7)).shuffle(size, seed=3), positions=11)
     assert sorted(str(e) for e in got if isinstance(e, ValueError)) == ["bad 1", "bad 7"]
     assert sorted(int(e) for e in got if not isinstance(e, ValueError)) == [0, 2, 3, 4, 5, 6, 8, 9]
-
-
-def test_an_interrupt_loses_nothing():
-    armed = [True]
-
-    def interrupt(x):
-        if x == 6 and armed:
-            armed.clear()
-            raise KeyboardInterrupt
-        return x
-
-    iterator = iter(Dataset.range(10).map(interrupt).shuffle(3, seed=1))
-    got = []
-    with pytest.raises(KeyboardInterrupt):
-        got.extend(next(iterator) for _ in range(10))
-    assert sorted(got + outcomes(iterator)) == list(range(10))
 
 
 # Seeds and epochs; tests/oracle compares which passes are equal
@@ -187,24 +161,6 @@ def test_finding_the_spec_uses_up_no_order():
     _ = two.map(lambda x: x + 1).element_spec
     assert order(one) == order(two)
     assert order(one.repeat(3)) == order(two.repeat(3))
-
-
-@pytest.mark.parametrize("seed", [5, None])
-def test_without_reshuffling_one_order_is_repeated(seed):
-    dataset = thirty(seed, again=False)
-    first = order(dataset)
-    assert order(dataset) == first
-    assert order(dataset.repeat(2)) == first * 2
-    assert (order(thirty(seed, again=False)) == first) is (seed == 5)
-
-
-@pytest.mark.parametrize("optimized", [True, False])
-def test_the_optimizer_does_not_change_the_sequence_of_orders(optimized):
-    options = Options()
-    options.optimization.enabled = optimized
-    dataset = Dataset.from_tensor_slices(np.arange(30)).shuffle(10, seed=1).with_options(options)
-    rebuilt = Dataset.range(30).shuffle(10, seed=1)
-    assert [order(dataset) for _ in range(3)] == [order(rebuilt) for _ in range(3)]
 
 
 @pytest.mark.parametrize(

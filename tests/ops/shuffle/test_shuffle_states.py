@@ -14,19 +14,8 @@ from dataset.optimize.driver import optimize
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.combinations import diagonals
-from support.op_cases import fail_at
 from support.pipelines import unoptimized
-from support.resuming import advanced, assert_from, check_stops, interrupted, loaded, to_json
-
-
-def check_resumes(make, places):
-    """Check that a run resumed at each place continues, also after several stops, and that its states are small."""
-    found, states = interrupted(make(), places)
-    for place, state in states.items():
-        assert len(state) < 1500
-        assert_from(place, outcomes(loaded(make(), state)), found)
-    check_stops(make, [place + 1 for place in states if place % 4 == 0], found)
-    assert_elements_equal(outcomes(iter(make())), found)
+from support.resuming import advanced, assert_from, interrupted, loaded, to_json
 
 
 def advance(dataset, count):
@@ -75,18 +64,6 @@ SOURCES = {
     "a shuffled part": lambda: Dataset.range(70).shuffle(9, seed=1).skip(5).take(60).shard(2, 1),
     "prefetched": lambda: Dataset.range(30).map(as_text).prefetch(2),
 }
-
-
-@pytest.mark.parametrize(
-    ("source", "size", "optimized"),
-    [*diagonals(4, SOURCES, [2, 7, 30, 100], [True, False]), ("slices", 1, False)],
-)
-def test_resumes_at_each_element(source, size, optimized):
-    def make():
-        dataset = SOURCES[source]().shuffle(size, seed=3).take(40)
-        return dataset if optimized else unoptimized(dataset)
-
-    check_resumes(make, range(0, 42, 2))
 
 
 @pytest.mark.parametrize(
@@ -159,26 +136,6 @@ def test_a_resumed_chain_of_shuffles_is_the_uninterrupted_one(
     assert_elements_equal(list(loaded(make(), to_json(again.state_dict()))), rest[between:])
 
 
-@pytest.mark.parametrize("optimized", [True, False])
-def test_epochs_that_had_ended_when_the_state_was_saved_are_counted(optimized):
-    """The upper shuffle holds all remaining elements, so the lower one's place is only its number of epochs."""
-
-    def make():
-        dataset = Dataset.range(4).map(as_text).map(int).shuffle(4, seed=3).repeat(2).shuffle(5, seed=7).repeat(3)
-        return dataset if optimized else unoptimized(dataset)
-
-    check_resumes(make, range(26))
-
-
-def test_a_state_of_a_later_iterator_has_its_order():
-    dataset = Dataset.range(20).shuffle(20, seed=3)
-    list(dataset)
-    iterator = iter(dataset)
-    next(iterator)
-    state = to_json(iterator.state_dict())
-    assert_elements_equal(list(loaded(Dataset.range(20).shuffle(20, seed=3), state)), list(iterator))
-
-
 @pytest.mark.parametrize(("demand", "size"), [(5, 6), (64, 1), (5, 31), (64, 30)])
 def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
     everything = list(Dataset.range(30).shuffle(size, seed=1))
@@ -188,11 +145,6 @@ def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
 
     for position in range(0, 30, 2):
         assert_elements_equal(list(loaded(make(), to_json(advance(make(), position)))), everything[position:])
-
-
-@pytest.mark.parametrize("size", [3, 20])
-def test_after_an_element_that_failed_the_buffer_is_saved(size):
-    check_operator(lambda: Dataset.range(10).map(fail_at(4, 8)).shuffle(size, seed=3).repeat(2))
 
 
 def test_functions_are_called_again_when_the_next_element_is_requested_and_not_before():

@@ -41,19 +41,6 @@ def test_passes_python_objects_through():
     assert list(Dataset.from_generator(lambda: iter(things))) == things
 
 
-def test_calls_the_function_with_args_anew_for_each_iterator():
-    calls = []
-
-    def count(start, stop):
-        calls.append((start, stop))
-        yield from range(start, stop)
-
-    dataset = Dataset.from_generator(count, args=(2, 4))
-    assert not calls
-    assert list(dataset) == list(dataset) == [2, 3]
-    assert calls == [(2, 4)] * 2
-
-
 def test_is_read_no_further_than_requested():
     check_laziness(lambda numbers: numbers, lambda k: k)  # of a generator
     check_laziness(lambda numbers: numbers.batch(7), lambda k: 7 * k)
@@ -247,26 +234,6 @@ def test_refuses_wrong_arguments(generator, keywords, error, words):
         Dataset.from_generator(generator, **keywords)
 
 
-def test_arguments_reach_the_function_as_components():
-    seen = []
-
-    def source(*args):
-        seen.extend(args)
-        yield 1
-
-    nested, mine = {"a": [1]}, np.arange(3)
-    given = (3, "ü", [1, 2], (1.5, 2.5), ["a", b"b\x00"], np.float32(1), mine, nested, None)
-    list(Dataset.from_generator(source, args=given))
-    expected = [np.int64(3), "ü".encode(), np.array([1, 2]), np.array([1.5, 2.5]), np.array([b"a", b"b\x00"], object)]
-    assert_elements_equal(seen[:7], [*expected, np.float32(1), mine])
-    assert seen[7] is nested
-    assert seen[8] is None
-    for place in (2, 6):
-        with pytest.raises(ValueError, match="read-only"):
-            seen[place][0] = 9
-    assert mine.flags.writeable
-
-
 # Arrays that the generator keeps
 
 VIEWS = {
@@ -312,20 +279,6 @@ def test_a_generator_may_use_its_lists_again(first):
     for batched in (lambda dataset: dataset, lambda dataset: dataset.batch(2)):
         expected = list(batched(Dataset.from_generator(fresh)))
         assert_elements_equal(list(batched(Dataset.from_generator(reusing))), expected)
-
-
-def test_what_a_consumer_writes_does_not_reach_the_generator():
-    seen = []
-
-    def source():
-        buffer = np.zeros(2)
-        for _ in range(2):
-            yield buffer
-            seen.append(buffer.copy())
-
-    for row in Dataset.from_generator(source):
-        row[:] = 9
-    assert not np.any(seen)
 
 
 # Reruns

@@ -160,18 +160,6 @@ def test_arrays_that_the_object_keeps_are_copied_and_those_that_are_read_only_ar
     assert not any(array.flags.writeable for array in shared)
 
 
-def test_fresh_arrays_are_taken_as_they_are():
-    made = []
-
-    class Fresh(list):
-        def __getitem__(self, index):
-            array = np.zeros(4)
-            made.append(array.ctypes.data)
-            return array
-
-    assert [array.ctypes.data for array in rows_of(Fresh([0] * 1))] == made
-
-
 def test_it_can_be_pickled_and_explained():
     dataset = rows_of(Squares(5)).skip(1)
     assert_elements_equal(list(pickle.loads(pickle.dumps(dataset))), list(dataset))

@@ -1,7 +1,6 @@
 """random: random integers without end."""
 
 import numpy as np
-import pytest
 
 from dataset import Dataset, TensorSpec, set_random_seed
 from dataset.testing import check_operator
@@ -28,36 +27,10 @@ def test_depends_neither_on_demand_nor_on_where_it_was_resumed():
     check_operator(lambda: Dataset.random(seed=1, rerandomize_each_iteration=True).take(7).repeat(2))
 
 
-@pytest.mark.parametrize("rerandomize", [None, False])
-def test_every_pass_is_alike_unless_it_is_told_otherwise(rerandomize):
-    for seed in (None, 5):
-        dataset = Dataset.random(seed, rerandomize).take(3).repeat(2)
-        one, two = list(dataset), list(dataset)
-        assert one == two
-        assert one[:3] == one[3:]
-    for seed in (0, -1, 5, 2**70, np.int32(3)):
-        assert numbers(seed=seed) == numbers(seed=seed) != numbers(seed=6)
-    assert numbers() != numbers()
-
-
-def test_every_pass_is_another_if_it_is_told_so_and_a_rebuilt_dataset_repeats_them():
-    dataset, rebuilt = (Dataset.random(5, True).take(3).repeat(2) for _ in range(2))
-    one, two = list(dataset), list(dataset)
-    assert len({*map(int, one), *map(int, two)}) == 12
-    assert [list(rebuilt), list(rebuilt)] == [one, two]
-
-
 def test_a_dataset_that_stands_twice_gives_the_same_twice_or_not():
     same, other = Dataset.random(5), Dataset.random(5, True)
     assert all(a == b for a, b in Dataset.zip(same, same).take(5))
     assert all(a != b for a, b in Dataset.zip(other, other).take(5))
-
-
-def test_without_a_seed_a_resumed_pipeline_continues_with_its_own_numbers():
-    iterator, resumed = (iter(Dataset.random().take(4).repeat(2)) for _ in range(2))
-    next(iterator)
-    resumed.load_state_dict(iterator.state_dict())
-    assert list(resumed) == list(iterator)
 
 
 def test_the_global_seed_makes_it_repeatable_and_advances_per_op():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator
 from support.pipelines import Pair, Record
 
@@ -40,17 +40,6 @@ from support.pipelines import Pair, Record
 )
 def test_gives_rows_in_the_structure_of_the_arrays(given, expected):
     check_operator(lambda: Dataset.from_tensor_slices(given), expected)
-
-
-def test_knows_spec_and_length():
-    ragged, sparse = RaggedTensor.from_rows([[1, 2], []]), SparseTensor([[0, 1]], [5], [3, 2])
-    for given, length, spec in [
-        (np.zeros((0, 3), np.float32), 0, TensorSpec((3,), np.float32)),
-        (ragged, 2, RaggedTensorSpec((None,), np.int64, ragged_rank=0)),
-        (sparse, 3, SparseTensorSpec((2,), np.int64)),
-    ]:
-        dataset = Dataset.from_tensor_slices(given)
-        assert (len(dataset), dataset.element_spec) == (length, spec)
 
 
 def test_gives_the_python_objects_of_an_object_array():

@@ -154,9 +154,3 @@ def test_a_parallel_filter_keeps_the_order_and_resumes(calls):
 
     expected = [np.int64(x) for x in range(1, 60, 2)]
     check_operator(lambda: Dataset.range(60).filter(odd).with_options(options), expected, positions=5)
-
-
-def test_a_filter_over_a_map_in_any_order_drops_the_same():
-    data = Dataset.range(200).map(np.atleast_1d, num_parallel_calls=2, deterministic=False).filter(odd)
-    assert rules(data, parallel()) == ["filter_parallelization", "map_and_filter_fusion"]
-    assert sorted(int(image[0]) for image in data.with_options(parallel())) == list(range(1, 200, 2))

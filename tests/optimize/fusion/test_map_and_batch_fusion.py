@@ -5,7 +5,7 @@ import pytest
 
 from dataset import Dataset, Options
 from dataset.optimize.driver import optimize
-from dataset.testing import assert_elements_equal, check_operator, check_rule, no_leaks, outcomes
+from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 
 BIG = 40  # times 40 float64: more than the 8 KB from which it pays
 
@@ -101,25 +101,3 @@ def test_a_buffer_that_the_function_fills_again_may_be_its_result():
 
     for number, batch in enumerate(numbers(fill)):
         assert_elements_equal([row[0, 0] for row in batch], [np.float64(4 * number + i) for i in range(len(batch))])
-
-
-def test_a_row_that_failed_is_left_out_of_the_next_batches():
-    with no_leaks():
-        found = list(Dataset.range(23).map(fail_at(2, 11), num_parallel_calls=2).ignore_errors().batch(4))
-        assert [int(label) for _, labels in found for label in labels] == [x for x in range(23) if x not in {2, 11}]
-
-
-def test_an_interrupt_loses_nothing():
-    calls = []
-
-    def function(x):
-        calls.append(int(x))
-        if len(calls) == 10:
-            raise KeyboardInterrupt
-        return picture(x)
-
-    iterator = iter(numbers(function))
-    found = [next(iterator), next(iterator)]
-    with pytest.raises(KeyboardInterrupt):
-        next(iterator)
-    assert [int(label) for _, labels in [*found, *iterator] for label in labels] == list(range(23))

@@ -1,15 +1,12 @@
 """map_fusion: maps one after another run as one, and nobody can tell."""
 
-import threading
-import time
-
 import numpy as np
 import pytest
 
 import dataset
-from dataset import AUTOTUNE, Dataset, Options, SpecError
+from dataset import AUTOTUNE, Dataset, Options
 from dataset.optimize.driver import optimize
-from dataset.testing import assert_elements_equal, check_operator, check_rule, no_leaks, outcomes
+from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.pipelines import no_rules, unoptimized
 
 LARGE = (600, 600)  # float64: in chunks of two they are more than a cache holds
@@ -155,18 +152,6 @@ def test_failures_of_every_stage_keep_their_places_and_names(calls):
     check_operator(lambda: small, positions=4)
 
 
-@pytest.mark.parametrize("calls", [None, 2])
-def test_a_result_of_another_structure_is_the_fault_of_its_function(calls):
-    def odd(x):
-        return (x, x) if x == 4 else x
-
-    data = chained(odd, add, num_parallel_calls=calls)
-    failure = outcomes(iter(data))[4]
-    assert isinstance(failure, SpecError)
-    assert str(failure).startswith("map(odd) returned")
-    assert_unchanged(data)
-
-
 @pytest.mark.parametrize(
     "returned", [7, 2.5, "text", None, [1, 2], np.float32(1), 2**70, (1, "a"), {"a": [1]}, range(3)]
 )
@@ -183,24 +168,6 @@ def test_what_the_second_function_is_given_is_canonical(returned):
 
     for demand in (1, 2):
         assert run(Options(), demand) == run(no_rules(), demand)
-
-
-@pytest.mark.parametrize("demand", [1, 4])
-def test_calls_are_as_many_as_before_and_none_early(demand):
-    def calls(options):
-        seen = []
-
-        def note(name):
-            return lambda x: seen.append((name, int(np.ravel(x)[0]))) or x
-
-        data = chained(note("a"), picture, note("b"), corner)
-        iterator = iter((data if demand == 1 else data.batch(demand)).with_options(options))
-        next(iterator)
-        first = sorted(seen)
-        list(iterator)
-        return first, sorted(seen)
-
-    assert calls(Options()) == calls(no_rules())
 
 
 def test_each_element_goes_through_all_functions_before_the_next():
@@ -261,29 +228,3 @@ def test_an_interrupt_loses_no_element_and_repeats_no_call(where, size):
     found.extend(x for batch in iterator for x in batch)
     assert_elements_equal(found, [np.float64(x / 2) for x in range(11)])
     assert calls == {name: 12 if name == where else 11 for name in calls}
-
-
-def test_no_function_gets_more_calls_at_once_than_it_was_given():
-    lock = threading.Lock()
-    most = {"first": 0, "second": 0}
-    now = {"first": 0, "second": 0}
-
-    def stage(name):
-        def function(x):
-            with lock:
-                now[name] += 1
-                most[name] = max(most[name], now[name])
-            time.sleep(0.001)  # is work, while which others may call
-            with lock:
-                now[name] -= 1
-            return x
-
-        return function
-
-    with no_leaks():
-        assert len(list(chained(stage("first"), stage("second"), num_parallel_calls=2))) == 11
-    assert max(most.values()) <= 2
-
-
-def test_resumes_with_failures_between_the_stages():
-    check_operator(lambda: chained(fail_at(3), picture, fail_at(5), corner).batch(2))

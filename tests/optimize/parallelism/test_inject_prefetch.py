@@ -120,24 +120,6 @@ def test_the_thread_is_started_where_both_take_long(clock, make_seconds, use_sec
     assert had_thread == [starts and place >= 3 for place in range(40)]
 
 
-@pytest.mark.parametrize("taken", [0, 1, 4, 7])
-def test_a_state_goes_from_before_the_thread_to_after_it_and_back(clock, taken):
-    expected = list(timed(clock, 0))
-    for before, after in ((0, 1), (1, 0), (1, 1)):
-        iterator = iter(timed(clock, before))
-        for _ in range(taken):
-            next(iterator)
-            clock.now += 1
-        resumed = iter(timed(clock, after))
-        resumed.load_state_dict(iterator.state_dict())
-        found = []
-        for batch in resumed:
-            found.append(batch)
-            clock.now += 1
-        assert_elements_equal(found, expected[taken:])
-        iterator.close()
-
-
 def test_the_rest_between_two_looks_grows(monkeypatch):
     """Cheap elements are looked at ever more rarely, so that looking costs next to nothing."""
     looks = []

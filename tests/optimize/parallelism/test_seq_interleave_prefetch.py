@@ -78,15 +78,3 @@ def test_the_order_stays_even_where_the_options_let_it_go():
     options.deterministic = False
     found = list(Dataset.range(9).interleave(numbers, cycle_length=3).with_options(options))
     assert_elements_equal(found, list(Dataset.range(9).interleave(numbers, cycle_length=3)))
-
-
-def test_states_go_from_one_to_the_other():
-    def make():
-        return Dataset.range(9).interleave(numbers, cycle_length=3)
-
-    for before, behind in [(Options(), asked_for()), (asked_for(), Options())]:
-        iterator = iter(make().with_options(before))
-        first = [next(iterator) for _ in range(11)]
-        resumed = iter(make().with_options(behind))
-        resumed.load_state_dict(iterator.state_dict())
-        assert_elements_equal([*first, *resumed], list(make()))

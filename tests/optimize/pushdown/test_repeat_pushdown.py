@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, vectorized
+from dataset import Dataset, RaggedTensor
 from dataset.ops.repeat_in_memory import PASS_MAX
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.plan.structure import structure_of
 from dataset.runtime.context import open_plan
-from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from dataset.testing import assert_elements_equal, check_operator, check_rule
 from support.pipelines import unoptimized
 
 SOURCES = {
@@ -100,17 +100,6 @@ def test_writing_into_a_batch_changes_no_later_one():
         for batch, right in zip(dataset, expected, strict=True):
             assert_elements_equal([batch], [right])
             batch[:] = -1
-
-
-def test_a_function_on_columns_that_writes_into_them_fails_as_before():
-    @vectorized
-    def negate(x):
-        x *= -1
-        return x
-
-    for source in (Dataset.range(3), Dataset.from_tensor_slices(np.arange(3))):
-        dataset = source.repeat(3).map(negate).batch(5)
-        assert_elements_equal(outcomes(iter(dataset)), outcomes(iter(unoptimized(dataset))))
 
 
 @given(st.integers(1, 9), st.integers(0, 5), st.lists(st.integers(1, 12), max_size=20))

@@ -7,10 +7,9 @@ import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, TFRecordDataset
 from dataset.io import TFRecordWriter
-from dataset.ops.sources.row_source import Gather
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
-from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from dataset.testing import assert_elements_equal, check_rule, outcomes
 from support.pipelines import unoptimized
 
 ROWS = {
@@ -98,13 +97,6 @@ def test_an_array_that_stands_in_a_pair_twice_comes_as_two():
         assert (second >= 0).all()
 
 
-def test_takes_the_rows_of_a_part_by_their_numbers():
-    make = lambda: slices().shard(2, 1).shuffle(3, 1).repeat(2)
-    labels = [node.label() for node in walk(optimize(make().plan).plan)]
-    assert labels == [GATHER, "repeat(2)", "shuffle(3, seed=1)", "range(1, 7, 2)"]
-    assert_elements_equal(list(make()), list(unoptimized(make())))
-
-
 def test_a_shuffle_that_stands_in_a_plan_twice_has_the_epochs_that_it_had():
     def make(combine, size):
         dataset = combine(Dataset.from_tensor_slices(np.arange(5)).shuffle(5, seed=1))
@@ -126,25 +118,6 @@ def test_rows_of_an_array_that_is_not_contiguous_are_the_same():
         check_rule(RULE, make, f"{GATHER} <- shuffle(4, seed=1) <- range(10)")
 
 
-def test_resumes_behind_a_repeat():
-    check_operator(lambda: slices("dict").shuffle(4, 1).repeat(3).batch(2))
-    check_operator(lambda: slices("text").repeat(2).shuffle(4, 1).shard(2, 1))
-
-
-def test_keeps_the_sequence_of_orders_over_epochs_and_iterators():
-    fast, slow = Dataset.from_tensor_slices(np.arange(20)).shuffle(20, seed=3), Dataset.range(20).shuffle(20, seed=3)
-    for _ in range(3):
-        assert [int(x) for x in fast.repeat(2)] == [int(x) for x in slow.repeat(2)]
-
-
-def test_rows_are_the_users_to_write_into():
-    source = np.zeros((10, 2))
-    dataset = Dataset.from_tensor_slices(source).shuffle(4, seed=1)
-    for element in (*dataset, *dataset.batch(3)):
-        element[:] = 1
-    assert not source.any()
-
-
 def test_keeps_the_users_lines_and_names():
     dataset = Dataset.from_tensor_slices(np.arange(3), name="rows").shuffle(3, name="mix")
     plan = optimize(dataset.plan).plan
@@ -153,22 +126,6 @@ def test_keeps_the_users_lines_and_names():
     text = dataset.explain()
     assert "shuffle_before_gather: shuffle(3)" in text
     assert "mix" in text
-
-
-def test_more_rows_than_are_read_ahead_at_once_come_in_the_same_order():
-    numbers = np.arange(10_000)
-    fast = np.concatenate(list(Dataset.from_tensor_slices(numbers).shuffle(500, seed=1).batch(1000)))
-    slow = np.concatenate(list(Dataset.range(10_000).shuffle(500, seed=1).batch(1000)))
-    assert_elements_equal([fast], [slow])
-
-
-def test_a_gather_reads_from_another_input_and_keeps_its_arrays():
-    gather = optimize(Dataset.from_tensor_slices([5, 6, 7]).shuffle(3, seed=1).plan).plan
-    assert isinstance(gather, Gather)
-    other = gather.with_inputs([Dataset.range(2).plan])
-    assert [node.label() for node in other.inputs] == ["range(2)"]
-    assert other.rows is gather.rows
-    assert list(Dataset(other)) == [5, 6]
 
 
 def test_take_counts_only_records_that_do_not_fail(tmp_path):

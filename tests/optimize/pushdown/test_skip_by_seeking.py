@@ -110,18 +110,3 @@ def test_takes_no_time_for_what_is_left_out(make, first):
 def test_any_place_is_the_same(size, times, first, second):
     dataset = Dataset.range(7).batch(size).enumerate().repeat(times).skip(first).take(9).skip(second)
     assert_elements_equal(list(dataset), list(unoptimized(dataset)))
-
-
-def test_a_state_saved_without_the_rule_goes_on_with_it_and_the_other_way_round():
-    def make(*, rule):
-        options = Options()
-        options.optimization.skip_by_seeking = rule
-        return Dataset.range(30).batch(3).skip(4).with_options(options)
-
-    for before, after in ((True, False), (False, True)):
-        for position in (0, 2):
-            iterator, resumed = iter(make(rule=before)), iter(make(rule=after))
-            for _ in range(position):
-                next(iterator)
-            resumed.load_state_dict(iterator.state_dict())
-            assert_elements_equal(list(resumed), list(iterator))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, RaggedTensor, SparseTensor, StateError
+from dataset import Dataset, RaggedTensor, SparseTensor, StateError
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_rule, outcomes
@@ -164,13 +164,3 @@ def test_any_chain_gives_the_same(kind, steps):
     plan = optimize(dataset.plan).plan
     assert plan.cardinality() == dataset.cardinality()
     assert not plan.inputs
-
-
-@pytest.mark.parametrize("count", [0, 1, 5])
-def test_a_single_pass_chooses_all_elements(count):
-    """repeat(1) is no longer there unless a rule is switched off."""
-    options = Options()
-    options.optimization.noop_elimination = False
-    options.optimization.repeat_pushdown = False
-    dataset = Dataset.range(count).repeat(1).with_options(options)
-    assert list(dataset) == list(range(count))

@@ -1,7 +1,6 @@
 """Files dealt out to processes: who opens which, and how all come to equally many elements."""
 
 import itertools
-import pickle
 from collections import Counter
 
 import numpy as np
@@ -92,15 +91,6 @@ def test_the_workers_of_each_process_share_its_records(files, pipeline):
             share = whole.shard_by_process(rank, world_size, remainder="keep")
             found += values(share.shard_by_process(worker, workers, remainder="keep", seed=rank))
         assert Counter(found) == Counter(values(whole))
-
-
-@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
-def test_the_workers_of_a_process_give_as_many_as_it_does(files, remainder):
-    for rank, workers in itertools.product(range(2), (1, 3)):
-        names = Dataset.list_files(files, shuffle=False)
-        share = PIPELINES["lines"](names).shard_by_process(rank, 2, remainder=remainder)
-        parts = [list(share.shard_by_process(worker, workers, remainder="keep")) for worker in range(workers)]
-        assert Counter(values(itertools.chain(*parts))) == Counter(values(share))
 
 
 @pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
@@ -229,19 +219,3 @@ def test_explain_shows_that_files_are_dealt_out(lines):
     text = lines(1, 1, 1, 1).shard_by_process(1, 2).explain()
     assert "shard_by_process(1 of 2, 'drop', files)" in text
     assert "list_files(2 files)" in text
-
-
-def test_processes_have_other_random_numbers_for_their_files(write):
-    drawn = TextLineDataset(Dataset.list_files(write(2, 2), shuffle=False)).random_map(
-        lambda generator, line: generator.random(), seed=1
-    )
-    found = [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
-    assert len({*found[0], *found[1]}) == 4
-    assert found == [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
-
-
-def test_shares_go_to_other_processes(lines):
-    shuffled = lines(2, 1).map(number).shuffle(3)
-    for by in ("files", "elements"):
-        share = shuffled.shard_by_process(0, 2, remainder="pad", by=by)
-        assert list(pickle.loads(pickle.dumps(share))) == list(share)

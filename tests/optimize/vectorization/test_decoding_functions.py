@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataset
@@ -135,18 +134,6 @@ def test_unusual_records_give_what_single_calls_give(example, function):
     made = records(5, 33, by=io.encode_example(example)).map(function)
     assert_elements_equal(outcomes(iter(made.take(40))), outcomes(iter(unoptimized(made.take(40)))))
     assert_elements_equal(outcomes(iter(made.batch(7))), outcomes(iter(unoptimized(made.batch(7)))))
-
-
-def test_all_images_may_be_empty():
-    def buffers(record):
-        return np.frombuffer(record, np.uint8), record
-
-    def decodes(record):
-        return decode_raw(record, np.uint8) + np.uint8(1)
-
-    for function in (buffers, decodes):
-        made = Dataset.from_tensor_slices(np.array([b""] * 9, object)).map(function).batch(3)
-        assert_elements_equal(outcomes(iter(made)), outcomes(iter(unoptimized(made))))
 
 
 @pytest.mark.parametrize("dtype", ["<i2", ">i2", "?", "f4", "c8", "S2", "O", "i8", float])
@@ -372,17 +359,3 @@ def test_single_elements_and_interleaved_failures_are_resumed():
 
 
 images = st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(images, st.booleans(), st.integers(1, 6))
-def test_random_images(found, padded, size):
-    width = max(map(len, found))
-    encoded = [
-        io.encode_example(
-            {"image": image.ljust(width, b"x") if padded else image, "label": len(image), "box": [1.0] * 4}
-        )
-        for image in found
-    ]
-    made = Dataset.from_tensor_slices(np.array(encoded, object)).map(natural).batch(size)
-    assert_elements_equal(outcomes(iter(made)), outcomes(iter(unoptimized(made))))

@@ -1,6 +1,5 @@
 """map_vectorization: functions that prove to compute each element for itself are run on whole columns."""
 
-import contextlib
 import operator
 import pickle
 import types
@@ -391,67 +390,12 @@ def test_warnings_that_are_errors_are_raised_at_their_place(function, size):
     assert_same(run(make()), plain)
 
 
-@pytest.mark.parametrize("function", WARNING_FUNCTIONS)
-def test_numpy_warns_as_often_and_in_the_same_words(function):
-    """But for overflows of integers, which NumPy does not look for in arrays."""
-
-    def run(dataset):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            list(dataset)
-        return [str(warning.message) for warning in caught]
-
-    make = lambda: Dataset.range(12).map(function).batch(4)
-    plain = run(unoptimized(make()))
-    assert plain
-    assert run(make()) == plain
-
-
-DEFAULT = ("default", "", RuntimeWarning)
-
-
-@pytest.mark.parametrize(
-    ("filters", "raises"),
-    [
-        ([("error", "", Warning)], True),
-        ([("error", "", Warning), DEFAULT], False),
-        ([("error", "", Warning), DEFAULT, ("error", ".*overflow.*", Warning)], True),
-        ([("default", "", Warning), ("error", "", DeprecationWarning)], False),
-    ],
-)
-def test_filters_in_front_of_an_error_filter_count(filters, raises):
-    with warnings.catch_warnings():
-        for one in filters:
-            warnings.filterwarnings(*one)
-        assert columnwise._warning_raises() == raises
-
-
 def test_chunks_that_fail_as_columns_are_tried_ever_more_seldom(monkeypatch):
     tries = []
     call = columnwise.Columns.call
     monkeypatch.setattr(columnwise.Columns, "call", lambda *given: tries.append(given) or call(*given))
     list(Dataset.range(4000).map(int).map(lambda x: 1 // (x % 2)).batch(4))  # nothing is made ahead of int
     assert 3 < len(tries) < 12
-
-
-def test_an_interruption_loses_nothing(monkeypatch):
-    call = columnwise.Columns.call
-    left = [1, 2, 3]
-
-    def interrupted(self, function, inputs):
-        if left:
-            left.pop()
-            raise KeyboardInterrupt
-        return call(self, function, inputs)
-
-    monkeypatch.setattr(columnwise.Columns, "call", interrupted)
-    iterator = iter(Dataset.range(12).map(lambda x: x + 1).batch(6))
-    got = []
-    while len(got) < 2:
-        with contextlib.suppress(KeyboardInterrupt):
-            got.append(next(iterator).tolist())
-    assert got == [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
-    assert not left
 
 
 def test_results_that_differ_in_the_trial_end_it(monkeypatch):
@@ -492,20 +436,6 @@ def test_what_a_function_reads_is_read_anew(change):
     assert_same(run(lambda dataset: dataset), run(unoptimized))
 
 
-def test_a_variable_that_another_function_changes_is_read_anew():
-    def make():
-        scale = 1
-
-        def count(x):
-            nonlocal scale
-            scale += int(x)
-            return x
-
-        return Dataset.range(12).map(count).map(lambda x: x * scale).batch(3)
-
-    assert check_same(make)
-
-
 def test_a_function_of_numpy_that_is_replaced_is_called(monkeypatch):
     seen = []
     sqrt = np.sqrt
@@ -540,13 +470,6 @@ def test_arrays_and_numbers_of_derived_classes_are_no_constants():
 
     for value in (np.ones(()).view(Mine), np.ma.masked_array([1]), np.array(["a"]), Number(1)):
         assert not fires(Dataset.range(3).map(closure(value)))
-
-
-def test_says_whether_a_function_reads_what_may_change():
-    for function in (lambda x: np.sqrt(x) + 1, named):
-        assert prove_elementwise(function).reads_nothing
-    for function in (lambda x: x + TWO, closure(1), lambda x, y=1: x + y):
-        assert not prove_elementwise(function).reads_nothing
 
 
 # Other threads and processes

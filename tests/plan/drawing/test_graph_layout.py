@@ -72,20 +72,3 @@ def test_lines_of_a_tree_do_not_cross():
     for one, other in itertools.combinations(layout.lines, 2):
         if one.start[1] == other.start[1]:
             assert (one.start[0] < other.start[0]) == (one.end[0] < other.end[0])
-
-
-def test_a_reader_is_below_the_middle_of_its_inputs():
-    inputs = {"a": [], "b": [], "zip": ["a", "b"], "batch": ["zip"]}
-    boxes = lay_out(inputs, dict.fromkeys(inputs, (50, 20))).boxes
-    assert boxes["a"].x < boxes["b"].x
-    assert boxes["batch"].x == boxes["zip"].x == (boxes["a"].x + boxes["b"].x) / 2
-    assert boxes["batch"].y > boxes["zip"].y > boxes["a"].y == boxes["b"].y
-
-
-def test_what_is_read_twice_is_drawn_once_above_its_highest_reader():
-    inputs = {"source": [], "map": ["source"], "zip": ["source", "map", "source"]}
-    layout = lay_out(inputs, dict.fromkeys(inputs, (50, 20)))
-    assert set(layout.boxes) == set(inputs)
-    assert layout.boxes["source"].y < layout.boxes["map"].y
-    boxes = lay_out({"a": [], "b": [], "zip": ["a", "b"]}, {"a": (10, 9), "b": (10, 9), "zip": (200, 9)}).boxes
-    assert bottom(boxes["zip"])[0] == 100 == (boxes["a"].x + boxes["b"].x + boxes["b"].width) / 2
