@@ -5,7 +5,7 @@ import pytest
 
 from dataset import Dataset, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator
-from support.op_cases import fail_at, ints
+from support.op_cases import ints
 from support.pipelines import unoptimized
 
 
@@ -32,13 +32,6 @@ def test_gives_one_then_the_other():
 def test_does_not_touch_the_second_before_the_first_has_ended():
     check_laziness(lambda numbers: numbers.concatenate(Dataset.range(9)), lambda k: k)
     check_laziness(lambda numbers: Dataset.range(9).concatenate(numbers), lambda k: max(0, k - 9))
-
-
-def test_keeps_exceptions_in_their_place():
-    check_operator(
-        lambda: Dataset.range(3).map(fail_at(2)).concatenate(Dataset.range(3).map(fail_at(0))),
-        [*ints(0, 1), ValueError("bad 2"), ValueError("bad 0"), *ints(1, 2)],
-    )
 
 
 def test_dicts_may_be_filled_in_another_order():
@@ -127,9 +120,3 @@ def test_a_labelled_one_stays():
     plan = labelled.concatenate(Dataset.range(1)).plan
     assert plan.inputs[0].name == "both"
     check_operator(lambda: labelled.concatenate(Dataset.range(1)), ints(0, 1, 0, 1, 0))
-
-
-def test_one_that_is_shuffled_and_comes_twice_takes_two_epochs():
-    got = check_operator(lambda: chained([Dataset.range(20).shuffle(20, seed=1)] * 3), positions=3)
-    assert sorted(got[:20]) == sorted(got[20:40]) == list(range(20))
-    assert got[:20] != got[20:40] != got[40:]

@@ -1,7 +1,5 @@
 """map: each element through a user's function. tests/oracle compares results, failures and arguments with tf.data's."""
 
-from functools import partial
-
 import attrs
 import numpy as np
 import pytest
@@ -55,25 +53,14 @@ def test_the_wrong_number_of_arguments_is_the_users_type_error_with_a_note():
 @pytest.mark.parametrize(
     ("returned", "expected"),
     [
-        (7, np.int64(7)),
         (2**63, np.uint64(2**63)),
-        (1.5, np.float64(1.5)),
-        (True, np.True_),
-        (np.float16(2), np.float16(2)),
-        (np.array(3, np.uint8), np.uint8(3)),
-        (np.array("a"), b"a"),
         (np.datetime64("2024-01-01", "D"), np.datetime64("2024-01-01", "D")),
-        ("ü", "ü".encode()),
         (np.str_("a"), b"a"),
         (bytearray(b"a\x00"), b"a\x00"),
-        ([1, 2], (np.int64(1), np.int64(2))),
         ([[1, 2], [3]], (np.array([1, 2]), np.array([3]))),
-        (([1, 2], 3), (np.array([1, 2]), np.int64(3))),
-        ({"a": [b"x\x00", b"y"]}, {"a": np.array([b"x\x00", b"y"], object)}),
         (Record("a", (1, 2)), Record(b"a", (np.int64(1), np.int64(2)))),
         (Sample(1, {"x": 2}), Sample(np.int64(1), {"x": np.int64(2)})),
         (np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32)),
-        (np.array(["a", "b"]), np.array([b"a", b"b"], object)),
     ],
     ids=repr,
 )
@@ -81,11 +68,6 @@ def test_turns_every_kind_of_result_into_components(returned, expected):
     dataset = Dataset.range(3).map(lambda x: returned)
     assert_elements_equal(list(dataset), [expected] * 3)
     assert_elements_equal(list(dataset.shuffle(3)), [expected] * 3)  # which requests all at once
-
-
-def test_passes_python_objects_through():
-    assert list(Dataset.range(2).map(lambda x: {int(x)}).map(len)) == [1, 1]
-    assert list(Dataset.range(2).map(lambda x: {int(x)}).batch(2).map(list)) == [({0}, {1})]
 
 
 @pytest.mark.parametrize(
@@ -129,26 +111,18 @@ def test_a_result_without_components_is_an_error(nothing):
 @pytest.mark.parametrize(
     ("first", "other"),
     [
-        (1, (1, 2)),
-        (1, {"a": 1}),
         (1, None),
         (1, Point(1, 2)),
-        ((1, 2), 1),
         ((1, 2), (1, 2, 3)),
-        ((1, None), (1, 2)),
-        ((1, 2), (1, (2, 3))),
         ((1, 2), (1, Record(2, 3))),
         ({"a": 1}, {"b": 1}),
-        (Point(1, 2), (1, 2)),
         (Record(1, 2), Sample(1, 2)),
     ],
     ids=repr,
 )
 def test_a_result_of_another_structure_fails_alone(first, other):
     dataset = Dataset.range(3).map(lambda x: other if x == 1 else first)
-    assert [type(outcome) for outcome in outcomes(iter(dataset.batch(3))) if isinstance(outcome, Exception)] == [
-        SpecError
-    ]
+    assert [type(one) for one in outcomes(iter(dataset.batch(3))) if isinstance(one, Exception)] == [SpecError]
     got = outcomes(iter(dataset))
     assert_elements_equal([got[0], got[2]], list(Dataset.from_tensors(first)) * 2)
     assert isinstance(got[1], SpecError)
@@ -174,24 +148,6 @@ def test_the_note_names_the_op_and_counts_elements_that_failed_before():
     assert "named 'decoder' from test_map.py:" in errors[0].__notes__[0]
 
 
-@pytest.mark.parametrize(
-    "keywords",
-    [
-        {"num_parallel_calls": 1},
-        {"num_parallel_calls": 16, "deterministic": True},
-        {"num_parallel_calls": -1},
-        {"synchronous": True},
-        {"synchronous": True, "use_unbounded_threadpool": True},
-        {"synchronous": False, "num_parallel_calls": 2},
-        {"use_unbounded_threadpool": True, "num_parallel_calls": 4},
-    ],
-    ids=str,
-)
-def test_the_threads_of_calls_make_no_difference(keywords):
-    expected = [ValueError("bad 3") if i == 3 else np.int64(i) for i in range(1, 8)]
-    check_operator(lambda: Dataset.range(8).map(fail_at(3), **keywords).skip(1), expected)
-
-
 # Specs
 
 
@@ -210,15 +166,6 @@ def test_the_spec_is_found_by_running_one_element_once():
     spec = (TensorSpec((), np.int64), TensorSpec((), bytes), TensorSpec((None,), np.float64))
     assert dataset.element_spec == dataset.element_spec == spec
     assert len(calls) == 1
-
-
-def test_names_partials_and_callable_objects():
-    class Decoder:
-        def __call__(self, x):
-            return x
-
-    assert "map(fail_at)" in repr(Dataset.range(2).map(partial(fail_at, 1)))
-    assert "map(Decoder)" in repr(Dataset.range(2).map(Decoder()))
 
 
 # Who owns an array

@@ -105,13 +105,3 @@ def test_the_plan_and_errors_name_it():
     assert "in threads or processes" in dataset.explain()
     with pytest.raises(ValueError, match=r'executor must be "thread", "process" or AUTOTUNE, got \'gpu\''):
         Dataset.range(3).map(with_process, executor="gpu")
-
-
-def test_sharing_the_pool_of_processes_with_the_next_iteration():
-    dataset = Dataset.range(COUNT).map(with_process, executor=AUTOTUNE)
-    found = []
-    for _ in range(2):
-        iterator, _ = moving(dataset)
-        found.append({int(process) for _, process in iterator} - {os.getpid()})
-    assert found[0]
-    assert found[1] <= found[0]

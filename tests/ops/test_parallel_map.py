@@ -4,7 +4,6 @@ tests/test_parallel_order.py checks order, bounds and overlap of the calls for a
 tests/test_parallel_states.py the states, and tests/test_endings.py interrupts.
 """
 
-import functools
 import threading
 import time
 
@@ -81,26 +80,6 @@ def test_a_batch_that_cannot_be_made_says_which_element_it_was():
     found = outcomes(iter(shaped.batch(4, num_parallel_calls=2)))
     assert [isinstance(batch, SpecError) for batch in found] == [False, True, False]
     assert "in element 5" in str(found[1])
-
-
-@pytest.mark.parametrize(
-    ("make", "nbytes_each"),
-    [
-        (lambda d: d.map(lambda x: x + np.zeros(100), num_parallel_calls=2), 800),
-        (lambda d: d.batch(4, num_parallel_calls=2), 32),
-        (lambda d: d.prefetch(3), 8),
-        (lambda d: d.interleave(lambda x: Dataset.range(x, x + 5), 2, num_parallel_calls=2), 8),
-    ],
-)
-def test_an_operator_reports_what_it_holds_ahead(make, nbytes_each):
-    coordinator, operator = open_plan(make(Dataset.range(100_000)).plan)
-    try:
-        operator.pull(1)
-        elements, nbytes = operator.buffered()
-        assert 0 <= elements < 10_000
-        assert 0 <= nbytes <= nbytes_each * elements  # those in progress count as elements, and have no bytes yet
-    finally:
-        coordinator.shut_down(operator.close, wait=True)
 
 
 def test_a_large_request_that_held_elements_meet_in_part_gets_the_rest(monkeypatch):
@@ -258,41 +237,6 @@ def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
         resumed.load_state_dict(state)
         assert list(resumed) == list(range(700, 1000))
     assert called == list(range(700, 1000))
-
-
-@pytest.mark.parametrize("size", [5, 30, 50, 64])
-@pytest.mark.usefixtures("inline")
-def test_batches_are_not_joined_from_two_chunks_that_were_computed_inline(size):
-    """Except for a few at the beginning, when few elements are computed at once."""
-    whole = Dataset.range(5000).map(double, num_parallel_calls=2)
-    coordinator, operator = open_plan(whole.plan)
-    try:
-        short = 0
-        while (chunk := operator.pull(size)) is not None:
-            if chunk.length < size:
-                short += 1
-                operator.pull(size - chunk.length)
-        assert short <= 4
-    finally:
-        coordinator.shut_down(operator.close, wait=True)
-
-
-@pytest.mark.parametrize("size", [50, 70, 128, 200])
-@pytest.mark.usefixtures("inline")
-def test_the_state_of_the_input_is_not_saved_for_every_batch_that_arrives_in_parts(monkeypatch, size):
-    begun = []
-
-    class Log(ReplayLog):
-        def __init__(self, source):
-            begun.append(source)
-            super().__init__(source)
-
-    monkeypatch.setattr(pool, "ReplayLog", Log)
-    lengths = [1, 127] * 30
-    parts = [Dataset.from_tensor_slices([b"%d" % length] * length) for length in lengths]
-    dataset = functools.reduce(Dataset.concatenate, parts).map(len, num_parallel_calls=2).batch(size)
-    assert len(list(dataset)) == -(-sum(lengths) // size)
-    assert len(begun) <= 1
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import gc
 import threading
-import time
 
 import pytest
 
@@ -194,27 +193,3 @@ def test_a_prefetch_that_repeat_has_finished_with_leaves_no_thread_behind():
         for _ in range(150):
             next(iterator)
             assert alive() - before <= 1
-
-
-def test_small_elements_are_passed_on_many_at_a_time():
-    """The point of chunks: a handover for each element would cost more than the element."""
-    pulls = []
-    iterator = iter(Dataset.range(40_000).prefetch(10_000))
-    source = iterator._root.source
-    original = source.pull
-    source.pull = lambda n: pulls.append(n) or original(n)
-    assert len(list(iterator)) == 40_000
-    assert len(pulls) < 20_000
-
-
-def test_no_element_waits_by_polling():
-    """While nothing can be done, the thread is not scheduled: its CPU time stands still."""
-    iterator = iter(Dataset.range(1000).prefetch(2))
-    next(iterator)
-    thread_is_at_rest(iterator)
-    clock = time.pthread_getcpuclockid(iterator._root._thread.ident)
-    first = time.clock_gettime(clock)
-    gate = threading.Event()
-    gate.wait(0.05)
-    assert time.clock_gettime(clock) - first < 0.01
-    iterator.close()

@@ -1,20 +1,15 @@
 """prefetch(AUTOTUNE): its thread comes while making and using both take long, and goes when one of them does not."""
 
-import os
-import threading
-
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, ClosedError, Dataset, Options, TextLineDataset
-from dataset.io.dataset_files import FilesOperator
+from dataset import AUTOTUNE, Dataset, Options
 from dataset.ops import prefetch
 from dataset.ops.batch.batch import BatchOperator
 from dataset.ops.map import MapOperator
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.op_cases import ints
 from support.overlap import Clock
-from support.process_helpers import exit_code_of, fork
 from support.resuming import advanced
 
 LONG = 0.01
@@ -110,33 +105,6 @@ def test_a_state_is_exact_whether_there_is_a_thread_or_not(clock, source):
     pipeline.iterator.close()
 
 
-def test_a_state_is_exact_where_the_input_holds_elements(clock, monkeypatch, tmp_path):
-    path, is_slow, counts, where = tmp_path / "numbers.txt", False, [], set()
-    path.write_text("".join(f"{number}\n" for number in range(600)))
-    pull = FilesOperator.pull
-
-    def pull_slowly(self, n):
-        clock.now += LONG * is_slow
-        counts.append(n)
-        return pull(self, n)
-
-    monkeypatch.setattr(FilesOperator, "pull", pull_slowly)
-    dataset = TextLineDataset(str(path), buffer_size=200).prefetch(AUTOTUNE)
-    with iter(dataset) as iterator:
-        for number, line in enumerate(iterator, 1):
-            assert int(line) == number - 1
-            is_slow = 100 <= number < 140 or 400 <= number < 500
-            clock.now += LONG * is_slow
-            where.add(iterator._root.inline)
-            if number % 7 == 0 or is_slow:
-                state = iterator.state_dict()
-                with iter(dataset) as resumed:
-                    resumed.load_state_dict(state)
-                    assert [int(line) for line in advanced(resumed, 2)] == [*range(number, min(number + 2, 600))]
-    assert where == {False, True}
-    assert max(counts) > 10
-
-
 def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):
     """As of files that are read by the block: most elements are there at once, some take long."""
     pipeline = Pipeline(clock)
@@ -154,20 +122,6 @@ def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):
     pipeline.iterator.close()
 
 
-def test_times_are_those_of_single_elements(clock):
-    """A batch of elements takes long, but a thread would hand them over one by one."""
-    seconds = prefetch._WORTH_SECONDS / 2
-
-    def make(x):
-        clock.now += seconds
-        return x
-
-    with iter(Dataset.range(2000).map(make).prefetch(AUTOTUNE).batch(50)) as iterator:
-        for _ in iterator:
-            clock.now += 50 * seconds
-            assert iterator._root.source.inline
-
-
 def test_the_next_iteration_begins_as_the_last_one_ended(clock):
     pipeline = Pipeline(clock)
     pipeline.be_slow()
@@ -183,37 +137,6 @@ def test_the_next_iteration_begins_as_the_last_one_ended(clock):
     pipeline.take(10)
     assert pipeline.stage.inline
     pipeline.iterator.close()
-
-
-@pytest.mark.usefixtures("clock")
-def test_close_while_the_consumer_waits_for_the_thread_to_leave():
-    """Closing waits for the thread as always, and returns none of what is left."""
-    entered, opened = threading.Event(), threading.Event()
-
-    def block(x):
-        if x == 30:
-            entered.set()
-            opened.wait(20)
-        return x
-
-    with no_leaks():
-        iterator = iter(Dataset.range(COUNT).map(block).prefetch(AUTOTUNE))
-        iterator._root.warm_start(learned=True)
-
-        def consume():
-            with pytest.raises((ClosedError, StopIteration)):
-                while True:
-                    next(iterator)
-
-        consumer = threading.Thread(target=consume)
-        consumer.start()
-        assert entered.wait(20)
-        closer = threading.Thread(target=iterator.close)
-        closer.start()
-        opened.set()
-        for thread in (consumer, closer):
-            thread.join(20)
-            assert not thread.is_alive()
 
 
 FAILING = Dataset.range(90).map(lambda x: 7 // (x % 31 - 5)).prefetch(AUTOTUNE)
@@ -296,19 +219,3 @@ def test_memory_limits_how_many_are_computed_at_once(clock):
     stage = iterator._root
     held = [stage.buffered()[1] for _ in iterator]
     assert 0 < max(held) <= 4096
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_the_iterator_refuses_in_the_child_of_a_fork(clock):
-    pipeline = Pipeline(clock)
-    pipeline.be_slow()
-    pipeline.take_until(inline=False)
-    pipeline.be_quick()
-
-    def in_child():
-        with pytest.raises(ClosedError):
-            list(pipeline.iterator)
-
-    assert exit_code_of(fork(in_child)) == 0
-    pipeline.take(COUNT - len(pipeline.found))
-    assert_elements_equal(pipeline.found, EXPECTED)

@@ -1,7 +1,6 @@
 """prefetch: its state is a place of its input where that repeats its order, and what it holds where it does not."""
 
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from dataset.runtime.state.replay_log import ReplayMarks
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced
 
-WAIT = 60  # for what must come; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
 
@@ -188,28 +186,3 @@ def test_an_interrupt_while_elements_are_passed_over_loses_none():
         found += [int(x) for x in iterator]
     found += [int(x) for x in iterator]
     assert sorted(found) == list(range(4, 12))
-
-
-def test_closing_while_elements_are_passed_over_ends_soon():
-    gate, reached, calls = threading.Event(), threading.Event(), []
-
-    def slow(x):
-        calls.append(x)
-        reached.set()
-        assert gate.wait(WAIT)
-        return x
-
-    iterator = opened_behind(lambda: Dataset.range(1000).map(slow), 900)
-    operator = iterator._root
-    operator._start()
-    assert reached.wait(WAIT)
-    place = iterator.state_dict()["operator"]  # which waits for nothing
-    assert (place["source"]["position"], place["behind"]) == (900, 0)
-    closing = threading.Thread(target=iterator.close)
-    closing.start()
-    with operator._filled:
-        assert operator._filled.wait_for(lambda: operator._stopped, WAIT)
-    gate.set()
-    closing.join(WAIT)
-    assert not closing.is_alive()
-    assert len(calls) == 1

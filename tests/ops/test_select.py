@@ -86,12 +86,6 @@ def test_a_chain_of_selects_goes_down():
     check_operator(lambda: BIG.select("pair", "id").select(0).select(0), ints(1, 1, 1))
 
 
-def test_works_on_batches_and_lets_unbatch_know_how_many_rows_there_are():
-    rows = Dataset.from_tensor_slices({"a": np.arange(5), "b": ["x"] * 5})
-    check_operator(lambda: rows.batch(2).select("a"), [np.array([0, 1]), np.array([2, 3]), np.array([4])])
-    assert rows.batch(2, drop_remainder=True).select("a").unbatch().cardinality() == 4
-
-
 def test_keeps_the_cardinality_and_spec_without_running():
     def never():
         raise AssertionError

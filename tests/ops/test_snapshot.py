@@ -10,7 +10,7 @@ import pytest
 from dataset import Dataset, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
-from support.pipelines import Point, unoptimized
+from support.pipelines import unoptimized
 
 CALLS = deque()  # which counts by its type, so that its content makes no other pipeline of it
 
@@ -119,11 +119,6 @@ def test_two_writers_at_once_both_see_everything_and_the_first_to_end_is_kept(pa
     assert not CALLS
 
 
-def test_one_order_is_kept_for_later_epochs(path):
-    dataset = Dataset.range(50).shuffle(50).snapshot(path)
-    assert list(dataset) == list(dataset) == list(Dataset.range(50).shuffle(50).snapshot(path))
-
-
 def test_a_shard_function_that_fails_fails_its_element(path):
     dataset = Dataset.range(4).snapshot(path, shard_func=lambda x: x if x != 2 else "two")
     for pulled in (dataset, dataset.batch(4)):
@@ -133,13 +128,6 @@ def test_a_shard_function_that_fails_fails_its_element(path):
         assert "element 2" in error.__notes__[0]
     assert_elements_equal(found[1:], [np.array([3])])
     assert_elements_equal(outcomes(iter(dataset))[:2], ints(0, 1))
-
-
-def test_named_tuples_are_of_the_users_class(path):
-    make = lambda: Dataset.range(3).map(lambda x: Point(x, np.arange(x))).snapshot(path)
-    first, again = list(make()), list(make())
-    assert_elements_equal(again, first)
-    assert type(again[0]) is Point
 
 
 @pytest.mark.parametrize(

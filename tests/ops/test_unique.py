@@ -61,14 +61,6 @@ def test_shape_and_dtype_tell_elements_apart():
     assert np.concatenate(run(9)).tolist() == np.concatenate(run(1)).tolist() == [repr(x).encode() for x in mixed[:6]]
 
 
-def test_equal_elements_are_equal_in_whatever_form_they_come():
-    values = np.array([[1.0, 2.0], [3.0, 4.0]])
-    made = Dataset.from_tensor_slices(values).map(lambda x: x * 1)
-    check_operator(lambda: Dataset.from_tensor_slices(values).concatenate(made).unique(), list(values))
-    numbers = Dataset.from_tensor_slices(["7", "8"]).map(int)
-    check_operator(lambda: slices([7, 9]).concatenate(numbers).unique(), ints(7, 9, 8))
-
-
 @pytest.mark.parametrize(
     "elements",
     [

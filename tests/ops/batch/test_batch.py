@@ -6,7 +6,7 @@ import pytest
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
-from support.pipelines import Pair, Record
+from support.pipelines import Record
 
 
 def batches(*rows):
@@ -17,10 +17,7 @@ def batches(*rows):
     ("count", "arguments", "expected"),
     [
         (5, {"batch_size": 2}, batches([0, 1], [2, 3], [4])),
-        (5, {"batch_size": 2, "drop_remainder": True}, batches([0, 1], [2, 3])),
-        (5, {"batch_size": np.int64(9)}, batches([0, 1, 2, 3, 4])),
-        (5, {"batch_size": 9, "drop_remainder": True}, []),
-        (0, {"batch_size": 3}, []),
+        (5, {"batch_size": np.int64(2), "drop_remainder": True}, batches([0, 1], [2, 3])),
         (7, {"batch_size": 3, "num_parallel_calls": 2}, batches([0, 1, 2], [3, 4, 5], [6])),
     ],
 )
@@ -38,38 +35,17 @@ def test_takes_whole_batches_and_no_more():
 @pytest.mark.parametrize(
     ("first", "second", "batch"),
     [
-        ("a", b"b\x00", np.array([b"a", b"b\x00"], object)),
-        (["a", "b"], ["c\x00", "d"], np.array([[b"a", b"b"], [b"c\x00", b"d"]], object)),
         (np.uint64(2**63), np.uint64(1), np.array([2**63, 1], np.uint64)),
-        (
-            np.datetime64("2024-01-01"),
-            np.datetime64("2024-01-02"),
-            np.arange("2024-01-01", "2024-01-03", dtype="M8[D]"),
-        ),
         (np.timedelta64(1, "s"), np.timedelta64(2, "s"), np.array([1, 2], "m8[s]")),
-        (np.zeros((0, 3), "f4"), np.ones((0, 3), "f4"), np.zeros((2, 0, 3), "f4")),
         ((1, None), (2, None), (np.array([1, 2]), None)),
-        ({"b": 1, "a": 2}, {"a": 3, "b": 4}, {"b": np.array([1, 4]), "a": np.array([2, 3])}),
-        (Pair(1, (2, 3)), Pair(4, (5, 6)), Pair(np.array([1, 4]), (np.array([2, 5]), np.array([3, 6])))),
         (Record(1, 2), Record(3, 4), Record(np.array([1, 3]), np.array([2, 4]))),
-        (
-            RaggedTensor([1, 2, 3], [0, 1, 3]),
-            RaggedTensor([4], [0, 0, 1]),
-            RaggedTensor.from_nested_row_splits([1, 2, 3, 4], [[0, 2, 4], [0, 1, 3, 3, 4]]),
-        ),
-        (
-            SparseTensor([[0, 1]], [5], [1, 2]),
-            SparseTensor([[2, 0]], [6], [3, 1]),
-            SparseTensor([[0, 0, 1], [1, 2, 0]], [5, 6], [2, 3, 2]),
-        ),
     ],
     ids=repr,
 )
-def test_stacks_every_structure_and_kind(first, second, batch):
+def test_stacks_values_that_tf_data_does_not_have(first, second, batch):
     pair = Dataset.from_generator(lambda: [first, second])
     check_operator(lambda: pair.batch(2), [batch])
-    if not isinstance(first, SparseTensor):  # a batch has the shape of the largest
-        assert_elements_equal(list(pair.batch(2).unbatch()), list(pair))
+    assert_elements_equal(list(pair.batch(2).unbatch()), list(pair))
 
 
 def test_stacks_objects_dates_and_rows_of_ragged_tensors():

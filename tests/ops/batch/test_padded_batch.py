@@ -16,12 +16,9 @@ def vectors(dtype, *values):
 
 def test_pads_to_the_largest_in_the_batch_or_to_a_given_shape():
     check_operator(lambda: rows().padded_batch(2), [np.array([[1, 0], [2, 2]]), np.array([[3, 3, 3]])])
-    check_operator(lambda: rows().padded_batch(2, None, -1, drop_remainder=True), [np.array([[1, -1], [2, 2]])])
-    matrices = Dataset.range(1, 4).map(lambda n: np.full((n, 4 - n), n))
-    wide = np.zeros((3, 3, 5), np.int64)
-    wide[0, :1, :3], wide[1, :2, :2], wide[2, :3, :1] = 1, 2, 3
-    check_operator(lambda: matrices.padded_batch(3, padded_shapes=[None, 5]), [wide])
-    assert_elements_equal(list(matrices.padded_batch(3)), [wide[:, :, :3]])
+    check_operator(
+        lambda: rows().padded_batch(2, [4], -1, drop_remainder=True), [np.array([[1, -1, -1, -1], [2, 2, -1, -1]])]
+    )
 
 
 def test_takes_whole_batches_and_no_more():
@@ -34,11 +31,9 @@ def test_each_component_has_its_shape_and_value():
         "a": np.array([[1, -1, -1], [2, 2, -1]]),
         "b": (np.array([[b"x", b"?"], [b"x", b"x"]], object), np.array([1, 2])),
     }
-    shapes = {"b": ([None], []), "a": [3]}
-    values = {"b": ("?", None), "a": -1}
-    check_operator(lambda: dataset.padded_batch(2, shapes, values), [expected])
-    none = Dataset.from_tensors(([1], None)).repeat(2)  # beyond tf.data, as a component
-    check_operator(lambda: none.padded_batch(2, ([2], None)), [(np.array([[1, 0], [1, 0]]), None)])
+    check_operator(
+        lambda: dataset.padded_batch(2, {"b": ([None], []), "a": [3]}, {"b": ("?", None), "a": -1}), [expected]
+    )
     with pytest.raises(TypeError, match="padded_shapes must have the structure of the elements"):
         list(dataset.padded_batch(2, {"a": [3]}))
 

@@ -24,8 +24,6 @@ def test_stacks_into_ragged_tensors_with_row_splits_of_the_requested_dtype(split
         [ragged([[1], [2, 2]], splits=splits), ragged([[3, 3, 3]], splits=splits)],
     )
     assert found[0].row_splits.dtype == splits
-    again = check_operator(lambda: rows(5).ragged_batch(2, row_splits_dtype=splits).batch(2).unbatch())
-    assert {value.row_splits.dtype for value in again} == {np.dtype(splits)}
     matrices = declared([np.full((i, 3 - i), i) for i in range(3)], (None, None))
     (batch,) = check_operator(lambda: matrices.ragged_batch(3, row_splits_dtype=splits))
     assert [part.dtype for part in batch.nested_row_splits] == [splits] * 2
@@ -40,13 +38,6 @@ def test_only_dimensions_up_to_the_last_unknown_one_are_ragged():
     values = [np.full((i, 2), i) for i in range(3)]
     expected = RaggedTensor(np.concatenate(values), [0, 0, 1, 3])
     check_operator(lambda: declared(values, (None, 2)).ragged_batch(3), [expected])
-    for dataset, batch in (
-        (Dataset.from_tensor_slices(np.eye(2)), np.eye(2)),
-        (Dataset.from_tensor_slices(["a", "b\0"]), np.array([b"a", b"b\0"], object)),
-        (Dataset.range(2).map(lambda x: x + 1), np.array([1, 2])),
-        (Dataset.from_tensors((1, None)), (np.array([1]), None)),
-    ):
-        assert_elements_equal(list(dataset.ragged_batch(2)), [batch])
     got = outcomes(iter(declared([[1], [2], [1], [2, 3]], None).ragged_batch(2)))  # of unknown rank
     assert_elements_equal(got[:1], [np.array([[1], [2]])])
     assert isinstance(got[1], SpecError)

@@ -15,11 +15,8 @@ def batches(*rows):
 @pytest.mark.parametrize(
     ("size", "drop", "expected"),
     [
-        (3, False, batches([0, 1, 2], [3, 4, 5], [6])),
         (3, True, batches([0, 1, 2], [3, 4, 5])),
-        (9, True, []),
         ([2, 0, 1], False, batches([0, 1], [], [2], [3, 4], [], [5], [6])),
-        ([7, 0, 0, 1], True, batches([0, 1, 2, 3, 4, 5, 6], [], [])),
         (np.array([6, 1], np.int32), False, batches([0, 1, 2, 3, 4, 5], [6])),
     ],
 )

@@ -12,8 +12,6 @@ def test_stores_every_cell_of_arrays_scalars_and_text():
     first = SparseTensor([[0, 0], [1, 0], [1, 1]], [1, 2, 2], [2, 5])
     second = SparseTensor([[0, 0], [0, 1], [0, 2]], [3, 3, 3], [1, 5])
     check_operator(lambda: rows().sparse_batch(2, [5]), [first, second])
-    zeros = SparseTensor([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 0, 0], [2, 2])
-    check_operator(lambda: Dataset.from_tensor_slices([[0, 1], [0, 0]]).sparse_batch(2, [2]), [zeros])
     text = SparseTensor([[0], [1], [2]], np.array([b"a\0", b"", b"b"], object), [3])
     check_operator(lambda: Dataset.from_tensor_slices(["a\0", "", "b"]).sparse_batch(3, ()), [text])
     ragged = Dataset.from_tensor_slices(RaggedTensor([1, 2, 3], [0, 1, 1, 3]))

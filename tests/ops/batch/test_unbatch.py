@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SpecError
+from dataset import Dataset, SpecError
 from dataset.testing import check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
@@ -11,13 +11,7 @@ from support.op_cases import fail_at, ints
 @pytest.mark.parametrize(
     ("value", "rows"),
     [
-        (([1, 2], ["a", "b\x00"]), [(np.int64(1), b"a"), (np.int64(2), b"b\x00")]),
         ({"b": [1], "a": (np.zeros((1, 3)), None)}, [{"b": np.int64(1), "a": (np.zeros(3), None)}]),
-        (RaggedTensor([1, 2, 3], [0, 2, 3]), [np.array([1, 2]), np.array([3])]),
-        (
-            SparseTensor([[0, 1], [1, 0]], [5, 6], [2, 2]),
-            [SparseTensor([[1]], [5], [2]), SparseTensor([[0]], [6], [2])],
-        ),
         (np.arange(2).astype("M8[D]"), list(np.arange(2).astype("M8[D]"))),
         (np.zeros((3, 0, 2)), [np.zeros((0, 2))] * 3),  # rows of size 0 crash tf.data
     ],

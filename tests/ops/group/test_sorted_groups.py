@@ -14,7 +14,6 @@ from dataset.plan.packed import RaggedColumn
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.parallel import pool
-from dataset.runtime.state.held_elements import ElementsOperator
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.resuming import check_every_place, examples, to_json
@@ -126,19 +125,6 @@ def test_windows_are_those_of_elements_one_by_one(source, lengths, size):
     )
 
 
-@pytest.mark.parametrize(
-    ("source", "sizes"), [(ragged, [64, 3, 1000]), (shuffled, [9, 20, 30]), (text, [50, 50, 2000])]
-)
-def test_thousands_of_elements(source, sizes):
-    lengths = np.random.default_rng(0).geometric(0.05, 4501).tolist()
-
-    def make(function=len):
-        return source(lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
-
-    assert_elements_equal(check_every_place(make, [0, 13]), both(make))
-    check_every_place(lambda: make().prefetch(3), [7])
-
-
 def test_an_element_that_is_too_long_fails_in_its_place():
     lengths = [1, 2, 9, 3, 1, 2, 9, 9, 4, 4, 4, *[1, 3] * 20, 9]
 
@@ -172,19 +158,6 @@ def test_batches_belong_to_the_user_and_hold_no_other():
         assert owner.nbytes <= 20
         assert not np.shares_memory(batch.values, source.values)
         assert batch.values.flags.writeable
-
-
-@pytest.mark.parametrize(("length", "count"), [(100_000, 20), (100, 20_000)])
-def test_few_large_elements_are_read_ahead(monkeypatch, length, count):
-    asked = []
-
-    def pull(self, n, pull=ElementsOperator.pull):
-        asked.append(n)
-        return pull(self, n)
-
-    monkeypatch.setattr(ElementsOperator, "pull", pull)
-    list(ragged([length] * count).bucket_by_sequence_length(len, [3], [4, 4], no_padding=True))
-    assert set(asked) == {1} if count == 20 else max(asked) * 800 <= 1 << 20
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from support.pipelines import unoptimized
 
 def test_returns_the_elements_of_each_dataset_in_turn():
     check_operator(lambda: Dataset.range(4).flat_map(Dataset.range), ints(0, 0, 1, 0, 1, 2))
-    check_operator(lambda: Dataset.range(3).flat_map(lambda n: Dataset.range(0)), [])
-    check_operator(lambda: Dataset.range(7).batch(3).flat_map(Dataset.from_tensor_slices), ints(*range(7)))
     check_operator(lambda: Dataset.range(3).flat_map(lambda n: Dataset.from_tensors(n).repeat()).take(3), ints(0, 0, 0))
 
 

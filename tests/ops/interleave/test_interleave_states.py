@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, TextLineDataset, TFRecordDataset, io
+from dataset import Dataset, TFRecordDataset, io
 from dataset.errors import DataLossError
-from dataset.ops.interleave.interleave import InterleaveOperator
-from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.interleave.subdatasets import Inputs
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, check_every_place, check_stops
@@ -171,18 +169,6 @@ def test_a_state_holds_no_records_and_no_finished_rounds(tmp_path, calls):
             assert all(not slot["held"] for slot in state["slots"])
 
 
-def test_rounds_of_datasets_with_large_states_are_saved_by_value():
-    def make():
-        return Dataset.range(5).interleave(
-            lambda n: Dataset.range(1000 * n, 1000 * n + 150).batch(3).unbatch().shuffle(5, seed=int(n)), 3
-        )
-
-    with iter(make()) as iterator:
-        advanced(iterator, 100)
-        assert iterator.state_dict()["operator"]["outbox"]
-    check_resumes(make, range(0, 750, 97))
-
-
 @pytest.mark.parametrize("parallel", [None, 2])
 def test_a_dataset_that_has_ended_is_not_opened_again(parallel):
     calls = []
@@ -200,32 +186,6 @@ def test_a_dataset_that_has_ended_is_not_opened_again(parallel):
     calls.clear()
     assert_elements_equal(outcomes(resumed_at(make, state)), outcomes(iterator))
     assert calls == [1]
-
-
-def test_what_was_opened_ahead_is_opened_again_when_its_turn_is_near():
-    calls = []
-
-    def open_one(n):
-        calls.append(int(n))
-        return Dataset.range(10 * n, 10 * n + 3)
-
-    def make():
-        return Dataset.range(8).interleave(open_one, 2, num_parallel_calls=2)
-
-    iterator = iter(make())
-    found = advanced(iterator, 2)
-    readers = iterator._root.readers
-    with readers.lock:
-        assert readers._stillness.wait_for(lambda: len(readers._opened) == 2, WAIT)
-    state = iterator.state_dict()
-    calls.clear()
-    resumed = resumed_at(make, state)
-    again = resumed.state_dict()
-    assert calls == [0, 1]  # those of the cycle
-    expected = outcomes(iter(make()))
-    assert_elements_equal(found + outcomes(resumed), expected)
-    assert_elements_equal(found + outcomes(resumed_at(make, again)), expected)
-    iterator.close()
 
 
 # Files
@@ -347,26 +307,3 @@ def test_readers_may_finish_while_the_source_is_saved(monkeypatch):
         monkeypatch.setattr(Inputs, "save", save)
         iterator.state_dict()
     assert was_free == [True]
-
-
-@pytest.mark.parametrize(("calls", "operator"), [(None, InterleaveOperator), (2, ParallelInterleaveOperator)])
-def test_records_of_rounds_are_taken_in_runs_and_the_state_is_that_after_each(tmp_path, monkeypatch, calls, operator):
-    counted, pull = [], operator.pull
-    monkeypatch.setattr(operator, "pull", lambda self, n: counted.append(n) or pull(self, n))
-    for name, length in (("a", 700), ("b", 400), ("c", 550)):
-        (tmp_path / name).write_text("".join(f"{name}{number}\n" for number in range(length)))
-    files = Dataset.from_tensor_slices([str(tmp_path / name) for name in "abc"])
-    dataset = files.interleave(TextLineDataset, cycle_length=2, block_length=3, num_parallel_calls=calls)
-    expected = [line for lines in dataset.batch(100) for line in lines]
-    counted.clear()
-    iterator, states = iter(dataset), {}
-    for number, line in enumerate(iterator, 1):
-        assert line == expected[number - 1]
-        if number % 97 == 0 or 1195 <= number <= 1205:
-            states[number] = iterator.state_dict()
-    assert number == len(expected) == 1650
-    assert len(counted) < 1000
-    for number, state in states.items():
-        resumed = iter(dataset)
-        resumed.load_state_dict(state)
-        assert list(resumed) == expected[number:]

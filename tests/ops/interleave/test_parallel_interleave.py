@@ -320,15 +320,3 @@ def test_an_interrupt_while_the_consumer_reads_loses_nothing(tmp_path, monkeypat
                 interrupts += 1
     assert got == expected
     assert interrupts
-
-
-def test_the_next_epoch_begins_with_what_was_learned_about_reading():
-    dataset = Dataset.range(2).interleave(lambda n: Dataset.range(100), 2, num_parallel_calls=2)
-    with iter(dataset) as iterator, iter(dataset) as following:
-        assert next(iterator) == next(following) == 0
-        first, second = iterator._root, following._root
-        assert not first.inline
-        first.readers.sizer._go_inline(1.0)
-        assert first.inline
-        second.warm_start(first.learned)
-        assert second.inline

@@ -33,11 +33,8 @@ def generated(stop, taken):
     ("sources", "picks", "stop", "expected"),
     [
         (three(), choices(0, 1, 2, 2, 1, 0, 0), True, ints(0, 10, 20, 21, 11, 1, 2)),
-        (tuple(three()), choices(), True, []),
         ([Dataset.range(0), Dataset.range(3)], choices(1, 1, 0, 1), True, ints(0, 1)),
-        ([Dataset.range(1), Dataset.range(10, 13)], choices(0, 1, 0, 1, 0, 1, 1, 1), False, ints(0, 10, 11, 12)),
         ([Dataset.range(1), Dataset.range(10, 13).map(int)], choices(0, 1).repeat(), False, ints(0, 10, 11, 12)),
-        ([Dataset.range(0)] * 2, choices(0, 1).repeat(), False, []),
     ],
 )
 def test_returns_the_next_element_of_the_chosen_dataset(sources, picks, stop, expected):

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import Dataset, StateError
-from dataset.runtime.state import replay_log
 from dataset.testing import check_operator, outcomes
 from support.resuming import check_every_place, examples, interrupted, loaded
 
@@ -182,25 +181,3 @@ def test_stats_shows_the_counts_and_shares():
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):
         Dataset.sample_from_datasets(endless(0, 1), **arguments)
-
-
-def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_not_change(monkeypatch):
-    monkeypatch.setattr(replay_log, "_SHARE", 10**9)  # one mark, at the start
-
-    def build(weights):
-        streams = [Dataset.range(500).filter(lambda _: True), Dataset.range(500).map(lambda x: x)]
-        return Dataset.sample_from_datasets(streams, weights, seed=4).prefetch(8)
-
-    iterator = iter(build([1, 1]))
-    for _ in range(60):
-        next(iterator)
-    state = iterator.state_dict()
-    assert state["operator"]["behind"] == 60
-    for number in (1, 30, 59):
-        resumed = iter(build([(0, [1, 1]), (number, [9, 1])]))
-        resumed.load_state_dict(state)
-        with pytest.raises(StateError, match=rf"the weights of element {number} have changed"):
-            list(resumed)
-    resumed = iter(build([(0, [1, 1]), (60, [9, 1])]))
-    resumed.load_state_dict(state)
-    assert len(list(resumed)) == 940

@@ -1,9 +1,6 @@
 """shard_by_process: the share of each of several processes of one dataset, element by element."""
 
 import itertools
-import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -97,13 +94,6 @@ def test_a_repeated_element_has_random_numbers_of_its_own():
     (first, _), (_, again) = shares(numbers(3), 2, remainder="repeat")
     assert int(first) == int(again) == 1
     assert first != again
-
-
-def test_the_processes_share_elements_whose_order_is_not_deterministic():
-    dataset = Dataset.range(13).map(lambda x: x + 1, num_parallel_calls=2, deterministic=False)
-    parts = shares(dataset, 3, remainder="keep")
-    assert sorted(map(len, parts)) == [4, 4, 5]
-    assert sorted(int(x) for part in parts for x in part) == list(range(1, 14))
 
 
 @pytest.mark.parametrize(("pipeline", "workers", "remainder"), diagonals(4, PIPELINES, [2, 3], REMAINDERS))
@@ -243,21 +233,6 @@ def test_processes_that_build_the_pipeline_separately_agree_and_epochs_differ():
     assert sorted(component(first)) == sorted(component(second)) == list(range(80))
     assert len(set(component(whole, 1))) == 80
     assert component(first) != component(second)
-
-
-SCRIPT = """
-import pickle, sys
-from test_shard_by_process import unseeded
-sys.stdout.buffer.write(pickle.dumps(list(unseeded().shard_by_process(1, 2, remainder="keep"))))
-"""
-
-
-def test_separate_processes_agree(request):
-    folder = request.path.parent
-    paths = {"PYTHONPATH": ":".join(map(str, [folder, folder.parent, *sys.path]))}
-    ran = subprocess.run([sys.executable, "-c", SCRIPT], env=paths, capture_output=True, check=True)
-    mine = list(unseeded().shard_by_process(0, 2, remainder="keep"))
-    assert_elements_equal(in_turn([mine, pickle.loads(ran.stdout)]), list(unseeded().shard_by_process(0, 1)))
 
 
 def test_earlier_iterations_over_the_whole_dataset_do_not_count():

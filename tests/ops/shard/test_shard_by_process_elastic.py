@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, StateError, TFRecordDataset
-from dataset.io import TFRecordWriter
+from dataset import Dataset, Options, StateError
 from dataset.testing import assert_elements_equal
 from support.combinations import diagonals
 from support.op_cases import ints
@@ -165,18 +164,6 @@ def test_later_passes_run_as_without_an_interruption(remainder, size, batch_firs
                 assert_elements_equal(mine[len(mine) - last :], uninterrupted[len(uninterrupted) - last :])
 
 
-@pytest.mark.parametrize("steps", range(0, 12, 2))
-def test_a_state_with_elements_of_a_later_pass_read_ahead_has_the_place_in_this_pass(steps):
-    def make(rank, world_size):
-        dataset = rows(24).shuffle(6, seed=3).map(same, num_parallel_calls=2).repeat(4)
-        return dataset.shard_by_process(rank, world_size, remainder="drop").map(same).prefetch(9)
-
-    before = World(make, 3)
-    found, _ = before.steps(steps)
-    rest = World(make, 2, before.state(steps % 3)).rest_together()
-    check_counts(numbers(found) + numbers(rest), range(1, 25), 4, "drop", 1)
-
-
 def test_a_pass_resumes_exactly_after_what_was_returned():
     def make(rank, world_size):
         return rows(20).shard_by_process(rank, world_size)
@@ -227,24 +214,6 @@ def test_places_and_random_numbers_among_all_elements_stay():
         found += second.steps(3)[0]
         found += World(make, newest, second.state(new - 1)).rest_together()
         assert sorted(tuple(map(int, row)) for row in found) == expected
-
-
-def test_records_with_an_index_are_shared_anew(tmp_path):
-    path = str(tmp_path / "a.tfrecord")
-    with TFRecordWriter(path) as writer:
-        for number in range(30):
-            writer.write(b"%d" % number)
-
-    def make(rank, world_size):
-        records = TFRecordDataset(path, index=True).shuffle(8, seed=1).map(int).map(lambda x: x + 1)
-        return records.batch(2).shard_by_process(rank, world_size)
-
-    before = World(make, 3)
-    found = numbers(before.steps(2)[0])
-    after = World(make, 2, before.state(2)).rest()
-    assert [len(part) for part in after] == [4, 4]  # of 18 records, in turns of 2
-    found += numbers(itertools.chain(*after))
-    assert len(set(found)) == len(found) == 28
 
 
 def test_functions_are_not_called_for_what_was_returned():

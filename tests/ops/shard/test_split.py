@@ -134,16 +134,6 @@ def test_a_failure_moves_no_element_to_another_part():
     check_operator(lambda: Dataset.range(6).map(fail_at(1)).split([3, 3])[1], ints(3, 4, 5))
 
 
-def test_parts_have_random_access_and_are_shared_by_processes():
-    part = Dataset.from_tensor_slices(np.arange(100)).map(lambda x: x * 2).split([0.6, 0.4], 4)[1]
-    whole = numbers(part)
-    assert [int(part[i]) for i in (0, 17, 39, -1)] == [whole[0], whole[17], whole[39], whole[-1]]
-    shares = [numbers(part.shard_by_process(rank, 4, remainder="keep")) for rank in range(4)]
-    assert shares == [whole[rank::4] for rank in range(4)]
-    shuffled = [numbers(part.shuffle(50, seed=1).shard_by_process(rank, 4)) for rank in range(4)]
-    assert sorted(itertools.chain(*shuffled)) == whole
-
-
 def test_elements_with_the_same_key_are_in_the_same_part():
     visits = Dataset.from_tensor_slices({"patient": np.arange(2000) % 100, "visit": np.arange(2000)})
     parts = visits.shuffle(50).split([0.7, 0.2, 0.1], seed=3, by=lambda row: row["patient"])  # in any order
@@ -298,12 +288,6 @@ def test_an_unknown_number_needs_a_seed_or_first_counts(files):
         Dataset.counter().split([0.5, 0.5])
     with pytest.raises(ValueError, match=r"take\(2\) .* needs the elements of all files together"):
         TFRecordDataset(Dataset.list_files(files)).take(2).split([0.5, 0.5], by="file")
-
-
-def test_explain_and_errors_name_the_part():
-    explained = Dataset.range(10).split([0.5, 0.5], 1, name="validation split")[1].explain()
-    assert "split(2 of 2)" in explained
-    assert "validation split" in explained
 
 
 # The leak that split prevents.

@@ -66,12 +66,13 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("source", "size"),
-    diagonals(2, ["slices", "function", "batches of results", "results again and again", "numbered"], [3, 30]),
-)
-def test_keeps_the_contract_of_operators(source, size):
-    check_operator(lambda: SOURCES[source]().shuffle(size, seed=3).take(40), positions=12)
+@pytest.mark.parametrize(("source", "size", "optimized"), diagonals(3, SOURCES, [2, 7, 30, 100], [True, False]))
+def test_keeps_the_contract_of_operators(source, size, optimized):
+    def make():
+        dataset = SOURCES[source]().shuffle(size, seed=3).take(40)
+        return dataset if optimized else unoptimized(dataset)
+
+    check_operator(make, positions=12)
 
 
 @pytest.mark.parametrize(

@@ -32,23 +32,13 @@ SPARSE = SparseTensor([[0, 1], [1, 0]], [5.0, 6.0], [2, 2])
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (7, np.int64(7)),
         (2**63, np.uint64(2**63)),
-        (True, np.True_),
-        (1.5, np.float64(1.5)),
-        (1j, np.complex128(1j)),
-        (np.array(3, np.uint8), np.uint8(3)),
         (bytearray(b"a\x00"), b"a\x00"),
-        ([1, 2, 3], np.array([1, 2, 3])),
-        (["a", "bc\x00"], np.array([b"a", b"bc\x00"], object)),
-        (np.array(["a", "b"]), np.array([b"a", b"b"], object)),
         (np.datetime64("2024-01-02", "D"), np.datetime64("2024-01-02", "D")),
-        ({"b": 1, "a": [2]}, {"b": np.int64(1), "a": np.array([2])}),
         (OrderedDict(b=1, a=2), OrderedDict(b=np.int64(1), a=np.int64(2))),
         (Point(1, (2.0, None)), Point(np.int64(1), (np.float64(2), None))),
         (Record(1, "a"), Record(np.int64(1), b"a")),
         (Sample(1, RAGGED), Sample(np.int64(1), RAGGED)),
-        (SPARSE, SPARSE),
     ],
     ids=repr,
 )

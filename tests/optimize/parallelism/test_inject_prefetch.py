@@ -120,20 +120,6 @@ def test_the_thread_is_started_where_both_take_long(clock, make_seconds, use_sec
     assert had_thread == [starts and place >= 3 for place in range(40)]
 
 
-def test_the_rest_between_two_looks_grows(monkeypatch):
-    """Cheap elements are looked at ever more rarely, so that looking costs next to nothing."""
-    looks = []
-
-    class Counting(Clock):
-        def perf_counter(self):
-            looks.append(1)
-            return 0.0
-
-    monkeypatch.setattr(prefetch, "time", Counting())
-    list(Dataset.from_tensor_slices(np.zeros(4000)).shuffle(100).batch(2))
-    assert len(looks) < 2000 / 10
-
-
 def test_fires_where_a_function_reads_what_belongs_to_a_number():
     def read(n):
         return Path(__file__).stat().st_size + n

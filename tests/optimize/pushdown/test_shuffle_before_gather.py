@@ -90,13 +90,6 @@ def test_shuffles_the_numbers_of_rows_side_by_side(others):
     check_rule(RULE, make, f"{GATHER} <- repeat(2) <- shuffle(4, seed=1) <- range(7)")
 
 
-def test_an_array_that_stands_in_a_pair_twice_comes_as_two():
-    dataset = Dataset.zip(slices(), slices()).shuffle(4, 1).batch(3)
-    for first, second in dataset:
-        first[:] = -1
-        assert (second >= 0).all()
-
-
 def test_a_shuffle_that_stands_in_a_plan_twice_has_the_epochs_that_it_had():
     def make(combine, size):
         dataset = combine(Dataset.from_tensor_slices(np.arange(5)).shuffle(5, seed=1))
@@ -110,12 +103,6 @@ def test_a_shuffle_that_stands_in_a_plan_twice_has_the_epochs_that_it_had():
     ]
     for combine, size in itertools.product(combinations, [0, 1, 4]):
         assert_elements_equal(list(make(combine, size)), list(unoptimized(make(combine, size))))
-
-
-def test_rows_of_an_array_that_is_not_contiguous_are_the_same():
-    for array in (np.arange(40)[::4], np.arange(40).reshape(4, 10).T, np.arange(20).reshape(10, 2)[:, ::-1]):
-        make = lambda array=array: Dataset.from_tensor_slices(array).shuffle(4, 1)
-        check_rule(RULE, make, f"{GATHER} <- shuffle(4, seed=1) <- range(10)")
 
 
 def test_keeps_the_users_lines_and_names():

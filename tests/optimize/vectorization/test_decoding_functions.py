@@ -105,19 +105,6 @@ def test_the_results_are_those_of_single_calls(function, calls):
     assert sum(lengths) > 60
 
 
-@pytest.mark.parametrize("function", [natural, from_buffer, reshapes, merges])
-@pytest.mark.parametrize("bad", [(0,), (21, 22, 59), tuple(range(0, 60, 7))])
-def test_failures_keep_their_places(function, bad):
-    def make():
-        return records(*bad).map(function).batch(10)
-
-    found = outcomes(iter(make()))
-    expected = outcomes(iter(unoptimized(make())))
-    assert_elements_equal(found, expected)
-    for mine, theirs in zip(found, expected, strict=True):
-        assert getattr(mine, "__notes__", []) == getattr(theirs, "__notes__", [])
-
-
 UNUSUAL = {
     "a longer image": {"image": bytes(7), "label": 3, "box": [0.0] * 4},
     "no image": {"label": 3, "box": [0.0] * 4},
@@ -231,14 +218,6 @@ def test_elements_that_are_requested_singly_are_computed_together(many, runs):
     assert_elements_equal(list(made), list(unoptimized(made)))
     assert sum(runs) >= 2000
     assert len(runs) < 20
-
-
-def test_an_interleave_computes_the_elements_of_each_dataset_together(many, runs):
-    records = many()
-    made = Dataset.range(3).interleave(lambda i: records.map(natural), cycle_length=3)
-    assert_elements_equal(list(made), list(unoptimized(made)))
-    assert sum(runs) >= 6000
-    assert len(runs) < 60
 
 
 SIZES_OF_REQUESTS = pytest.mark.parametrize("size", [1, 20])

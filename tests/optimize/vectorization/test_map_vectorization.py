@@ -275,15 +275,6 @@ def test_elements_decide_whether_it_runs_on_columns(rows, function, fits, hidden
     assert lengths if fits else lengths == []
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (1,), (0,)])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.uint8])
-def test_rows_and_numbers_that_a_function_made_are_passed_on_columns(shape, dtype):
-    rows = np.arange(9 * np.prod(shape, dtype=int)).reshape(9, *shape).astype(dtype)
-    assert check_same(lambda: Dataset.range(9).map(lambda x: rows[int(x)]).map(lambda x: (x + 1, x)).batch(4))
-    assert check_same(lambda: Dataset.from_generator(lambda: list(rows)).map(lambda x: (x + 1, x)).batch(4))
-    assert check_same(lambda: Dataset.range(9).map(lambda x: int(x) * 2).map(lambda x: x + 1).batch(4))
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -330,14 +321,6 @@ FUNCTIONS += [lambda x: (x, x > 2), lambda x: x + 0.5, lambda x: x & 3, lambda x
 FUNCTIONS += [lambda x: x, lambda x: np.sqrt(x), lambda x: np.sign(x), lambda x: abs(x)]  # noqa: PLW0108
 FUNCTIONS += [lambda x: np.clip(x, 2, 7), lambda x: np.where(x > 3, x, 0), lambda x: np.maximum(x, 300)]
 FUNCTIONS += [lambda x: x.astype(np.int8), lambda x: np.bool_(x), lambda x, y: x + y]  # noqa: PLW0108
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i8", "u8", "f2", "f4", "f8", "g", "c8", "M8[D]", "m8[s]", "O"])
-def test_gives_the_same_for_every_dtype(function, dtype):
-    """Also where the function fails for this dtype."""
-    numbers = np.arange(1, 11).astype(dtype)
-    check_same(lambda: Dataset.from_tensor_slices(numbers).map(function).batch(4))
 
 
 # Ownership

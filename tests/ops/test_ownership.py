@@ -1,0 +1,39 @@
+"""What a consumer writes into an element reaches neither the user's arrays nor another element."""
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, RaggedTensor
+from dataset.plan.structure import structure_of
+
+CHAINS = {
+    "from_tensor_slices": lambda rows: rows,
+    "from_list": lambda rows: Dataset.from_list([np.zeros(2)] * 3),
+    "from_generator": lambda rows: Dataset.from_generator(lambda: [np.zeros(2)] * 3),
+    "map": lambda rows: rows.map(lambda row: row + 0),
+    "filter": lambda rows: rows.filter(lambda row: True),
+    "shard": lambda rows: rows.shard(2, 1),
+    "shuffle": lambda rows: rows.shuffle(4, seed=1),
+    "batch": lambda rows: rows.shuffle(4, seed=1).batch(3),
+    "batches of rows": lambda rows: rows.batch(2),
+    "padded_batch": lambda rows: rows.padded_batch(2),
+    "ragged_batch": lambda rows: rows.map(lambda row: row).ragged_batch(2),
+    "unbatch": lambda rows: rows.batch(4).unbatch(),
+    "rebatch": lambda rows: rows.batch(4).rebatch(3),
+    "buckets": lambda rows: rows.bucket_by_sequence_length(len, [3], [2, 2]),
+    "buckets without padding": lambda rows: rows.bucket_by_sequence_length(len, [3], [2, 2], no_padding=True),
+    "windows": lambda rows: rows.window(3, shift=1).flat_map(lambda window: window.batch(2)),
+    "rows of a ragged tensor": lambda rows: Dataset.from_tensors(RaggedTensor(np.zeros(3), [0, 2, 3])).unbatch(),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_what_a_consumer_writes_reaches_nothing_else(chain):
+    source = np.zeros((12, 2))
+    for element in CHAINS[chain](Dataset.from_tensor_slices(source)).repeat(2):
+        for part in structure_of(element).flatten(element):
+            array = part.flat_values if isinstance(part, RaggedTensor) else part
+            assert not array.any()
+            if array.flags.writeable:
+                array[...] = 1
+    assert not source.any()
