@@ -130,20 +130,6 @@ def test_a_shard_function_that_fails_fails_its_element(path):
     assert_elements_equal(outcomes(iter(dataset))[:2], ints(0, 1))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"path": 3}, TypeError),
-        ({"path": "a", "compression": "ZIP"}, ValueError),
-        ({"path": "a", "reader_func": 3}, TypeError),
-        ({"path": "a", "shard_func": 3}, TypeError),
-    ],
-)
-def test_arguments_are_checked_at_once(arguments, error):
-    with pytest.raises(error):
-        Dataset.range(3).snapshot(**arguments)
-
-
 def test_a_directory_that_no_snapshot_wrote_is_refused(tmp_path):
     dataset = Dataset.range(5).snapshot(str(tmp_path))
     assert list(dataset) == list(range(5))

@@ -152,20 +152,3 @@ def test_batches_of_rows_in_memory_are_read_only_slices_of_the_users_array():
                 assert component.__array_interface__["data"][0] == whole.__array_interface__["data"][0]
                 assert (component.shape, component.strides) == (whole.shape, whole.strides)
                 assert not component.flags.writeable
-
-
-@pytest.mark.parametrize(
-    ("keywords", "error", "words"),
-    [
-        ({"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
-        ({"batch_size": 2.0}, TypeError, "batch_size must be an int, got 2.0"),
-        ({"batch_size": True}, TypeError, "batch_size must be an int"),
-        ({"batch_size": 2, "drop_remainder": 1}, TypeError, "drop_remainder must be True or False"),
-        ({"batch_size": 2, "drop_remainder": None}, TypeError, "drop_remainder must be True or False"),
-        ({"batch_size": 2, "num_parallel_calls": 1.5}, TypeError, "num_parallel_calls must be an int"),
-        ({"batch_size": 2, "num_parallel_calls": 0}, ValueError, "num_parallel_calls must be"),
-    ],
-)
-def test_refuses_wrong_arguments(keywords, error, words):
-    with pytest.raises(error, match=rf"batch\(\): {words}"):
-        Dataset.range(3).batch(**keywords)

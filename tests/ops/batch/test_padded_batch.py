@@ -86,20 +86,3 @@ def test_refuses_ragged_and_sparse_tensors_and_says_what_to_use(value):
         Dataset.from_tensors(value).padded_batch(2)
     with pytest.raises(SpecError, match=r"use batch\(\)"):
         list(Dataset.range(2).map(lambda x: value).padded_batch(2))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ((0,), ValueError, "batch_size must be at least 1, got 0"),
-        ((2.0,), TypeError, "batch_size must be an int"),
-        ((2, [4, 4]), ValueError, r"padded shape \(4, 4\) does not fit the element of shape \(None,\)"),
-        ((2, ([4], [4])), TypeError, "padded_shapes must contain shapes of ints and None"),
-        ((2, {"a": [4]}), TypeError, "padded_shapes must contain shapes of ints and None"),
-        ((2, None, (1, 2)), TypeError, "padding_values must have the structure"),
-        ((2, None, None, 3), TypeError, "drop_remainder must be True or False"),
-    ],
-)
-def test_refuses_wrong_arguments_at_construction(arguments, error, words):
-    with pytest.raises(error, match=words):
-        vectors("i8").padded_batch(*arguments)

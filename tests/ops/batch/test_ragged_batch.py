@@ -68,17 +68,3 @@ def test_elements_that_do_not_stack_are_an_error_that_names_them(values, words):
     assert words in str(got[0])
     assert "ragged_batch(2)" in str(got[0])
     assert got[1] == ragged([[0], [0]], np.float64)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ((0,), ValueError, r"ragged_batch\(\): batch_size must be at least 1, got 0"),
-        ((2, 1), TypeError, r"ragged_batch\(\): drop_remainder must be True or False"),
-        ((2, False, np.int16), ValueError, r"ragged_batch\(\): row_splits_dtype must be int32 or int64"),
-        ((2, False, "no dtype"), TypeError, "no dtype"),
-    ],
-)
-def test_refuses_wrong_arguments_at_construction(arguments, error, words):
-    with pytest.raises(error, match=words):
-        rows().ragged_batch(*arguments)

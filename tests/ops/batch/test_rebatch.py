@@ -105,24 +105,6 @@ def test_an_exception_drops_the_rows_that_wait_for_their_batch():
 
 
 @pytest.mark.parametrize(
-    ("size", "error", "words"),
-    [
-        (0, ValueError, "a size of at least 1, got 0"),
-        ([0, 0], ValueError, r"a size of at least 1, got \[0, 0\]"),
-        ([], ValueError, r"a size of at least 1, got \[\]"),
-        ([2, -1], ValueError, "at least 0, got -1"),
-        (2.0, TypeError, "be an int, got 2.0"),
-        ([2, None], TypeError, "be an int, got None"),
-        (np.array([[2]]), TypeError, "be an int"),
-        (True, TypeError, "be an int, got True"),
-    ],
-)
-def test_refuses_wrong_sizes(size, error, words):
-    with pytest.raises(error, match=rf"rebatch\(\): batch_size must.*{words}"):
-        Dataset.range(3).batch(2).rebatch(size)
-
-
-@pytest.mark.parametrize(
     ("value", "words"),
     [(1, "is a scalar"), ((np.zeros(2), 1), "component 1 is a scalar"), ((np.zeros(2), np.zeros(3)), "same number")],
     ids=repr,

@@ -44,28 +44,3 @@ def test_an_element_that_is_wrong_only_at_run_time_fails_in_its_place():
     assert "dtype float32 in element 1 but float64 in element 0" in str(error)
     with pytest.raises(TypeError, match="single dense component"):
         next(iter(Dataset.range(3).map(lambda x: (x, x)).sparse_batch(2, [])))
-
-
-NUMBERS = Dataset.range(3)
-RAGGED = Dataset.from_tensors(RaggedTensor([1], [0, 1]))
-SPARSE = Dataset.from_tensors(SparseTensor([[0]], [1], [2]))
-
-
-@pytest.mark.parametrize(
-    ("dataset", "arguments", "error", "words"),
-    [
-        (NUMBERS, (0, []), ValueError, "batch_size must be at least 1"),
-        (NUMBERS, (2, None), TypeError, "row_shape must contain shapes of ints and None"),
-        (rows(), (2, [-1]), ValueError, r"row_shape .* got \[-1\]"),
-        (rows(), (2, "3"), TypeError, "row_shape .* got '3'"),
-        (NUMBERS, (2, [2]), ValueError, r"row_shape \(2,\) is too small .* shape \(\)"),
-        (Dataset.from_tensors([1, 2, 3]), (2, [2]), ValueError, r"too small .* shape \(3,\)"),
-        (Dataset.from_tensors((1, 2)), (2, []), TypeError, r"single dense component, got \(\*, \*\)"),
-        (Dataset.from_tensors({"a": 1}), (2, []), TypeError, "single dense component, got {'a'"),
-        (RAGGED, (2, []), TypeError, "RaggedTensorSpec"),
-        (SPARSE, (2, [2]), TypeError, "SparseTensorSpec"),
-    ],
-)
-def test_refuses_wrong_arguments_at_construction(dataset, arguments, error, words):
-    with pytest.raises(error, match=words):
-        dataset.sparse_batch(*arguments)

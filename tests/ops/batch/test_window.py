@@ -135,18 +135,3 @@ def test_its_repr_shows_the_arguments():
     assert "window(2, shift=1, stride=3, drop_remainder)" in repr(dataset)
     assert "window(2) " in repr(Dataset.range(5).window(2))
     assert "elements(2) from test_window.py" in repr(next(iter(Dataset.range(5).window(2))))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"size": 0}, r"window\(\): size must be at least 1, got 0"),
-        ({"size": 2.0}, r"window\(\): size must be an int, got 2.0 of type float"),
-        ({"size": 1, "shift": 0}, r"window\(\): shift must be at least 1"),
-        ({"size": 1, "stride": -1}, r"window\(\): stride must be at least 1"),
-        ({"size": 1, "drop_remainder": 1}, r"window\(\): drop_remainder must be True or False"),
-    ],
-)
-def test_refuses_wrong_arguments(arguments, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        Dataset.range(3).window(**arguments)

@@ -159,15 +159,6 @@ def test_a_directory_serves_later_processes(calls, slow, tmp_path):
     assert len(calls) == 4  # read by what could be another process
 
 
-def test_wrong_arguments_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="directory is for cache"):
-        Dataset.range(3).cache(directory=tmp_path)
-    with pytest.raises(TypeError, match="must be a path or AUTOTUNE"):
-        Dataset.range(3).cache(3)
-    with pytest.raises(ValueError, match="without a scheme"):
-        Dataset.range(3).cache(AUTOTUNE, directory="s3://bucket/cache")
-
-
 def test_it_says_why_there_is_nothing_to_keep(slow):
     for _ in range(2):
         dataset = Dataset.range(4).shuffle(4).map(slow).batch(2).cache(AUTOTUNE)

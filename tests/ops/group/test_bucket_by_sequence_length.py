@@ -73,27 +73,6 @@ def test_its_repr_shows_the_function_and_the_boundaries():
     assert "bucket_by_sequence_length(len, [3, 8])" in repr(bucketed(rows(), [3, 8], [2, 3, 1]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((1, [3], [2, 2]), {}, "element_length_func must be a function, got 1"),
-        ((len, 3, [2, 2]), {}, "bucket_boundaries must be a list of ints, got 3 of type int"),
-        ((len, "34", [2, 2, 2]), {}, "bucket_boundaries must be a list of ints, got '34'"),
-        ((len, [3.0], [2, 2]), {}, r"bucket_boundaries\[0\] must be an int, got 3.0"),
-        ((len, [3, 3], [2, 2, 2]), {}, r"bucket_boundaries must be strictly ascending, got \[3, 3\]"),
-        ((len, [3, 5], [2, 2]), {}, "one more entry than bucket_boundaries, .* got 2 bucket_batch_sizes and 2"),
-        ((len, [3], [2, 0]), {}, r"bucket_batch_sizes\[1\] must be at least 1, got 0"),
-        ((len, [3], [2, 2.0]), {}, r"bucket_batch_sizes\[1\] must be an int"),
-        ((len, [3], [2, 2]), {"no_padding": 1}, "no_padding must be True or False, got 1"),
-        ((len, [3], [2, 2]), {"pad_to_bucket_boundary": None}, "pad_to_bucket_boundary must be True or False"),
-        ((len, [3], [2, 2]), {"drop_remainder": "x"}, "drop_remainder must be True or False"),
-    ],
-)
-def test_refuses_wrong_arguments(arguments, options, message):
-    with pytest.raises((TypeError, ValueError), match=rf"^bucket_by_sequence_length\(\): .*{message}"):
-        rows().bucket_by_sequence_length(*arguments, **options)
-
-
 def test_refuses_components_that_cannot_be_padded():
     ragged = Dataset.from_tensors({"a": RaggedTensor.from_rows([[1]]), "b": 1})
     with pytest.raises(TypeError, match=r"component 'a' is a RaggedTensorSpec.*use no_padding=True"):

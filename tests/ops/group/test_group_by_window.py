@@ -263,20 +263,3 @@ def test_an_element_that_waits_does_not_keep_those_returned_with_it_alive():
 
 def test_its_repr_shows_the_functions():
     assert "group_by_window(<lambda>, itself)" in repr(Dataset.range(5).group_by_window(lambda x: x % 2, itself, 2))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((1, itself, 2), r"key_func must be a function, got 1"),
-        ((abs, 1, 2), r"reduce_func must be a function"),
-        ((abs, itself), r"pass either window_size or window_size_func, not both"),
-        ((abs, itself, 2, lambda key: 2), r"pass either window_size or window_size_func, not both"),
-        ((abs, itself, 0), r"window_size must be at least 1, got 0"),
-        ((abs, itself, 2.0), r"window_size must be an int, got 2.0 of type float"),
-        ((abs, itself, None, 2), r"window_size_func must be a function"),
-    ],
-)
-def test_refuses_wrong_arguments(arguments, message):
-    with pytest.raises((TypeError, ValueError), match=rf"group_by_window\(\): {message}"):
-        Dataset.range(3).group_by_window(*arguments)

@@ -107,23 +107,3 @@ def test_a_mismatch_that_is_known_only_at_run_time_is_raised_while_iterating():
     sources = [Dataset.range(3), Dataset.range(3).map(lambda x: (x, x))]
     with pytest.raises(SpecError, match="all datasets must have the same structure"):
         list(mix(sources, choices(0, 1)).batch(2))
-
-
-@pytest.mark.parametrize(
-    ("datasets", "picks", "error", "words"),
-    [
-        ([], choices(0), ValueError, "datasets must contain at least one"),
-        (Dataset.range(3), choices(0), TypeError, "datasets must be a list"),
-        ([Dataset.range(3), 4], choices(0), TypeError, r"datasets\[1\] must be a Dataset, got 4"),
-        ([Dataset.range(3)], [0, 1], TypeError, "choice_dataset must be a Dataset"),
-        ([Dataset.range(3)], Dataset.range(3, output_type=np.int32), TypeError, "int64 scalars"),
-        ([Dataset.range(3)], Dataset.zip((Dataset.range(3),)), TypeError, "int64 scalars"),
-        ([Dataset.range(3), Dataset.from_tensors("a")], choices(0), TypeError, "the same type"),
-        ([Dataset.range(3), Dataset.from_tensors((1, 2))], choices(0), TypeError, "the same structure"),
-    ],
-)
-def test_refuses_datasets_and_choices_that_do_not_fit(datasets, picks, error, words):
-    with pytest.raises(error, match=rf"choose_from_datasets\(\): .*{words}"):
-        mix(datasets, picks)
-    with pytest.raises(TypeError, match="stop_on_empty_dataset must be True or False"):
-        mix(three(), choices(0), stop_on_empty_dataset=1)

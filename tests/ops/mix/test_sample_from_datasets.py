@@ -159,37 +159,3 @@ def test_exact_shares_are_counted_anew_after_the_end_of_one():
     assert [int(x) for x in got] == [0, 10, 1, 20, *(i for k in range(1, 6) for i in (10 + k, 20 + k)), 26, 27, 28, 29]
     check_operator(lambda: mix(sources, [2, 1, 1], exact=True, stop_on_empty_dataset=True), got[:4])
     check_operator(lambda: mix(sources[:1] * 2, exact=True).repeat(2), ints(0, 0, 1, 1) * 2)
-
-
-TWO = [Dataset.range(3), Dataset.range(3)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"weights": [1.0]}, ValueError, r"one number per dataset \(2\), got 1"),
-        ({"weights": [[0.5, 0.5]]}, ValueError, "one number per dataset"),
-        ({"weights": [-1.0, 1.0]}, ValueError, "finite and at least 0"),
-        ({"weights": [np.nan, 1.0]}, ValueError, "finite and at least 0"),
-        ({"weights": "ab"}, TypeError, "list of numbers or a Dataset"),
-        ({"weights": {"a": 1, "b": 2}}, TypeError, "list of numbers or a Dataset"),
-        ({"weights": ["1", "2"]}, TypeError, "must be numbers, got '1'"),
-        ({"weights": [True, False]}, TypeError, "must be numbers, got True"),
-        ({"weights": Dataset.range(3)}, TypeError, "vectors of 2 numbers"),
-        ({"weights": Dataset.from_tensors([1.0, 2.0, 3.0])}, TypeError, "vectors of 2 numbers"),
-        ({"weights": Dataset.from_tensors(("a", "b"))}, TypeError, "vectors of 2 numbers"),
-        ({"seed": 1.5}, TypeError, "seed must be an int"),
-        ({"stop_on_empty_dataset": 1}, TypeError, "stop_on_empty_dataset must be True or False"),
-        ({"rerandomize_each_iteration": 1}, TypeError, "rerandomize_each_iteration must be True or False"),
-        ({"exact": 1}, TypeError, "exact must be True or False"),
-        ({"exact": True, "seed": 1}, ValueError, "deterministic and takes no seed, got seed=1"),
-        ({"exact": True, "weights": weights_dataset([1, 1])}, ValueError, "constant weights"),
-        ({"datasets": []}, ValueError, "datasets"),
-        ({"datasets": Dataset.range(3)}, TypeError, "datasets"),
-        ({"datasets": [*TWO, "a"]}, TypeError, "datasets"),
-        ({"datasets": [Dataset.range(3), Dataset.from_tensors("a")]}, TypeError, "the same type"),
-    ],
-)
-def test_refuses_wrong_arguments(arguments, error, words):
-    with pytest.raises(error, match=rf"sample_from_datasets\(\): .*{words}"):
-        mix(**{"datasets": TWO, **arguments})

@@ -72,10 +72,6 @@ def test_a_dataset_that_ends_can_be_repeated():
     assert mixed.cardinality() == -1
     found = sources_of(mixed, 200)
     assert found[found < 10].tolist() == (list(range(3)) * 100)[: (found < 10).sum()]
-    with pytest.raises(ValueError, match="not both"):
-        Dataset.sample_from_datasets([Dataset.range(3)] * 2, stop_on_empty_dataset=True, on_empty="stop")
-    with pytest.raises(ValueError, match="on_empty must be one of 'continue', 'stop', 'repeat'"):
-        Dataset.sample_from_datasets([Dataset.range(3)] * 2, on_empty="end")
 
 
 @pytest.mark.parametrize("interpolation", ["step", "linear"])
@@ -162,22 +158,3 @@ def test_stats_shows_the_counts_and_shares():
     assert mix.source_shares == (0.75, 0.25)
     assert "sources of sample_from_datasets(2 datasets): 75 (75.0%), 25 (25.0%)" in repr(stats)
     assert stats.to_dict()["operators"][0]["source_elements"] == [75, 25]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"weights": [(1, [1, 1])]}, "must ascend from 0"),
-        ({"weights": [(0, [1, 1]), (0, [1, 2])]}, "must ascend from 0"),
-        ({"weights": [(0, [1, 1, 1])]}, "one number per dataset"),
-        ({"weights": [(0, [0, 0])]}, "from element 0 on are all 0"),
-        ({"weights": [(0, [1, -1])]}, "at least 0"),
-        ({"weights": [(0, [1, 1])], "exact": True}, "got a schedule"),
-        ({"weights": lambda _: [1, 1], "exact": True}, "got a schedule"),
-        ({"weights": [1, 1], "interpolation": "linear"}, "several element numbers"),
-        ({"weights": [(0, [1, 1])], "interpolation": "cubic"}, "interpolation must be one of 'step', 'linear'"),
-    ],
-)
-def test_arguments_are_checked(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Dataset.sample_from_datasets(endless(0, 1), **arguments)

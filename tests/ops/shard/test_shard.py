@@ -23,18 +23,3 @@ def test_exceptions_are_not_counted():
     check_operator(lambda: Dataset.range(6).map(fail_at(2)).shard(2, 0), [*ints(0), bad, *ints(3, 5)])
     check_operator(lambda: Dataset.range(6).map(fail_at(2)).shard(2, 1), [*ints(1), bad, *ints(4)])
     check_operator(lambda: Dataset.range(9).map(fail_at(1)).shard(3, 1), [ValueError("bad 1"), *ints(2, 5, 8)])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ((0, 0), ValueError, "num_shards must be at least 1, got 0"),
-        ((2, 2), ValueError, "index must be below num_shards, 2, got 2"),
-        ((2, -1), ValueError, "index must be at least 0, got -1"),
-        ((2.0, 0), TypeError, "num_shards must be an int"),
-        ((2, None), TypeError, "index must be an int"),
-    ],
-)
-def test_refuses_wrong_numbers(arguments, error, words):
-    with pytest.raises(error, match=rf"shard\(\): {words}"):
-        Dataset.range(3).shard(*arguments)

@@ -348,24 +348,3 @@ def test_no_function_is_called_for_padding_and_a_process_without_elements_has_ze
     parts = shares(Dataset.range(3).map(lambda x: np.ones((2,)) + x).batch(2), 4, remainder="pad")
     assert_elements_equal(in_turn(parts), [np.array([[1, 1], [2, 2.0]]), np.array([[3, 3.0]]), *2 * [np.zeros((2, 2))]])
     assert shares(Dataset.range(0), 3, remainder="pad") == [[], [], []]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"rank": 0}, ValueError, "give rank and world_size, or neither, got rank=0, world_size=None"),
-        ({"world_size": 2}, ValueError, "give rank and world_size, or neither"),
-        ({"rank": 2, "world_size": 2}, ValueError, "rank must be below world_size, 2, got 2"),
-        ({"rank": -1, "world_size": 2}, ValueError, "rank must be at least 0, got -1"),
-        ({"rank": 0, "world_size": 0}, ValueError, "world_size must be at least 1, got 0"),
-        ({"rank": 0.0, "world_size": 1}, TypeError, "rank must be an int"),
-        ({"rank": 0, "world_size": 1, "seed": None}, TypeError, "seed must be an int"),
-        ({"rank": 0, "world_size": 1, "remainder": "fill"}, ValueError, "remainder must be one of 'drop', 'pad'"),
-        ({"rank": 0, "world_size": 1, "by": "records"}, ValueError, "by must be one of 'auto', 'files'"),
-        ({"rank": 0, "world_size": 1, "by": []}, ValueError, "by must be one of"),
-        ({"rank": 0, "world_size": 2, "by": "files"}, ValueError, r"range\(3\) from .* is not a list of file names"),
-    ],
-)
-def test_refuses_wrong_arguments(arguments, error, words):
-    with pytest.raises(error, match=rf"shard_by_process\(\): .*{words}"):
-        Dataset.range(3).shard_by_process(**arguments)

@@ -251,32 +251,6 @@ def test_the_order_of_parallel_ops_is_kept():
         assert numbers(left) == numbers(left)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"parts": 0.5}, TypeError, "parts must be a list"),
-        ({"parts": [1.0]}, TypeError, "at least two"),
-        ({"parts": "ab"}, TypeError, "parts must be a list"),
-        ({"parts": [0.5, 0.6]}, ValueError, "add up to 1"),
-        ({"parts": [1.5, -0.5]}, ValueError, "must be positive"),
-        ({"parts": [0.5, 1]}, TypeError, "a count must be an int"),
-        ({"parts": [True, 1]}, TypeError, "a count must be an int"),
-        ({"parts": [0, 10]}, ValueError, "at least 1"),
-        ({"parts": [-1, -1]}, ValueError, "only one count may be -1"),
-        ({"parts": [4, 5]}, ValueError, r"add up to 9, but there are 10 elements; use -1"),
-        ({"parts": [4, 7, -1]}, ValueError, "10 elements are not enough"),
-        ({"parts": [0.99, 0.01]}, ValueError, "10 elements are not enough"),
-        ({"parts": [0.5, 0.5], "seed": "a"}, TypeError, "seed must be"),
-        ({"parts": [0.5, 0.5], "by": "row"}, ValueError, "by must be"),
-        ({"parts": [5, 5], "by": lambda x: x}, ValueError, "parts must be fractions"),
-        ({"parts": [0.5, 0.5], "by": "file"}, ValueError, "is not a list of file names"),
-    ],
-)
-def test_arguments_are_checked(arguments, error, message):
-    with pytest.raises(error, match=rf"split\(\): .*{message}"):
-        Dataset.range(10).split(**arguments)
-
-
 def test_an_unknown_number_needs_a_seed_or_first_counts(files):
     unknown = UNCOUNTED["filter"](10)
     with pytest.raises(ValueError, match=r"unknown, so fractions need a seed.*assert_cardinality"):

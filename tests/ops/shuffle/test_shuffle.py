@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dataset import UNKNOWN_CARDINALITY, Dataset, RaggedTensor, set_random_seed
+from dataset import UNKNOWN_CARDINALITY, Dataset, RaggedTensor
 from dataset.testing import check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
@@ -161,25 +161,3 @@ def test_finding_the_spec_uses_up_no_order():
     _ = two.map(lambda x: x + 1).element_spec
     assert order(one) == order(two)
     assert order(one.repeat(3)) == order(two.repeat(3))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ((0,), ValueError, "buffer_size must be at least 1, got 0"),
-        ((-3,), ValueError, "buffer_size must be at least 1, got -3"),
-        ((2.0,), TypeError, "buffer_size must be an int"),
-        ((True,), TypeError, "buffer_size must be an int"),
-        ((3, 1.5), TypeError, "seed must be an int"),
-        ((3, 1, 1), TypeError, "reshuffle_each_iteration must be True or False"),
-    ],
-)
-def test_refuses_wrong_arguments(arguments, error, words):
-    with pytest.raises(error, match=rf"shuffle\(\): {words}"):
-        Dataset.range(3).shuffle(*arguments)
-
-
-@pytest.mark.parametrize("seed", ["1", 1.0, True])
-def test_refuses_a_global_seed_that_is_not_an_int(seed):
-    with pytest.raises(TypeError, match="seed must be an int or None"):
-        set_random_seed(seed)

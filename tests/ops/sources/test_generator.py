@@ -182,32 +182,6 @@ def test_a_value_that_the_signature_does_not_allow_fails_alone(signature, value)
     assert "from_generator" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("generator", "keywords", "error", "words"),
-    [
-        ([1, 2], {}, TypeError, r"from_generator\(\): generator must be a function"),
-        ((i for i in range(2)), {}, TypeError, r"from_generator\(\): generator must be a function"),
-        (list, {"output_types": np.int64, "output_signature": INT}, TypeError, "output_signature"),
-        (list, {"output_shapes": ()}, TypeError, "output_types"),
-        (list, {"output_signature": np.int64}, TypeError, "TensorSpec"),
-        (list, {"output_signature": [INT]}, TypeError, "TensorSpec"),
-        (list, {"output_signature": {}}, ValueError, "must have at least one component"),
-        (list, {"output_signature": (None,)}, ValueError, "must have at least one component"),
-        (list, {"output_types": "no such type"}, TypeError, r"from_generator\(\): invalid shape"),
-        (list, {"output_types": [np.int64, np.int64]}, TypeError, r"from_generator\(\): invalid shape"),
-        (iter, {"args": 3}, TypeError, r"from_generator\(\): args must be a tuple"),
-        (iter, {"args": np.arange(2)}, TypeError, r"from_generator\(\): args must be a tuple"),
-        *(
-            (list, {"output_types": types, "output_shapes": shapes}, ValueError, "must have the structure of output_t")
-            for types, shapes in [((np.int64, np.int64), ((),)), ({"a": np.int64}, {"b": ()}), ((np.int64,), [()])]
-        ),
-    ],
-)
-def test_refuses_wrong_arguments(generator, keywords, error, words):
-    with pytest.raises(error, match=words):
-        Dataset.from_generator(generator, **keywords)
-
-
 # Arrays that the generator keeps
 
 VIEWS = {

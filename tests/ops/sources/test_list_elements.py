@@ -45,18 +45,3 @@ def test_names_of_files_are_read(tmp_path):
     for path in paths:
         path.write_text(f"{path.name}\n")
     assert list(TextLineDataset(Dataset.from_list(list(map(str, paths))))) == [b"a", b"b"]
-
-
-@pytest.mark.parametrize(
-    ("elements", "message"),
-    [
-        ([], "must not be empty; for an empty dataset, use Dataset.range"),
-        ((1, 2), "must be a list, got a tuple"),
-        ([(), ()], r"must have at least one component, got \(\)"),
-        ([{"a": 1}, {"b": 1}], "same structure, got .*'b'.* in element 1 and .*'a'.* in element 0"),
-        ([1, 2.5], "the same type in all elements, got TensorSpec.*float64.* in element 1 and .*int64.* in element 0"),
-    ],
-)
-def test_refuses(elements, message):
-    with pytest.raises(ValueError, match=rf"from_list\(\): .*{message}"):
-        Dataset.from_list(elements)
