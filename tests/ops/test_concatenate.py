@@ -34,12 +34,6 @@ def test_does_not_touch_the_second_before_the_first_has_ended():
     check_laziness(lambda numbers: Dataset.range(9).concatenate(numbers), lambda k: max(0, k - 9))
 
 
-def test_dicts_may_be_filled_in_another_order():
-    both = Dataset.from_tensors({"a": 1, "b": "x"}).concatenate(Dataset.from_tensors({"b": "y", "a": 2}))
-    check_operator(lambda: both, [{"a": np.int64(1), "b": b"x"}, {"a": np.int64(2), "b": b"y"}])
-    check_operator(lambda: both.batch(2), [{"a": np.array([1, 2]), "b": np.array([b"x", b"y"], object)}])
-
-
 def test_shapes_that_differ_become_unknown():
     for shapes, shape in [
         ([(2, 3), (2, 3)], (3,)),

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset, SpecError
+from dataset import AUTOTUNE, Dataset
 from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool, task_sizer
 from dataset.runtime.parallel.task_sizer import SIZE_MAX, TaskSizer
@@ -19,8 +19,6 @@ from dataset.testing import check_operator, outcomes
 from support.op_cases import fail_at
 from support.overlap import Calls
 from support.task_sizers import AlwaysInline, TakingTurns
-
-WAIT = 60  # for what must come; nothing waits that long
 
 
 def double(x):
@@ -44,23 +42,6 @@ def test_they_keep_the_whole_contract_and_give_what_one_call_at_a_time_gives(mak
     check_operator(lambda: make(3), outcomes(iter(make(None))), positions=25)
 
 
-def test_all_elements_have_the_structure_of_the_first_whichever_worker_is_first():
-    gate = threading.Event()
-
-    def function(x):
-        if x == 0:
-            gate.wait(WAIT)
-            return x
-        gate.set()
-        return (x, x)
-
-    found = outcomes(iter(Dataset.range(6).map(function, num_parallel_calls=3)))
-    assert int(found[0]) == 0
-    assert all(isinstance(error, SpecError) for error in found[1:])
-    assert "but earlier elements had the structure *" in str(found[3])
-    assert ", element 3" in found[3].__notes__[0]
-
-
 def test_the_spec_or_a_single_element_takes_one_call():
     calls = Calls()
 
@@ -73,13 +54,6 @@ def test_the_spec_or_a_single_element_takes_one_call():
     assert calls.total == 1
     assert int(dataset[40]) == 40
     assert calls.total == 2
-
-
-def test_a_batch_that_cannot_be_made_says_which_element_it_was():
-    shaped = Dataset.range(12).map(lambda x: np.zeros(3 if x == 5 else 2))
-    found = outcomes(iter(shaped.batch(4, num_parallel_calls=2)))
-    assert [isinstance(batch, SpecError) for batch in found] == [False, True, False]
-    assert "in element 5" in str(found[1])
 
 
 def test_a_large_request_that_held_elements_meet_in_part_gets_the_rest(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset
 from dataset.ops import prefetch
 from dataset.ops.batch.batch import BatchOperator
 from dataset.ops.map import MapOperator
@@ -178,21 +178,6 @@ def test_elements_that_take_long_or_are_large_are_computed_one_at_a_time(clock, 
     assert set(sizes) == {1}
 
 
-def test_no_more_are_computed_at_once_than_saves_time(clock, monkeypatch):
-    sizes, pull = [], BatchOperator.pull
-
-    def recording(self, n):
-        sizes.append(n)
-        clock.now += 1e-6 * (10 + n if n < 8 else 4 * n)  # a fixed cost, and from 8 on another one for each
-        return pull(self, n)
-
-    monkeypatch.setattr(BatchOperator, "pull", recording)
-    assert len(list(Dataset.range(1000).batch(2).prefetch(AUTOTUNE))) == 500
-    assert max(sizes) == 8
-    assert sizes.count(8) < sizes.count(4) / 2
-    assert sizes[-20:].count(4) >= 15
-
-
 def test_a_function_that_may_wait_is_called_for_one_element_at_a_time(clock, monkeypatch):
     sizes = requests_of(monkeypatch, MapOperator, clock)
     Pipeline(clock).take(COUNT // 2)
@@ -210,12 +195,3 @@ def test_states_and_failures_are_exact_where_many_are_computed_at_once(clock, ma
         assert_elements_equal(outcomes(resumed), expected[position:])
         taken += advanced(iterator, 1)
     assert_elements_equal(taken, expected)
-
-
-def test_memory_limits_how_many_are_computed_at_once(clock):
-    options = Options()
-    options.autotune.ram_budget = 4096
-    iterator = iter(Dataset.range(4000).batch(16).prefetch(AUTOTUNE).with_options(options))
-    stage = iterator._root
-    held = [stage.buffered()[1] for _ in iterator]
-    assert 0 < max(held) <= 4096

@@ -6,20 +6,8 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, SpecError
-from dataset.testing import assert_elements_equal, no_leaks
+from dataset.testing import no_leaks
 from support.op_cases import fail_at
-
-
-@pytest.mark.parametrize("initial", [0, "x", (1, [2.0]), {"a": 1, "b": ("x", [2.0])}], ids=repr)
-def test_the_initial_state_becomes_an_element(initial):
-    (expected,) = Dataset.from_tensors(initial)
-    assert_elements_equal([Dataset.range(0).reduce(initial, lambda state, x: 1 / 0)], [expected])
-    assert_elements_equal([Dataset.range(3).reduce(initial, lambda state, x: state)], [expected])
-
-
-def test_a_tuple_is_one_argument_and_a_list_at_the_top_counts_as_one():
-    result = Dataset.range(4).enumerate(1).reduce((0, 0), lambda state, pair: [state[0] + pair[0] * pair[1], state[0]])
-    assert_elements_equal([result], [(np.int64(20), np.int64(8))])
 
 
 def test_the_state_may_change_its_shape_and_be_text_or_an_object():

@@ -19,7 +19,7 @@ from dataset.io.elements.metadata import Metadata
 from dataset.plan.spec import spec_of
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
-from support.pipelines import Point, Record
+from support.pipelines import Record
 
 
 @pytest.fixture
@@ -97,15 +97,6 @@ def test_what_was_saved_empty_is_loaded_empty(empty, spec, path):
     assert list(Dataset.load(path, given)) == list(Dataset.load(path, given, reader_func=flat)) == []
 
 
-def test_named_tuples_come_back_as_named_tuples_of_that_name(path):
-    element = Point(np.int64(1), np.arange(2))
-    Dataset.from_tensors(element).save(path)
-    (found,) = Dataset.load(path)
-    assert repr(found) == repr(element)
-    assert type(found) is type(next(iter(Dataset.load(path))))
-    assert_elements_equal(list(Dataset.load(path, spec_of(element))), [element])
-
-
 @pytest.mark.parametrize(
     "element",
     [Record(np.arange(3), np.int64(1)), OrderedDict(a=np.int64(1)), {1: b"a"}, (Record(np.int64(1), b""), None)],
@@ -156,21 +147,6 @@ def test_shards_are_read_in_turn_or_as_the_reader_says(path, compression):
     check_operator(lambda: Dataset.load(path, reader_func=flat), ints(0, 3, 6, 9, 1, 4, 7, 2, 5, 8), positions=5)
     for reader in (lambda d: flat(d.shuffle(3, seed=4)), lambda d: d.interleave(lambda x: x.prefetch(2), 2, 2)):
         check_operator(lambda reader=reader: Dataset.load(path, reader_func=reader).repeat(2).batch(3), positions=3)
-
-
-def test_the_reader_sees_a_dataset_for_each_shard(path):
-    Dataset.range(6).save(path, shard_func=lambda x: x // 4)
-    seen = []
-
-    def reader(shards):
-        seen.append((shards.cardinality(), [shard.cardinality() for shard in shards], shards.element_spec.element_spec))
-        return flat(shards)
-
-    loaded = Dataset.load(path, reader_func=reader)
-    assert list(loaded) == [0, 1, 2, 3, 4, 5]
-    assert seen == [(2, [4, 2], INT)]
-    assert loaded.cardinality() == 6
-    assert Dataset.load(path, reader_func=lambda d: flat(d).repeat()).cardinality() == -1
 
 
 @pytest.mark.parametrize(
@@ -427,16 +403,6 @@ LEAF = {"kind": "tensor", "shape": [], "dtype": "<i8"}
 def test_metadata_is_not_believed(path, changes):
     Dataset.range(3).save(path)
     rewritten(path, **changes)
-    with pytest.raises((DataLossError, ValueError), match=r"metadata\.json"):
-        Dataset.load(path)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"format": "dataset elements"}']
-)
-def test_metadata_that_is_none(path, content):
-    Path(path).mkdir()
-    Path(path, "metadata.json").write_bytes(content)
     with pytest.raises((DataLossError, ValueError), match=r"metadata\.json"):
         Dataset.load(path)
 

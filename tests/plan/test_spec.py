@@ -164,18 +164,6 @@ def test_the_spec_of_an_element_has_its_structure():
         flatten_spec((TensorSpec(()), int))
 
 
-def test_unknown_dimensions_are_compatible_and_not_allowed_the_other_way_round_and_kinds_do_not_mix():
-    known, unknown = TensorSpec((2,)), TensorSpec((None,))
-    assert known.is_compatible_with(unknown)
-    assert unknown.allows(known)
-    assert not known.allows(unknown)
-    assert TensorSpec(None).allows(unknown)
-    assert not unknown.allows(TensorSpec(None))
-    assert not TensorSpec(None, np.int64).is_compatible_with(RaggedTensor([1], [0, 1]))
-    assert not SparseTensorSpec((4,), np.int64).is_compatible_with(np.zeros(4, np.int64))
-    assert TensorSpec(None, np.int64).most_general_with(SparseTensorSpec(None, np.int64)) is None
-
-
 @pytest.mark.parametrize(
     "spec",
     [TensorSpec((2, None), bytes, "n"), RaggedTensorSpec((2, None), np.int8), SparseTensorSpec((None,), np.float64)],

@@ -45,14 +45,3 @@ def test_is_a_queue_whose_pieces_never_change(steps, column, changing, data):
     for piece, _ in given_out:
         arrays = [piece] if isinstance(piece, np.ndarray) else piece
         assert not any(isinstance(array, np.ndarray) and array.flags.writeable for array in arrays)
-
-
-def test_each_element_is_copied_a_few_times_at_most():
-    buffer, moves, before = SlidingBuffer(), 0, None
-    for number in range(1000):
-        buffer.append(Chunk(LEAF, 1, [np.full((1, 4), number)]))
-        buffer.drop(max(0, buffer.length - 32))
-        (whole,) = buffer.columns(0, buffer.length)
-        moves += before is None or not np.shares_memory(whole, before)
-        before = whole
-    assert moves < 2 * 1000 / 32 + 8

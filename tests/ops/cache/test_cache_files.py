@@ -318,15 +318,6 @@ def test_a_saved_dataset_is_not_read_as_a_cache(path):
 # Names
 
 
-def test_takes_names_of_every_type(tmp_path):
-    for name in (tmp_path / "a", os.fsencode(tmp_path / "a"), f"{tmp_path}/a/"):
-        assert list(Dataset.range(3).cache(name)) == [0, 1, 2]
-    assert [p.name for p in tmp_path.iterdir()] == ["a"]
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        list(Dataset.range(3).cache(tmp_path / "file"))
-
-
 # Errors
 
 

@@ -121,15 +121,6 @@ def test_without_order_a_slow_dataset_holds_up_no_other():
     assert [int(x) for x in iterator] == [0, 1, 2]
 
 
-def test_in_order_a_slow_dataset_is_waited_for_while_the_others_are_read():
-    gated = Gated(1)
-    iterator = iter(Dataset.range(3).interleave(lambda n: gated.dataset(n, 2), 3, num_parallel_calls=3))
-    assert next(iterator) == 0
-    assert gated.wait_until(lambda: {(0, 1), (2, 0), (2, 1)} <= set(gated.made))
-    gated.gates[1].set()
-    assert [int(x) for x in iterator] == [100, 200, 1, 101, 201]
-
-
 def test_a_function_that_blocks_does_not_hold_back_what_is_ready():
     gate = threading.Event()
 
@@ -142,17 +133,6 @@ def test_a_function_that_blocks_does_not_hold_back_what_is_ready():
     assert [int(next(iterator)) for _ in range(6)] == [0, 10, 1, 11, 2, 12]
     gate.set()
     assert [int(x) for x in iterator] == [20, 21, 22]
-
-
-def test_exceptions_have_the_users_frames_and_notes():
-    dataset = Dataset.range(3).interleave(lambda n: Dataset.range(fail_at(1)(n), 3), num_parallel_calls=2)
-    (error,) = [outcome for outcome in outcomes(iter(dataset)) if isinstance(outcome, Exception)]
-    assert "interleave(<lambda>" in error.__notes__[0]
-    assert error.__notes__[0].endswith("element 1")
-    traceback = error.__traceback__
-    while traceback.tb_next:
-        traceback = traceback.tb_next
-    assert traceback.tb_frame.f_code.co_name == "check"
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])

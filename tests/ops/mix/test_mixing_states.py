@@ -40,17 +40,6 @@ def test_a_state_holds_no_arrays_and_no_choices_drawn_ahead(exact, stop):
         assert len(place["choices"]) == 0
 
 
-@pytest.mark.parametrize("width", [2, 300])
-def test_a_state_is_small_whatever_was_read_ahead(width):
-    rows = [Dataset.from_tensor_slices(np.zeros((200, 2000), np.uint8)) for _ in range(width)]
-    choices = Dataset.from_tensor_slices(np.random.default_rng(0).integers(0, width, 10_000))
-    with iter(choose(rows, choices)) as iterator:
-        alone = len(pickle.dumps(iterator.state_dict()))
-        for _ in range(10):
-            advanced(iterator, 7)
-            assert len(pickle.dumps(iterator.state_dict())) < alone + 3000  # fewer than two rows, and 256 choices
-
-
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(
     "changes",

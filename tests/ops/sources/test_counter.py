@@ -16,18 +16,6 @@ def test_integers_wrap_around(start, step, dtype):
     check_operator(lambda: Dataset.counter(start, step, dtype).take(12), expected)
 
 
-@pytest.mark.parametrize(
-    ("start", "step", "dtype"),
-    [(0, 0.1, np.float32), (65472, 16, np.float16), (np.inf, -np.inf, np.float64), (1, 1j, np.complex64)],
-)
-def test_floats_round_at_each_step_whatever_the_demand(start, step, dtype):
-    step_value, expected = np.array(step).astype(dtype), [np.array(start).astype(dtype)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(11):
-            expected.append(expected[-1] + step_value)
-    check_operator(lambda: Dataset.counter(start, step, dtype).take(12), [dtype(value) for value in expected])
-
-
 def test_a_batch_is_the_users_to_write_into():
     for dataset in (Dataset.counter().batch(3).take(2), Dataset.range(6).batch(3)):
         for batch in dataset:

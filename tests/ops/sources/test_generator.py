@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import ClosedError, Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
+from dataset import ClosedError, Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import ints
@@ -151,35 +151,6 @@ def test_without_a_signature_the_first_element_tells_the_spec_and_is_found_once(
     assert len(runs) == 1
     with pytest.raises(SpecError, match="output_signature"):
         _ = Dataset.from_generator(list).element_spec
-
-
-def test_a_signature_converts_what_loses_nothing():
-    ragged = RaggedTensor.from_rows([[1], [2, 3]])
-    signature = (TensorSpec((), np.float32), TensorSpec((2,), np.uint8), RaggedTensorSpec((None, None), np.int64))
-    values = [(1, (200, 1), ragged), (2.5, [True, 2], ragged)]
-    expected = [
-        (np.float32(1), np.array([200, 1], np.uint8), ragged),
-        (np.float32(2.5), np.array([1, 2], np.uint8), ragged),
-    ]
-    check_operator(lambda: Dataset.from_generator(lambda: values, output_signature=signature), expected)
-
-
-@pytest.mark.parametrize(
-    ("signature", "value"),
-    [
-        (INT, 1.5),
-        (INT, np.float32(1)),
-        (TensorSpec((), np.int32), 2.0),
-        (TensorSpec((), np.uint8), 256),
-        (TensorSpec((), np.uint8), -1),
-        ((INT, INT), [1, 2]),
-        (RaggedTensorSpec((None, None), np.int64), [[1]]),
-    ],
-)
-def test_a_value_that_the_signature_does_not_allow_fails_alone(signature, value):
-    (error,) = outcomes(iter(Dataset.from_generator(lambda: [value], output_signature=signature)))
-    assert isinstance(error, SpecError | ValueError | TypeError)
-    assert "from_generator" in str(error)
 
 
 # Arrays that the generator keeps

@@ -1,16 +1,14 @@
 """inject_prefetch: batches are made while the consumer works, where nobody can notice it but by the clock."""
 
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import dataset
 from dataset import Dataset, Options, TFRecordDataset, io
 from dataset.ops import prefetch
 from dataset.optimize.driver import optimize
-from dataset.testing import assert_elements_equal, check_operator, no_leaks
+from dataset.testing import assert_elements_equal, check_operator
 from support.overlap import Clock
 
 ROWS = np.arange(24).reshape(12, 2)
@@ -90,34 +88,6 @@ def clock(monkeypatch):
     time = Clock()
     monkeypatch.setattr(prefetch, "time", time)
     return time
-
-
-def timed(clock, seconds):
-    """Batches, each of which takes so long."""
-
-    @dataset.vectorized
-    def work(rows):
-        clock.now += seconds
-        return rows
-
-    return Dataset.from_tensor_slices(np.arange(100)).batch(2).map(work).with_options(asked())
-
-
-@pytest.mark.parametrize(
-    ("make_seconds", "use_seconds", "starts"),
-    [(0.01, 0.01, True), (0.01, 1e-6, False), (1e-6, 0.01, False), (3e-4, 3e-4, True), (1e-5, 1e-5, False)],
-)
-def test_the_thread_is_started_where_both_take_long(clock, make_seconds, use_seconds, starts):
-    with no_leaks():
-        before = set(threading.enumerate())
-        iterator = iter(timed(clock, make_seconds))
-        had_thread = []
-        for _ in range(40):
-            next(iterator)
-            had_thread.append(bool(set(threading.enumerate()) - before))
-            clock.now += use_seconds
-        iterator.close()
-    assert had_thread == [starts and place >= 3 for place in range(40)]
 
 
 def test_fires_where_a_function_reads_what_belongs_to_a_number():

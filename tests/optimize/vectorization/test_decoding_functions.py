@@ -1,7 +1,5 @@
 """map_vectorization: functions that parse or decode each record, and compute with the result, run on whole columns."""
 
-import dataclasses
-import pickle
 import warnings
 
 import numpy as np
@@ -312,22 +310,6 @@ SIZES = [2, 2]
 @pytest.mark.parametrize("function", NOT_PROVED)
 def test_what_is_not_proved(function):
     assert not isinstance(prove_elementwise(function), columnwise.ElementwiseProof)
-
-
-def test_only_what_is_looked_up_is_decoded():
-    parse, whole = prove_elementwise(natural).derived[0], prove_elementwise(merges).derived[0]
-    assert (parse.uses, parse.octets) == ({"image", "label"}, {"image"})
-    assert (whole.uses, whole.octets) == (None, frozenset())
-    assert prove_elementwise(from_buffer).derived[0].octets == frozenset()  # the bytes are returned, too
-
-
-def test_the_proof_can_be_sent():
-    proof = prove_elementwise(natural)
-    received = pickle.loads(pickle.dumps(dataclasses.replace(proof, function=None)))
-    assert received.derived == proof.derived
-    assert received.operations == proof.operations
-    made = records().map(natural, num_parallel_calls=2, executor="process").batch(20)
-    assert_elements_equal(list(made), list(unoptimized(records().map(natural).batch(20))))
 
 
 def test_single_elements_and_interleaved_failures_are_resumed():

@@ -373,14 +373,6 @@ def test_warnings_that_are_errors_are_raised_at_their_place(function, size):
     assert_same(run(make()), plain)
 
 
-def test_chunks_that_fail_as_columns_are_tried_ever_more_seldom(monkeypatch):
-    tries = []
-    call = columnwise.Columns.call
-    monkeypatch.setattr(columnwise.Columns, "call", lambda *given: tries.append(given) or call(*given))
-    list(Dataset.range(4000).map(int).map(lambda x: 1 // (x % 2)).batch(4))  # nothing is made ahead of int
-    assert 3 < len(tries) < 12
-
-
 def test_results_that_differ_in_the_trial_end_it(monkeypatch):
     """Nothing that is proved differs; should it nevertheless, single elements are right."""
     call = columnwise.Columns.call
