@@ -143,7 +143,7 @@ WHOLE_CONTRACT = pytest.mark.parametrize(
 @WHOLE_CONTRACT
 @pytest.mark.usefixtures("inline")
 def test_work_that_is_done_inline_keeps_the_whole_contract(make):
-    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
+    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=20)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkey
     monkeypatch.setattr(pool, "TaskSizer", TakingTurns)
     monkeypatch.setattr(pool, "ReplayLog", Log)
     monkeypatch.setattr(pool.ParallelOperator, "_pull_inline", pull_inline)
-    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=60)
+    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=20)
     assert any(dropped)
     assert len(logs) > len(set(logs))
 
@@ -231,7 +231,7 @@ def start(monkeypatch):
 @pytest.mark.parametrize("when", ["never", "at once", "later"])
 def test_work_that_begins_inline_keeps_the_whole_contract(make, when, start):
     start(when)
-    check_operator(lambda: make(AUTOTUNE), outcomes(iter(make(None))), positions=60)
+    check_operator(lambda: make(AUTOTUNE), outcomes(iter(make(None))), positions=20)
 
 
 class Callers:

@@ -119,7 +119,7 @@ def test_what_fails_counts_in_one_as_in_two(bad, op):
             raise ValueError(f"bad {x}")
         return x
 
-    for one, two in itertools.product([0, 1, 2, 3, 5], repeat=2):
+    for one, two in itertools.product([0, 1, 3], repeat=2):
         first, second = ((one + 1, one), (two + 1, two // 2)) if op == "shard" else ((one,), (two,))
         dataset = getattr(getattr(Dataset.range(9).map(note), op)(*first), op)(*second)
         fast, called = outcomes(iter(dataset)), list(seen)

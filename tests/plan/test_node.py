@@ -174,42 +174,32 @@ def other(x):
     return x
 
 
+def generated(signature, *args):
+    return Dataset.from_generator(double, args=args, output_signature=signature)
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (Dataset.range(5), Dataset.range(1, 5)),
-        (Dataset.range(5), Dataset.range(5, output_type=np.int32)),
+        (BASE, Dataset.range(10, output_type=np.int32)),
         (BASE.take(3), BASE.skip(3)),
-        (BASE.take(np.int64(3)), BASE.take(np.int64(4))),
         (BASE.shard(np.int64(3), np.int64(0)), BASE.shard(np.int64(3), np.int64(1))),
         (BASE.take(3).skip(1), BASE.skip(1).take(3)),
         (BASE.map(double), BASE.map(other)),
-        (BASE.map(double), BASE.filter(double)),
         (BASE.batch(2), BASE.batch(2, drop_remainder=True)),
-        (BASE.batch(2), BASE.padded_batch(2)),
-        (BASE.padded_batch(2, padded_shapes=()), BASE.padded_batch(2)),
         (BASE.padded_batch(2, padding_values=np.int64(1)), BASE.padded_batch(2, padding_values=np.int64(2))),
         (BASE.repeat(), BASE.repeat(2)),
-        (BASE.shuffle(5), BASE.shuffle(6)),
         (BASE.shuffle(5), BASE.shuffle(5, reshuffle_each_iteration=False)),
         (BASE.interleave(Dataset.range, 2), BASE.interleave(Dataset.range, 3)),
         (BASE.concatenate(BASE.take(2)), BASE.take(2).concatenate(BASE)),
         (Dataset.zip(BASE, (BASE, BASE)), Dataset.zip((BASE, BASE), BASE)),
-        (Dataset.zip({"a": BASE}), Dataset.zip({"b": BASE})),
         (Dataset.zip((BASE, BASE)), Dataset.zip({"a": BASE, "b": BASE})),
-        (Dataset.from_tensors(1), Dataset.from_tensors(1.0)),
         (Dataset.from_tensors((1, 2)), Dataset.from_tensors([1, 2])),
         (Dataset.from_tensor_slices({"a": [1]}), Dataset.from_tensor_slices({"b": [1]})),
         (Dataset.from_tensor_slices(np.zeros((3, 2))), Dataset.from_tensor_slices(np.zeros((3, 4)))),
-        (
-            Dataset.from_generator(double, output_signature=TensorSpec((), np.int64)),
-            Dataset.from_generator(double, output_signature=TensorSpec((), np.float32)),
-        ),
-        (
-            Dataset.from_generator(double, output_signature=RaggedTensorSpec((None, None))),
-            Dataset.from_generator(double, output_signature=TensorSpec((None, None))),
-        ),
-        (Dataset.from_generator(double, args=(np.int64(1),)), Dataset.from_generator(double, args=(np.int64(2),))),
+        (generated(TensorSpec((), np.int64)), generated(TensorSpec((), np.float32))),
+        (generated(RaggedTensorSpec((None, None))), generated(TensorSpec((None, None)))),
+        (generated(TensorSpec(()), np.int64(1)), generated(TensorSpec(()), np.int64(2))),
         (TFRecordDataset(["a"]), TFRecordDataset(["a"], "GZIP")),
         (TFRecordDataset(["a"]), TFRecordDataset(["a", "b"])),
     ],

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dataset import Dataset
+from dataset import Dataset, RaggedTensor, SparseTensor
 
 
 def fail_at(*bad):
@@ -24,3 +24,19 @@ def ints(*values):
 def rows(stop=4):
     """Vectors of 1, 2, 3 ... elements, as many as their values say."""
     return Dataset.range(1, stop).map(lambda n: np.full(n, n))
+
+
+VIEWS = {
+    "array": lambda buffer: buffer,
+    "tuple": lambda buffer: (buffer, 1),
+    "dict": lambda buffer: {"a": buffer},
+    "twice": lambda buffer: (buffer, buffer),
+    "list": lambda buffer: [buffer, 2 * buffer],
+    "slice": lambda buffer: buffer[:2],
+    "view of view": lambda buffer: buffer[None][0],
+    "transpose": lambda buffer: buffer.reshape(1, 3).T,
+    "ragged": lambda buffer: RaggedTensor(buffer, [0, 1, 3]),
+    "sparse": lambda buffer: SparseTensor([[0], [1], [2]], buffer, [3]),
+    "memory": lambda buffer: np.frombuffer(memoryview(buffer), buffer.dtype),
+}
+"""Elements that hold an array of three numbers, which the user's code may fill again."""

@@ -41,6 +41,14 @@ def no_rules() -> Options:
     return options
 
 
+def switched_on(*rules: str) -> Options:
+    """Return the default options, but with these rules of the optimizer on."""
+    options = Options()
+    for rule in rules:
+        setattr(options.optimization, rule, True)
+    return options
+
+
 def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
     """Return the pipeline as it is written."""
     return dataset.with_options(no_rules())

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dataset import ClosedError, Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
+from dataset import ClosedError, Dataset, SpecError, TensorSpec
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import ints
+from support.op_cases import VIEWS, ints
 from support.pipelines import Record
 
 INT = TensorSpec((), np.int64)
@@ -154,19 +154,6 @@ def test_without_a_signature_the_first_element_tells_the_spec_and_is_found_once(
 
 
 # Arrays that the generator keeps
-
-VIEWS = {
-    "array": lambda buffer: buffer,
-    "tuple": lambda buffer: (buffer, 1),
-    "dict": lambda buffer: {"a": buffer},
-    "list": lambda buffer: [buffer, 2 * buffer],
-    "slice": lambda buffer: buffer[:2],
-    "reshape": lambda buffer: buffer.reshape(1, 3),
-    "view of view": lambda buffer: buffer[None][0],
-    "ragged": lambda buffer: RaggedTensor(buffer, [0, 1, 3]),
-    "sparse": lambda buffer: SparseTensor([[0], [1], [2]], buffer, [3]),
-    "memory": lambda buffer: np.frombuffer(memoryview(buffer), buffer.dtype),
-}
 
 
 @pytest.mark.parametrize("kind", VIEWS)

@@ -1,5 +1,7 @@
 """filter_fusion, map_and_filter_fusion and filter_parallelization: fewer passes, the same elements."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import dataset
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
-from support.pipelines import no_rules
+from support.pipelines import no_rules, switched_on
 
 LARGE = (600, 600)
 
@@ -45,10 +47,7 @@ def rules(data, options=None):
     return [fired.rule for fired in optimize(data.plan, options and options.optimization).fired]
 
 
-def parallel():
-    options = Options()
-    options.optimization.filter_parallelization = True
-    return options
+parallel = partial(switched_on, "filter_parallelization")
 
 
 CHAINS = {

@@ -1,5 +1,6 @@
 """inject_prefetch: batches are made while the consumer works, where nobody can notice it but by the clock."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from dataset.ops import prefetch
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator
 from support.overlap import Clock
+from support.pipelines import switched_on
 
 ROWS = np.arange(24).reshape(12, 2)
 
@@ -18,10 +20,7 @@ def slices():
     return Dataset.from_tensor_slices(ROWS)
 
 
-def asked():
-    options = Options()
-    options.optimization.inject_prefetch = True
-    return options
+asked = partial(switched_on, "inject_prefetch")
 
 
 def fires(data, options=None):

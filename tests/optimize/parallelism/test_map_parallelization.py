@@ -1,22 +1,20 @@
 """map_parallelization: where a user asks for it, functions are called from several threads."""
 
 import threading
+from functools import partial
 
 import pytest
 
 import dataset
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset
 from dataset.ops.map import Map
 from dataset.ops.random_map import RandomMap
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_operator, check_rule
+from support.pipelines import switched_on
 
-
-def asked_for():
-    options = Options()
-    options.optimization.map_parallelization = True
-    return options
+asked_for = partial(switched_on, "map_parallelization")
 
 
 def text(x):

@@ -1,18 +1,17 @@
 """parallel_batch: where a user asks for it, batches are stacked by several threads."""
 
+from functools import partial
+
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset
 from dataset.ops.batch.batch import Batch
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.testing import check_operator, check_rule
+from support.pipelines import switched_on
 
-
-def asked_for():
-    options = Options()
-    options.optimization.parallel_batch = True
-    return options
+asked_for = partial(switched_on, "parallel_batch")
 
 
 FIRES = {

@@ -1,18 +1,16 @@
 """seq_interleave_prefetch: where a user asks for it, an interleave reads its datasets ahead."""
 
 import threading
+from functools import partial
 
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule
+from support.pipelines import switched_on
 
-
-def asked_for():
-    options = Options()
-    options.optimization.seq_interleave_prefetch = True
-    return options
+asked_for = partial(switched_on, "seq_interleave_prefetch")
 
 
 def numbers(x):
