@@ -174,15 +174,3 @@ def test_an_interrupt_stands_in_the_place_of_no_element(patient):
         rest = advanced(resumed(iterator.state_dict(), make()), 100)
         assert [int(x) for x in rest] == list(range(len(found), 12))
     assert (found, pressed) == (list(range(12)), 2)
-
-
-def test_an_interrupt_while_elements_are_passed_over_loses_none():
-    press = Pressed(2, 5)
-    iterator = opened_behind(lambda: Dataset.range(12).map(press), 4)
-    with pytest.raises(KeyboardInterrupt):
-        next(iterator)
-    found = [int(next(iterator))]
-    with pytest.raises(KeyboardInterrupt):
-        found += [int(x) for x in iterator]
-    found += [int(x) for x in iterator]
-    assert sorted(found) == list(range(4, 12))

@@ -22,11 +22,6 @@ from support.op_cases import fail_at, ints
 from support.pipelines import Record
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "saved")
-
-
 def files_in(path):
     return sorted(str(p.relative_to(path)) for p in Path(path).rglob("*") if p.is_file())
 

@@ -33,11 +33,6 @@ class Source:
         self.make().save(path, checkpoint_args=arguments)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "saved")
-
-
 def interrupted(path, bad=10, **more):
     with pytest.raises(ValueError, match="interrupted"):
         Source(bad=bad).save(path, **more)

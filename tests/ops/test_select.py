@@ -64,15 +64,11 @@ TUPLE = ([1, 2], (["a", "b"], [3, 4]), {"z": [5, 6]})
 @pytest.mark.parametrize(
     ("rows", "keys", "expected"),
     [
-        (TUPLE, [0], ints(1, 2)),
-        (TUPLE, [1], [(b"a", np.int64(3)), (b"b", np.int64(4))]),
         (TUPLE, [-1], [{"z": np.int64(5)}, {"z": np.int64(6)}]),
         (TUPLE, [np.int64(2), 0], [({"z": np.int64(n)}, np.int64(n - 4)) for n in (5, 6)]),
-        (([1, 2],), [0], ints(1, 2)),
         (Point([1], ([2], [3])), ["y"], [tuple(ints(2, 3))]),
         (Example([[0.0]], [3]), ["label", "image"], [(np.int64(3), np.zeros(1))]),
         (Pair([4], [5]), ["_right"], ints(5)),
-        ({2: [1, 2], 10: [3, 4]}, [10], ints(3, 4)),
         ({(0, 1): [1], (0, 2): [2]}, [(0, 2)], ints(2)),
     ],
     ids=repr,

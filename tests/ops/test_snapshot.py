@@ -1,6 +1,5 @@
 """snapshot: the elements of a first full run, for all later runs of the same pipeline."""
 
-import itertools
 from collections import deque
 from pathlib import Path
 
@@ -23,17 +22,6 @@ def count(x):
 @pytest.fixture(autouse=True)
 def _no_calls_yet():
     CALLS.clear()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "snapshots")
-
-
-@pytest.fixture
-def new(tmp_path):
-    numbers = itertools.count()
-    return lambda: str(tmp_path / f"snapshots{next(numbers)}")
 
 
 def counting(stop=6):

@@ -120,14 +120,6 @@ def test_is_the_users_own_with_traceback_and_one_note(name, behind, bad):
     assert note.endswith(f"element {bad}")
 
 
-@pytest.mark.parametrize(("name", "bad", "batch"), diagonals(3, PIPELINES, [0, 3, SIZE - 1], [2, 3, SIZE, 100]))
-def test_takes_its_batch_with_it_and_no_other(name, bad, batch):
-    found = outcomes(iter(PIPELINES[name](guarded(bad)).batch(batch)))
-    (error,) = [x for x in found if isinstance(x, Exception)]
-    (note,) = notes_of(error)
-    assert note.endswith(f"element {bad}")
-
-
 @pytest.mark.parametrize("name", WITHOUT_END)
 def test_stop_iteration_ends_nothing(name):
     for batch in (1, 2):

@@ -243,8 +243,6 @@ def test_a_subclass_of_tuple_without_field_names_is_taken_apart():
     [
         (Frozen(1, 2), Frozen(3, 4)),  # a field with init=False is not a component
         (KeywordOnly(a=1, b=2), KeywordOnly(a=3, b=4)),
-        (FrozenAttrs(1, 2), FrozenAttrs(3, 4)),
-        (PrivateAttrs(hidden=1, shown=2), PrivateAttrs(hidden=3, shown=4)),
         (AliasedAttrs(outside=1, other=2), AliasedAttrs(outside=3, other=4)),
     ],
 )

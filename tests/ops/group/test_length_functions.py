@@ -6,8 +6,6 @@ import pytest
 from dataset import Dataset, RaggedTensor
 from dataset.ops.group.lengths import LengthFunction
 from dataset.plan.structure import structure_of
-from dataset.runtime.chunks.chunk import Chunk
-from dataset.testing import assert_elements_equal
 
 # ruff: noqa: PLW0108  # these lambdas are what users write
 
@@ -109,18 +107,3 @@ def test_names_mean_what_they_are_bound_to():
     assert found.holds()
     scope["length"].__code__ = (lambda x: 1 + len(x)).__code__
     assert not found.holds()
-
-
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [
-        (np.zeros((3, 5)), [5, 5, 5]),
-        ([np.zeros(2), np.zeros(0), np.zeros(4)], [2, 0, 4]),
-        ([b"a", b"", b"abc"], [1, 0, 3]),
-        ([RaggedTensor.from_rows([[1], []]), RaggedTensor.from_rows([[1]])], [2, 1]),
-        (np.zeros(3), []),  # the function fails
-    ],
-)
-def test_returns_the_lengths_of_a_column(column, expected):
-    chunk = Chunk(structure_of(BARE), len(column), [column])
-    assert_elements_equal([LengthFunction.of(len, structure_of(BARE)).lengths(chunk)], [np.array(expected, np.int64)])

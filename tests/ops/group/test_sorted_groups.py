@@ -220,20 +220,6 @@ def test_elements_that_are_ready_are_sorted_like_others(length_func, inline, pad
     check_operator(lambda: make(2), outcomes(iter(make(None))), positions=25)
 
 
-def test_the_length_function_is_not_called_for_many_elements_if_that_can_be_observed():
-    called = []
-
-    def length_func(rows):
-        called.append(rows)
-        return len(rows)
-
-    dataset = Dataset.range(90).map(lambda x: np.full(5, x), num_parallel_calls=2)
-    with iter(dataset.bucket_by_sequence_length(length_func, [3], [4, 4])) as iterator:
-        for i in range(1, 20):
-            next(iterator)
-            assert len(called) == 4 * i
-
-
 # Elements of a generator ----------------------------------------------------------------------------------------------
 
 

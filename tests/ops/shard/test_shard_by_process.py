@@ -320,20 +320,16 @@ def test_padding_is_like_the_last_element():
     def elements():
         for i in range(3):
             yield {
-                "text": b"abc",
                 "image": np.ones((2, i + 1), np.float32),
                 "names": np.array([b"a", b"b"], object),
-                "label": np.uint8(7),
                 "time": np.datetime64("2020-01-01"),
                 "ragged": RaggedTensor.from_rows([[1], [2, 3]]),
                 "sparse": SparseTensor([[0, 1]], [5], [2, 2]),
             }
 
     expected = {
-        "text": b"",
         "image": np.zeros((2, 2), np.float32),
         "names": np.array([b"", b""], object),
-        "label": np.uint8(0),
         "time": np.datetime64(0, "D"),
         "ragged": RaggedTensor.from_rows([[0], [0, 0]]),
         "sparse": SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), [2, 2]),

@@ -5,10 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dataset import Dataset, Options, StateError, TFRecordDataset, set_random_seed
+from dataset import Dataset, Options, StateError, TFRecordDataset
 from dataset.io import TFRecordWriter
 from dataset.optimize.driver import optimize
 from dataset.runtime.context import open_plan
@@ -89,52 +87,6 @@ def test_a_state_is_small_whatever_the_buffer(size, chain):
         "batched": rows.batch(10),
     }[chain]
     assert len(to_json(advance(dataset, 3))) < 1000
-
-
-STEPS = {
-    "repeat": lambda d: d.repeat(2),
-    "batch": lambda d: d.batch(3).unbatch(),
-    "map": lambda d: d.map(square),
-    "take": lambda d: d.take(33),
-    "skip": lambda d: d.skip(2),
-    "prefetch": lambda d: d.prefetch(2),
-}
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    count=st.integers(0, 40),
-    sizes=st.lists(st.sampled_from([1, 2, 5, 20, 39, 40, 41, None]), min_size=1, max_size=3),
-    steps=st.lists(st.sampled_from(sorted(STEPS)), max_size=3),
-    first=st.sampled_from(["range", "slices", "map"]),
-    reshuffle=st.booleans(),
-    seed=st.sampled_from([None, 1]),
-    optimized=st.booleans(),
-    position=st.integers(0, 100),
-    between=st.integers(0, 100),
-)
-def test_a_resumed_chain_of_shuffles_is_the_uninterrupted_one(
-    count, sizes, steps, first, reshuffle, seed, optimized, position, between
-):
-    def make():
-        dataset = Dataset.from_tensor_slices(np.arange(count)) if first == "slices" else Dataset.range(count)
-        if first == "map":
-            dataset = dataset.map(as_text).map(int)
-        for place, size in enumerate(sizes):
-            dataset = dataset.shuffle(size, seed, reshuffle)
-            for step in steps[place : place + 1]:
-                dataset = STEPS[step](dataset)
-        return dataset if optimized else unoptimized(dataset)
-
-    set_random_seed(5)
-    iterator = iter(make())
-    advanced(iterator, position)
-    state = to_json(iterator.state_dict())
-    rest = list(iterator)
-    set_random_seed(6)  # the state has the seeds
-    again = loaded(make(), state)
-    assert_elements_equal(advanced(again, between), rest[:between])
-    assert_elements_equal(list(loaded(make(), to_json(again.state_dict()))), rest[between:])
 
 
 @pytest.mark.parametrize(("demand", "size"), [(5, 6), (64, 1), (5, 31), (64, 30)])

@@ -10,12 +10,10 @@ from dataset.testing import check_operator
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([1, 2, 3], [np.int64(1), np.int64(2), np.int64(3)]),
         ([(1, "a"), (2, "b")], [(np.int64(1), b"a"), (np.int64(2), b"b")]),
         ([[1], [2, 3]], [np.array([1]), np.array([2, 3])]),
         ([(1, None), (2, None)], [(np.int64(1), None), (np.int64(2), None)]),
         ([{1}, {2}], [{1}, {2}]),
-        ([RaggedTensor.from_rows([[1], []])] * 2, [RaggedTensor.from_rows([[1], []])] * 2),
     ],
     ids=repr,
 )

@@ -69,12 +69,6 @@ def test_says_why_functions_on_columns_stay(function):
     assert ["whole columns" in missed.reason for missed in optimized.missed] == [True]
 
 
-def test_a_function_that_could_run_on_columns_is_shared_where_it_may_not():
-    options = asked_for()
-    options.optimization.map_vectorization = False
-    assert optimize(Dataset.range(20).map(lambda x: x + 1).with_options(options).plan).plan.num_parallel_calls == -1
-
-
 def test_the_order_stays_even_where_the_options_let_it_go():
     options = asked_for()
     options.deterministic = False

@@ -211,13 +211,6 @@ def test_a_request_of_all_elements_computes_each_once(many, runs):
     assert sum(runs) <= 700 + columnwise.TRIAL
 
 
-def test_elements_that_are_requested_singly_are_computed_together(many, runs):
-    made = many().map(natural)
-    assert_elements_equal(list(made), list(unoptimized(made)))
-    assert sum(runs) >= 2000
-    assert len(runs) < 20
-
-
 SIZES_OF_REQUESTS = pytest.mark.parametrize("size", [1, 20])
 
 
