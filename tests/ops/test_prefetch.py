@@ -100,6 +100,35 @@ def test_it_never_holds_more_than_its_size_where_many_come_or_are_requested_at_a
             assert source.taken <= 10 * given + size
 
 
+def test_a_slow_element_does_not_hold_back_those_that_are_ready():
+    """Once elements were quick, several are requested at once; the ready ones must still come out first."""
+    gate, reached = threading.Event(), threading.Event()
+
+    def generate():
+        yield from range(6)
+        reached.set()
+        assert gate.wait(WAIT)
+        yield 6
+
+    found, enough = [], threading.Event()
+
+    def consume():
+        for number in iterator:
+            found.append(int(number))
+            if len(found) == 6:
+                enough.set()
+
+    iterator = iter(Dataset.from_generator(generate).prefetch(100))
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    assert reached.wait(WAIT)
+    came = enough.wait(5)
+    gate.set()
+    consumer.join(WAIT)
+    assert found == list(range(7))
+    assert came, "elements that were ready waited for one that was not"
+
+
 def test_an_exception_counts_as_an_element_that_is_held():
     calls = []
 

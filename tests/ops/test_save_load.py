@@ -259,6 +259,13 @@ def test_a_state_goes_with_what_was_saved_and_not_with_what_replaced_it(path, tm
         iter(Dataset.load(path)).load_state_dict(state)
 
 
+def test_many_small_records_resume_anywhere(path):
+    images = np.random.default_rng(1).integers(0, 255, (40, 400, 400), np.uint8)
+    Dataset.from_tensor_slices(images).save(path)
+    assert Metadata.read(path).shards[0].records > 5
+    check_operator(lambda: Dataset.load(path), list(images), positions=12)
+
+
 def test_waiting_ends_when_the_saving_does(path, monkeypatch):
     monkeypatch.setattr(load_dataset, "_POLL_SECONDS", 0.01)
     looked = threading.Event()

@@ -24,6 +24,13 @@ def test_takes_up_to_the_last_new_element():
     check_laziness(lambda numbers: numbers.map(lambda x: x // 5).unique(), lambda k: 5 * k - 4 if k else 0, size=46)
 
 
+@pytest.mark.parametrize("dtype", np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
+def test_of_numbers_of_every_dtype(dtype):
+    values = np.array([1, 0, 1, 0, 1], dtype)
+    for source in (values, values.astype(values.dtype.newbyteorder()), np.stack([values, values], 1)):
+        assert_elements_equal(list(Dataset.from_tensor_slices(source).unique()), list(source[:2]))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble", "complex64", "complex128"])
 def test_nan_equals_nan_and_zero_equals_minus_zero_as_in_np_unique(dtype):
     values = np.array([0.0, -0.0, np.nan, -np.nan, 1, np.nan], dtype)

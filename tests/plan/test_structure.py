@@ -252,6 +252,27 @@ def test_dataclasses_and_attrs_classes_are_rebuilt_through_their_constructor(ele
     assert structure.unflatten([3, 4]) == expected
 
 
+@pytest.mark.parametrize(
+    ("structure", "row"),
+    [
+        ((1, 2), (1, 2, 3)),
+        ((1, 2), 1),
+        ((1, 2), None),
+        ({"a": 1}, {"b": 1}),
+        ({"a": 1}, {"a": 1, "b": 1}),
+        ({"a": 1, "b": 1}, {"a": 1}),
+        (None, 1),
+        (Point(1, 2), Frozen(1, 2)),
+        (Frozen(1, 2), FrozenAttrs(1, 2)),
+        ((1, (2, 3)), (1, 2)),
+        ((1, None), (1, 2)),
+    ],
+)
+def test_a_row_of_another_structure_does_not_pass_unnoticed(structure, row):
+    with pytest.raises(StructureMismatchError):
+        structure_of(structure).columns([structure, row])
+
+
 def test_component_names_say_where_a_component_is_and_a_structure_reads_like_its_element():
     nested_structure = structure_of(({"mask": 1, "image": Point(1, 2)}, Frozen(3, 4)))
     paths = ["[0]['image'].x", "[0]['image'].y", "[0]['mask']", "[1].image", "[1].label"]

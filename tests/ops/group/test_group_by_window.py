@@ -211,6 +211,13 @@ def test_arrays_in_a_window_are_read_only():
     assert not any(row.flags.writeable for row in found)
 
 
+@pytest.mark.parametrize("size", [1023, 1024, 1025, 2500, 10**15])
+def test_large_windows(size):
+    for dataset in (Dataset.range(5000), Dataset.range(5000).map(fail_at())):
+        assert as_lists(grouped(dataset, keys=2, size=size)) == windows(range(5000), 2, size)
+    check_laziness(lambda numbers: grouped(numbers, keys=2, size=size), lambda k: size * (k + k % 2) - k % 2, size=3000)
+
+
 @pytest.mark.parametrize("sizes", [(1, 7), (2, 3), (40, 50)])
 def test_window_size_func_is_called_once_for_each_key_although_inputs_are_read_ahead(sizes):
     values = np.random.default_rng(3).integers(0, 9, 200)

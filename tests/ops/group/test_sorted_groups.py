@@ -125,6 +125,27 @@ def test_windows_are_those_of_elements_one_by_one(source, lengths, size):
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "sizes"), [(ragged, [64, 3, 1000]), (shuffled, [9, 20, 30]), (text, [50, 50, 2000])]
+)
+def test_thousands_of_elements(source, sizes):
+    lengths = np.random.default_rng(0).geometric(0.05, 4501).tolist()
+
+    def make(function=len):
+        return source(lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
+
+    assert_elements_equal(check_every_place(make, [0, 13]), both(make))
+    check_every_place(lambda: make().prefetch(3), [7])
+
+
+def test_keys_that_need_more_than_16_bits():
+    lengths = [40_000, 1, 70_000, 40_000, 1, 70_000, 2]
+    found = both(
+        lambda function: ragged(lengths).group_by_window(function, lambda key, window: window.ragged_batch(9), 2)
+    )
+    assert [batch.row_splits[1] for batch in found] == [40_000, 1, 70_000, 2]
+
+
 def test_an_element_that_is_too_long_fails_in_its_place():
     lengths = [1, 2, 9, 3, 1, 2, 9, 9, 4, 4, 4, *[1, 3] * 20, 9]
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import Dataset, StateError
+from dataset.runtime.state import replay_log
 from dataset.testing import check_operator, outcomes
 from support.resuming import check_every_place, examples, interrupted, loaded
 
@@ -158,3 +159,25 @@ def test_stats_shows_the_counts_and_shares():
     assert mix.source_shares == (0.75, 0.25)
     assert "sources of sample_from_datasets(2 datasets): 75 (75.0%), 25 (25.0%)" in repr(stats)
     assert stats.to_dict()["operators"][0]["source_elements"] == [75, 25]
+
+
+def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_not_change(monkeypatch):
+    monkeypatch.setattr(replay_log, "_SHARE", 10**9)  # one mark, at the start
+
+    def build(weights):
+        streams = [Dataset.range(500).filter(lambda _: True), Dataset.range(500).map(lambda x: x)]
+        return Dataset.sample_from_datasets(streams, weights, seed=4).prefetch(8)
+
+    iterator = iter(build([1, 1]))
+    for _ in range(60):
+        next(iterator)
+    state = iterator.state_dict()
+    assert state["operator"]["behind"] == 60
+    for number in (1, 30, 59):
+        resumed = iter(build([(0, [1, 1]), (number, [9, 1])]))
+        resumed.load_state_dict(state)
+        with pytest.raises(StateError, match=rf"the weights of element {number} have changed"):
+            list(resumed)
+    resumed = iter(build([(0, [1, 1]), (60, [9, 1])]))
+    resumed.load_state_dict(state)
+    assert len(list(resumed)) == 940

@@ -164,6 +164,18 @@ def test_later_passes_run_as_without_an_interruption(remainder, size, batch_firs
                 assert_elements_equal(mine[len(mine) - last :], uninterrupted[len(uninterrupted) - last :])
 
 
+@pytest.mark.parametrize("steps", range(0, 12, 2))
+def test_a_state_with_elements_of_a_later_pass_read_ahead_has_the_place_in_this_pass(steps):
+    def make(rank, world_size):
+        dataset = rows(24).shuffle(6, seed=3).map(same, num_parallel_calls=2).repeat(4)
+        return dataset.shard_by_process(rank, world_size, remainder="drop").map(same).prefetch(9)
+
+    before = World(make, 3)
+    found, _ = before.steps(steps)
+    rest = World(make, 2, before.state(steps % 3)).rest_together()
+    check_counts(numbers(found) + numbers(rest), range(1, 25), 4, "drop", 1)
+
+
 def test_a_pass_resumes_exactly_after_what_was_returned():
     def make(rank, world_size):
         return rows(20).shard_by_process(rank, world_size)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dataset import UNKNOWN_CARDINALITY, Dataset, RaggedTensor
+from dataset import UNKNOWN_CARDINALITY, Dataset, Options, RaggedTensor
 from dataset.testing import check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
@@ -161,3 +161,12 @@ def test_finding_the_spec_uses_up_no_order():
     _ = two.map(lambda x: x + 1).element_spec
     assert order(one) == order(two)
     assert order(one.repeat(3)) == order(two.repeat(3))
+
+
+@pytest.mark.parametrize("optimized", [True, False])
+def test_the_optimizer_does_not_change_the_sequence_of_orders(optimized):
+    options = Options()
+    options.optimization.enabled = optimized
+    dataset = Dataset.from_tensor_slices(np.arange(30)).shuffle(10, seed=1).with_options(options)
+    rebuilt = Dataset.range(30).shuffle(10, seed=1)
+    assert [order(dataset) for _ in range(3)] == [order(rebuilt) for _ in range(3)]

@@ -373,6 +373,22 @@ def test_warnings_that_are_errors_are_raised_at_their_place(function, size):
     assert_same(run(make()), plain)
 
 
+@pytest.mark.parametrize("function", WARNING_FUNCTIONS)
+def test_numpy_warns_as_often_and_in_the_same_words(function):
+    """But for overflows of integers, which NumPy does not look for in arrays."""
+
+    def run(dataset):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            list(dataset)
+        return [str(warning.message) for warning in caught]
+
+    make = lambda: Dataset.range(12).map(function).batch(4)
+    plain = run(unoptimized(make()))
+    assert plain
+    assert run(make()) == plain
+
+
 def test_results_that_differ_in_the_trial_end_it(monkeypatch):
     """Nothing that is proved differs; should it nevertheless, single elements are right."""
     call = columnwise.Columns.call
@@ -409,6 +425,20 @@ def test_what_a_function_reads_is_read_anew(change):
         return first + outcomes(iterator)
 
     assert_same(run(lambda dataset: dataset), run(unoptimized))
+
+
+def test_a_variable_that_another_function_changes_is_read_anew():
+    def make():
+        scale = 1
+
+        def count(x):
+            nonlocal scale
+            scale += int(x)
+            return x
+
+        return Dataset.range(12).map(count).map(lambda x: x * scale).batch(3)
+
+    assert check_same(make)
 
 
 def test_a_function_of_numpy_that_is_replaced_is_called(monkeypatch):
