@@ -5,7 +5,7 @@ import pytest
 
 from dataset import Dataset, SpecError, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, ints
+from support.op_cases import ints
 
 
 @pytest.mark.parametrize("limit", [0, 3, 99])
@@ -13,15 +13,6 @@ def test_ends_before_the_first_false(limit):
     check_operator(lambda: Dataset.range(6).take_while(lambda x: x < limit), ints(*range(min(limit, 6))))
     pairs = Dataset.zip(Dataset.range(4), Dataset.range(4, 0, -1))
     check_operator(lambda: pairs.take_while(lambda a, b: a < b), [tuple(ints(0, 4)), tuple(ints(1, 3))])
-
-
-def test_does_not_begin_again_after_its_end():
-    numbers = Dataset.from_tensor_slices([1, 2, 9, 1, 2])
-    check_operator(lambda: numbers.take_while(lambda x: x < 5).repeat(2), ints(1, 2, 1, 2))
-    check_operator(lambda: numbers.repeat().take_while(lambda x: x < 5), ints(1, 2))
-    iterator = iter(numbers.repeat().take_while(lambda x: x < 5))
-    assert len(list(iterator)) == 2
-    assert list(iterator) == []
 
 
 def test_takes_nothing_after_the_first_false():
@@ -52,15 +43,6 @@ def test_a_result_that_is_not_a_bool_is_an_error_of_its_element(result):
     assert "take_while(<lambda>): the predicate must return a bool" in str(got[1])
     assert "element 1" in got[1].__notes__[0]
     assert_elements_equal([got[0], *got[2:]], ints(0, 2, 3))
-
-
-@pytest.mark.parametrize("bad", [0, 2, 3])
-@pytest.mark.parametrize("source", [Dataset.range(6), Dataset.range(6).map(lambda x: x)], ids=["pure", "mapped"])
-def test_failures_take_the_places_of_their_elements(bad, source):
-    expected = ints(0, 1, 2, 3)
-    expected[bad] = ValueError(f"bad {bad}")
-    check_operator(lambda: source.take_while(lambda x: fail_at(bad)(x) < 4), expected)
-    check_operator(lambda: source.map(fail_at(bad)).take_while(lambda x: x < 4), expected)
 
 
 def test_a_vectorized_predicate_gets_columns_and_ends_at_its_first_false():

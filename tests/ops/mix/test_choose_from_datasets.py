@@ -5,7 +5,7 @@ import pytest
 
 from dataset import Dataset, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, ints
+from support.op_cases import ints
 
 mix = Dataset.choose_from_datasets
 
@@ -40,18 +40,6 @@ def generated(stop, taken):
 def test_returns_the_next_element_of_the_chosen_dataset(sources, picks, stop, expected):
     """Choices of a dataset that has ended end it, or are skipped."""
     check_operator(lambda: mix(sources, picks, stop), expected)
-
-
-@pytest.mark.parametrize("stop", [True, False])
-def test_failures_keep_their_place(stop):
-    sources = [Dataset.range(6).map(fail_at(1, 4)), Dataset.range(10, 16).map(fail_at(10, 12))]
-    expected = [0, "bad 10", "bad 1", 11, 2, "bad 12", 3, "bad 4", 5, 13]
-    expected = [ValueError(e) if isinstance(e, str) else np.int64(e) for e in expected]
-    check_operator(lambda: mix(sources, choices(0, 1, 0, 1, 0, 1, 0, 0, 0, 1), stop), expected)
-    # A choice that fails takes no element.
-    picks = choices(0, 1, 0, 1, 0).enumerate().map(lambda i, choice: fail_at(1, 4)(i) * 0 + choice)
-    expected = [np.int64(0), ValueError("bad 1"), np.int64(1), np.int64(10), ValueError("bad 4")]
-    check_operator(lambda: mix(three(), picks, stop), expected)
 
 
 @pytest.mark.parametrize("stop", [True, False])
