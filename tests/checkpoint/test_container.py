@@ -215,26 +215,6 @@ def test_a_crafted_file_is_a_state_error(tmp_path, name):
         checkpoint.describe(path)
 
 
-def test_wrong_lengths_in_the_header_are_errors(tmp_path):
-    path = tmp_path / "crafted.state"
-    for length, header in [(2**64 - 1, 5), (64, 2**64 - 1), (64, 33), (0, 0), (2**62, 2**61)]:
-        path.write_bytes(struct.pack("<8sIIQQ", container.MAGIC, 1, 0, length, header) + bytes(40))
-        assert type(outcome(path)) is str
-
-
-@settings(deadline=None, max_examples=100)
-@given(st.data())
-def test_any_header_with_a_right_digest_is_a_state_error_or_plain_data(tmp_path_factory, data):
-    keys = st.sampled_from(["$array", "$bytes", "dtype", "shape", "$pairs", "$int", "$float", "$tuple", "a"])
-    values = st.one_of(st.integers(-2, 9), st.sampled_from(["<i4", "|O", "ab", "0x1", "nan"]), st.none(), st.floats())
-    inner = st.recursive(
-        values, lambda s: st.lists(s, max_size=3) | st.dictionaries(keys, s, max_size=4), max_leaves=12
-    )
-    path = tmp_path_factory.getbasetemp() / "a.state"
-    path.write_bytes(sealed(document(data.draw(inner)), bytes(8)))
-    outcome(path)
-
-
 def test_the_error_for_another_pipeline_names_the_file(tmp_path):
     path = tmp_path / "a.state"
     checkpoint.save(path, iter(Dataset.range(5)))

@@ -4,18 +4,14 @@ import concurrent.futures
 import fcntl
 import os
 import pathlib
-import random
-import signal
 import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 
 from dataset import Dataset, StateError, checkpoint
 from dataset.io.files.atomic import AtomicFile, _temporary_name
-from dataset.testing import no_leaks
 
 
 def names(folder):
@@ -63,15 +59,6 @@ def test_an_iterator_resumes_where_it_was_saved(tmp_path, kind):
     assert names(tmp_path) == ["train.state"]
 
 
-def test_saving_leaks_nothing(tmp_path):
-    iterator = iter(pipeline())
-    with no_leaks():
-        for _ in range(3):
-            next(iterator)
-            checkpoint.save(tmp_path / "a.state", iterator)
-            checkpoint.describe(tmp_path / "a.state")
-
-
 def test_a_file_that_cannot_be_written_says_why(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
         checkpoint.save(tmp_path / "no" / "a.state", iter(Dataset.range(3)))
@@ -90,59 +77,6 @@ def test_the_file_and_its_directory_are_on_the_disk_when_save_returns(tmp_path, 
     checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
     assert synced[0].parent == tmp_path
     assert synced[-1] == tmp_path
-
-
-SAVER = """
-import sys, numpy as np
-from dataset import checkpoint
-
-class Holder:
-    def state_dict(self):
-        return {"number": self.number, "array": np.full(self.number % 7 * 5000, self.number), "again": self.number}
-    def load_state_dict(self, state):
-        pass
-
-holder, holder.number = Holder(), int(sys.argv[2])
-print("ready", flush=True)
-while True:
-    holder.number += 1
-    checkpoint.save(sys.argv[1], holder)
-"""
-
-
-@pytest.mark.timeout(200)
-def test_a_process_killed_while_it_saves_leaves_one_of_its_states(tmp_path):
-    path, chance = tmp_path / "a.state", random.Random(0)
-    number = 0
-    checkpoint.save(path, Holder({"number": 0, "array": np.zeros(0, np.int64), "again": 0}))
-    for _ in range(6):
-        command = [sys.executable, "-c", SAVER, str(path), str(number)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            # Some files later, and then a bit: a count of files, not a time, whatever the machine.
-            files, wanted = set(), chance.randrange(2, 6)
-            while len(files) < wanted:
-                files.add(path.stat().st_mtime_ns)
-            for _ in range(chance.randrange(200)):
-                names(tmp_path)
-            process.send_signal(signal.SIGKILL)
-            process.wait(60)
-        state = restored(path)
-        assert state["number"] == state["again"] > number
-        assert state["array"].tolist() == [state["number"]] * (state["number"] % 7 * 5000)
-        number = state["number"]
-    checkpoint.save(path, Holder(1))
-    assert names(tmp_path) == ["a.state"]  # the files of the killed processes are removed
-
-
-def test_the_next_save_removes_the_files_of_killed_processes_only(tmp_path):
-    left = tmp_path / _temporary_name("a.state")
-    others = [".a.state.0123456789abcdef.tmp", ".a.state.tmp", left.name[1:], f"{left.name[:-5]}x.tmp"]
-    for name in others:
-        (tmp_path / name).write_bytes(b"x")
-    left.write_bytes(b"half of a state")
-    checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
-    assert names(tmp_path) == sorted([*others, "a.state"])
 
 
 def test_a_file_that_another_process_writes_is_not_removed(tmp_path):

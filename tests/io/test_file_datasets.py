@@ -1,7 +1,6 @@
 """Tests of the file datasets whose elements are bytes: the contract of ops, several files, and damaged files."""
 
 import gzip
-import itertools
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from dataset import AUTOTUNE, DataLossError, Dataset, FixedLengthRecordDataset, 
 from dataset.io import TFRecordWriter
 from dataset.io.dataset_files import FilesOperator
 from dataset.testing import check_operator, outcomes
-from support.block_files import COMPRESS
 
 
 @pytest.fixture
@@ -69,19 +67,6 @@ def test_a_damaged_file_takes_one_place_and_loses_no_whole_line(tmp_path, reads)
     assert sorted(value for value in found if value is not error) == [b"four", b"one", b"two"]
 
 
-@pytest.mark.parametrize("kind", ["", "GZIP"])
-def test_records_that_do_not_fill_their_file_take_one_place(tmp_path, kind):
-    paths = [tmp_path / "good", tmp_path / "bad", tmp_path / "good"]
-    paths[0].write_bytes(COMPRESS[kind](b"Hcc"))
-    paths[1].write_bytes(COMPRESS[kind](b"Haab"))
-    found = check_operator(lambda: FixedLengthRecordDataset(paths, 2, 1, compression_type=kind))
-    before = [b"cc", b"aa"] if kind else [b"cc"]  # the size of a compressed file is not known before its end
-    error = found.pop(len(before))
-    assert isinstance(error, DataLossError)
-    assert "record_bytes=2" in str(error)
-    assert found == [*before, b"cc"]
-
-
 @pytest.mark.parametrize(("change", "error"), [(Path.unlink, FileNotFoundError), (Path.touch, DataLossError)])
 def test_a_state_of_a_file_that_is_gone_or_shrank_fails_at_its_place(lines, change, error):
     with iter(TextLineDataset(lines)) as iterator:
@@ -94,14 +79,6 @@ def test_a_state_of_a_file_that_is_gone_or_shrank_fails_at_its_place(lines, chan
     found = outcomes(resumed)
     assert isinstance(found[0], error)
     assert found[1:] == LINES[3:]
-
-
-def test_states_do_not_grow_with_the_file(tmp_path):
-    (tmp_path / "a").write_bytes(b"line\n" * 50_000)
-    with iter(TextLineDataset(tmp_path / "a")) as iterator:
-        early = next(iterator) and len(repr(iterator.state_dict()))
-        assert len(list(itertools.islice(iterator, 40_000))) == 40_000
-        assert len(repr(iterator.state_dict())) < early + 20
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dataset.io.raw import decode_raw
 
@@ -66,12 +64,6 @@ def test_fixed_length_pads_with_zero_bytes_and_cuts():
     assert decode_raw([b"abc", b"a"], np.int16, fixed_length=4).tolist() == [[25185, 99], [97, 0]]
     assert decode_raw(b"abc", np.int16, fixed_length=2).tolist() == [25185]
     assert decode_raw([], np.int16, fixed_length=4).shape == (0, 2)
-
-
-@given(st.lists(st.binary(max_size=9), min_size=1), st.sampled_from([2, 4, 8]))
-def test_with_a_fixed_length_any_lengths_stack(items, length):
-    batch = decode_raw(items, np.uint8, fixed_length=length)
-    assert [bytes(row) for row in batch] == [item[:length] + b"\0" * (length - len(item[:length])) for item in items]
 
 
 DOES_NOT_DIVIDE = "multiple of 4, the item size of int32, got 6 bytes"

@@ -1,7 +1,6 @@
 """Tests that names in a saved state are compared with those of the pipeline's input, and are never opened directly."""
 
 import builtins
-import contextlib
 import copy
 import os
 import pickle
@@ -12,7 +11,6 @@ import pytest
 from dataset import Dataset, StateError, TensorSpec, TextLineDataset, TFRecordDataset, checkpoint, set_random_seed
 from support.resuming import resealed
 from support.tfrecord_files import frames
-from support.web_server import WebServer
 
 slices = Dataset.from_tensor_slices
 
@@ -116,17 +114,6 @@ def forged(state, old, new):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_resuming_over_the_same_files_goes_on(name, tmp_path):
-    make, names = PIPELINES[name], write(tmp_path / "a")
-    whole = list(make(names))
-    for count in range(0, len(whole) + 1, 3):
-        state = state_behind(make(names), count)
-        assert rest(make(names), state) == whole[count:]
-        again = state_behind(make(names), min(2, len(whole) - count), state)
-        assert rest(make(names), again) == whole[count + 2 :]
-
-
-@pytest.mark.parametrize("name", PIPELINES)
 def test_other_files_are_refused_and_moved_ones_taken(name, tmp_path):
     make, names, others = PIPELINES[name], write(tmp_path / "a"), write(tmp_path / "b")
     whole = list(make(names))
@@ -199,21 +186,6 @@ def test_names_chosen_at_random_are_found_in_another_process(name, earlier, tmp_
     assert [rest(make(2), state) for state in states] == [expected[at:] for at in range(len(states))]
     with pytest.raises(StateError, match="moved="):
         rest(SOME_NAMES[name](generated(write(tmp_path / "other", "abcdef")).shuffle(6)), states[1])
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-def test_a_forged_url_is_not_asked(name, tmp_path, monkeypatch):
-    pytest.importorskip("aiohttp")
-    monkeypatch.setenv("DATASET_ALLOW_PROTOCOLS", "reference,simplecache")
-    make, names = PIPELINES[name], write(tmp_path / "a")
-    with contextlib.closing(WebServer()) as server:
-        for count in (1, 6):
-            state = state_behind(make(names), count)
-            for chain in ("", "reference://x::", "simplecache::"):
-                if names_file(state, names):
-                    with pytest.raises(StateError):
-                        rest(make(names), forged(state, f"{tmp_path}/a/", f"{chain}{server.url}/"))
-    assert server.requests == []
 
 
 def test_a_file_that_failed_or_ended_is_compared_too_and_so_is_the_order(tmp_path):

@@ -32,6 +32,9 @@ GOLDEN = {
 }
 
 
+HEADER, FOOTER = 12, 4  # the bytes of a frame around its data
+
+
 def masked(data):
     """Return the format's masked CRC-32C, computed as in its description."""
     crc = crc32c(data)
@@ -70,3 +73,27 @@ def assorted(count, seed=0, largest=30):
     """Records of different lengths, some of them empty."""
     rng = random.Random(seed)
     return [rng.randbytes(rng.randrange(largest)) for _ in range(count)]
+
+
+def model(content):
+    """Read a file as its description says, without looking ahead.
+
+    Return the valid records, and for each damaged place: offset, record number, whether reading can continue.
+    """
+    records, damages, at = [], [], 0
+    number = -1
+    while at < len(content):
+        number += 1
+        head = content[at : at + HEADER]
+        if len(head) < HEADER or masked(head[:8]) != head[8:]:
+            return records, [*damages, (at, number, False)]
+        end = at + HEADER + struct.unpack("<Q", head[:8])[0]
+        if end + FOOTER > len(content):
+            return records, [*damages, (at, number, False)]
+        data = content[at + HEADER : end]
+        if masked(data) == content[end : end + FOOTER]:
+            records.append(data)
+        else:
+            damages.append((at, number, True))
+        at = end + FOOTER
+    return records, damages

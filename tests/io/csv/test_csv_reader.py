@@ -137,13 +137,6 @@ def test_lines_are_counted_from_the_first_line_of_the_file(save):
     assert outcomes(file) == [(1, 2), f"ParseError: {path}, line 4: the row has 1 field, expected 2"]
 
 
-@pytest.mark.parametrize("content", [b"1\n2", b"1\r2\r", b"1\n2\r\n", b"1\r\n2"])
-def test_the_end_of_a_file_is_after_its_last_line_with_and_without_a_line_end(save, content):
-    file = CsvFile(save(content), layout(np.int64))
-    assert outcomes(file) == [(1,), (2,)]
-    assert [file.tell(), file.tell()] == [(len(content), 2)] * 2
-
-
 def test_a_quotation_mark_that_is_never_closed_is_reported_on_its_line(save):
     path = save(b'1,"a\nb","c\nd\n')
     (error,) = outcomes(CsvFile(path, layout(np.int64, "", "")))

@@ -57,29 +57,6 @@ def files_in(path):
     return sorted(str(p.relative_to(path)) for p in Path(path).rglob("*") if p.is_file())
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-def test_what_a_killed_writer_left_is_not_read_and_is_removed(tmp_path, kind):
-    path = tmp_path / "elements"
-    writer = start(PROGRAM + WRITERS[kind], path, 30)
-    assert writer.stdout.readline() == "reached\n"
-    kill(writer)
-    left = files_in(path)
-    assert any(name.endswith(".tfrecord") for name in left)
-    assert not any(name.endswith("metadata.json") for name in left)
-    if kind == "save":
-        with pytest.raises(FileNotFoundError):
-            Dataset.load(path)
-    finish(start(PROGRAM + WRITERS[kind], path, -1))
-    after = files_in(path)
-    assert not set(left) & set(after)
-    assert not any(name.endswith(".lock") for name in after)
-    if kind == "save":
-        assert [int(x[0]) for x in Dataset.load(path)] == list(range(40))
-    else:
-        again = start(PROGRAM + f"print(sum(1 for _ in dataset.{kind}(path)))", path, 0)
-        assert finish(again) == "40\n"  # it would have stopped at element 0 if it had been recomputed
-
-
 def test_a_cache_that_another_process_fills_cannot_be_filled_here(tmp_path):
     path = tmp_path / "cache"
     writer = start(PROGRAM + WRITERS["cache"], path, 20)
@@ -102,27 +79,6 @@ def test_a_snapshot_that_another_process_writes_is_written_here_too(tmp_path):
     finish(second)
     assert len(list(path.rglob("metadata.json"))) == 1
     assert len(list(path.rglob("*.tfrecord"))) == 4
-
-
-READER = """
-import sys
-from dataset import Dataset
-
-elements = iter(Dataset.load(sys.argv[1]))
-total = int(next(elements)[0])
-print("reading", flush=True)
-sys.stdin.read()
-print(total + sum(int(x[0]) for x in elements))
-"""
-
-
-def test_two_processes_read_at_the_same_time(tmp_path):
-    path = tmp_path / "saved"
-    Dataset.range(100).map(lambda x: np.full(1 << 14, x)).save(path, shard_func=lambda x: x[0] % 3)
-    readers = [start(READER, path) for _ in range(2)]
-    for reader in readers:
-        assert reader.stdout.readline() == "reading\n"
-    assert [finish(reader) for reader in readers] == ["4950\n", "4950\n"]
 
 
 def test_a_lock_is_free_when_its_holder_is_dead(tmp_path):

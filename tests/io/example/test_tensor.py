@@ -1,14 +1,10 @@
 """Tests of parse_tensor and serialize_tensor on untrusted bytes. tests/oracle compares values with TensorFlow's."""
 
-import contextlib
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dataset import Dataset, io
 from dataset.errors import ParseError
 from dataset.io.example.messages import TensorProto
 from dataset.io.example.tensor import parse_tensor, serialize_tensor
@@ -110,25 +106,3 @@ def test_arguments_are_checked():
         parse_tensor("x", np.float32)
     with pytest.raises(TypeError, match=r"the dtype must be one of .*, got datetime64"):
         parse_tensor(b"", "datetime64[s]")
-
-
-@given(
-    serialized=st.binary(max_size=60)
-    | st.builds(
-        lambda content, place, byte: content[:place] + bytes([byte]) + content[place + 1 :],
-        st.sampled_from([serialize_tensor([[1.5, 2.0]]), serialize_tensor(["a", "bc"]), message(3, float_val=[1])]),
-        st.integers(0, 30),
-        st.integers(0, 255),
-    ),
-    dtype=st.sampled_from([np.float64, np.float32, bytes]),
-)
-def test_no_bytes_raise_another_error(serialized, dtype):
-    with contextlib.suppress(ParseError):
-        parse_tensor(serialized, dtype, max_bytes=1 << 16)
-
-
-def test_in_a_pipeline():
-    arrays = [np.full((2, 2), number) for number in range(4)]
-    records = Dataset.from_generator(lambda: map(serialize_tensor, arrays))
-    parsed = records.map(lambda record: io.parse_tensor(record, np.int64)).batch(4)
-    assert_elements_equal(list(parsed), [np.stack(arrays)])

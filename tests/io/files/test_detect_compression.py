@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from dataset import (
     CsvDataset,
     DataLossError,
-    Dataset,
     FixedLengthRecordDataset,
     JsonLinesDataset,
     TarDataset,
@@ -95,13 +94,6 @@ def test_only_readers_accept_it(tmp_path):
         TFRecordDataset(tmp_path / "a", "AUTO", index=True)
     with pytest.raises(ValueError, match='"SNAPPY" or "AUTO", got'):
         TextLineDataset("a", "gz")
-
-
-def test_from_csv(save):
-    content = b"a,b\n1,x\n2,y\n"
-    paths = [str(save(COMPRESS[kind](content), ".csv")) for kind in ("", "GZIP")]
-    batches = Dataset.from_csv(paths, 4, num_epochs=1, shuffle=False, compression_type="AUTO")
-    assert [batch["a"].tolist() for batch in batches] == [[1, 2, 1, 2]]
 
 
 def test_tar(tmp_path, save):

@@ -72,21 +72,6 @@ def test_damage_is_found_without_allocating_what_it_declares(content, words):
         stream.read(1000)
 
 
-def test_no_bytes_raise_another_error():
-    rng = random.Random(5)
-    good = compressed(b"abcabcabc" * 50, 100)
-    for _ in range(2000):
-        content = bytearray(good)
-        for _ in range(rng.randrange(1, 4)):
-            content[rng.randrange(len(content))] = rng.randrange(256)
-        stream = open_stream(io.BytesIO(bytes(content[: rng.randrange(len(content) + 1)])), "SNAPPY")
-        try:
-            while stream.read(100):
-                pass
-        except DamagedStreamError:
-            pass
-
-
 def test_records_and_lines(save, tmp_path):
     records = [b"%d" % number for number in range(5000)]
     path = tmp_path / "a.tfrecord"

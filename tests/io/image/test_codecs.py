@@ -285,23 +285,6 @@ SAMPLES = {
 }
 
 
-def image_or_none(content):
-    """Decode; if it fails, check that the message is one of the library."""
-    try:
-        return decode_image(content)
-    except ValueError as error:
-        assert str(error).startswith("decode_image(): ")  # noqa: PT017  # an image is an outcome, too
-    return None
-
-
-@pytest.mark.parametrize("content", SAMPLES.values(), ids=SAMPLES)
-def test_every_prefix_is_an_error_or_an_image(content):
-    whole = decode_image(content)
-    images = [image_or_none(content[:length]) for length in range(len(content))]
-    assert images[0] is None
-    assert all(image is None or image.shape == whole.shape for image in images)
-
-
 @pytest.mark.parametrize("kind", ["jpeg", "progressive jpeg", "bmp"])
 def test_a_file_that_lacks_its_end_is_an_error(kind):
     with pytest.raises(ValueError, match="truncated or corrupt"):

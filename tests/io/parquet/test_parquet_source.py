@@ -25,11 +25,10 @@ from dataset import (
     Options,
     RaggedTensor,
     SpecError,
-    StateError,
     TensorSpec,
 )
 from dataset.io.arrow.requested_columns import TableColumn
-from dataset.io.parquet import footer, parquet_file
+from dataset.io.parquet import parquet_file
 from dataset.testing import check_operator, outcomes
 from support.seeds import rng
 
@@ -151,16 +150,6 @@ def test_files_are_named_in_many_ways(save, tmp_path):
         assert values(Dataset.from_parquet(filenames)) == expected, way
     pairs = Dataset.from_tensor_slices([save("d", [1, 2]), save("e", [3, 4])])
     assert values(pairs.interleave(Dataset.from_parquet)) == [1, 3, 2, 4]
-
-
-def test_shuffled_files_have_a_length_and_another_order_in_each_epoch(save, tmp_path):
-    for i in range(8):
-        save(f"{i}.parquet", [i])
-    dataset = Dataset.from_parquet(Dataset.list_files(f"{tmp_path}/*.parquet", seed=1))
-    assert len(dataset) == 8
-    first, second = values(dataset), values(dataset)
-    assert sorted(first) == sorted(second) == list(range(8))
-    assert first != second
 
 
 def test_names_that_only_running_tells_are_taken_one_by_one(save):
@@ -413,15 +402,6 @@ def test_what_is_no_parquet_file_says_so(tmp_path, save, content):
     assert error.path == str(tmp_path / "bad")
 
 
-def test_a_file_cut_short_has_no_footer(save, tmp_path):
-    path = save("a", range(1000), 100)
-    content = (tmp_path / "a").read_bytes()
-    for length in (len(content) - 1, len(content) - 8, len(content) // 2, 10):
-        (tmp_path / "a").write_bytes(content[:length])
-        with pytest.raises(DataLossError):
-            Dataset.from_parquet(path)
-
-
 READ_BOTH = """
 import sys
 from dataset import DataLossError, Dataset
@@ -487,11 +467,6 @@ def test_the_footer_says_what_pyarrow_says(save, options):
             assert chunk.nulls == (statistics.null_count if statistics and statistics.has_null_count else None)
     assert container._footer.chunks(metadata.num_row_groups) == []
     container.close()
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_a_footer_that_says_nothing_at_worst(content):
-    assert isinstance(footer.Footer(content).chunks(3), list)
 
 
 def test_a_damaged_row_group_is_given_up_and_no_other(save):
@@ -572,16 +547,6 @@ def test_a_state_of_a_file_that_was_changed_is_refused(save):
         with pytest.raises(DataLossError, match="row 35 is not in row group 3; the file has been changed"):
             next(iterator)
         assert next(iterator, None) is None
-
-
-def test_a_state_of_other_files_is_refused_by_a_shard(save):
-    """The numbers of row groups are invalid."""
-    state = after(Dataset.from_parquet(save("a", range(50)), shard=(2, 0)), 1)
-    with (
-        iter(Dataset.from_parquet(save("b", range(50)), shard=(2, 0))) as iterator,
-        pytest.raises(StateError, match=r"while reading '.*a', but the input has '.*b' at this position"),
-    ):
-        iterator.load_state_dict(state)
 
 
 def test_values_that_cannot_be_made_cost_their_row_group(save, monkeypatch):

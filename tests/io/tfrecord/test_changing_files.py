@@ -62,11 +62,3 @@ def test_a_compressed_file_that_is_cut_while_it_is_read_is_data_loss(save, monke
     next(iterator)
     os.truncate(path, 0)
     read_until_it_fails(iterator, [])
-
-
-def test_a_file_that_vanishes_is_read_to_its_end(save):
-    path = save(frames(RECORDS))
-    iterator = iter(TFRecordDataset(path, buffer_size=100))
-    next(iterator)
-    path.unlink()
-    assert list(iterator) == RECORDS[1:]

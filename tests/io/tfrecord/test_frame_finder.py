@@ -38,12 +38,6 @@ def test_the_kernel_and_its_twin_agree(block, position, verify):
     assert find_frames(block, position, verify) == walk_frames(block, position, verify)
 
 
-@given(records)
-def test_all_records_are_found_and_sliced(found):
-    block = frames(found)
-    assert cut_frames(block, *find_frames(block, 0, VERIFY_ALL)) == found
-
-
 def test_a_block_with_more_frames_than_the_kept_array_has_room_for(native):
     found = [b""] * (frame_finder.KEPT_FRAMES + 1)
     begins, ends = find_frames(frames(found), 0, VERIFY_ALL)

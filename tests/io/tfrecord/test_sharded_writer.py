@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import resource
 from pathlib import Path
 
@@ -118,45 +117,6 @@ def test_a_writer_that_could_not_open_all_its_files_leaves_nothing(tmp_path):
     assert listed(tmp_path) == ["1"]
 
 
-def test_a_disk_that_fills_at_the_end_leaves_no_shard(tmp_path, monkeypatch):
-    """The last bytes of all shards are written before the first one is renamed."""
-    writer = ShardedTFRecordWriter(tmp_path / "{shard}", 3)
-    writer.write_all([b"a"] * 10)
-
-    def full():
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(writer._files[2], "finish", full)
-    with pytest.raises(OSError, match="No space left") as caught:
-        writer.close()
-    assert not hasattr(caught.value, "__notes__")
-    assert listed(tmp_path) == []
-    writer.close()
-
-
-def test_a_name_that_is_refused_at_the_very_end_says_which_shards_are_there(tmp_path, monkeypatch):
-    for shard in range(3):
-        (tmp_path / f"{shard}").write_bytes(b"old")
-    writer = ShardedTFRecordWriter(tmp_path / "{shard}", 4)
-    writer.write_all([b"a"] * 10)
-    replace = os.replace
-
-    def refuse(source, target):
-        if Path(target).name == "2":
-            raise OSError(5, "Input/output error")
-        replace(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", refuse)
-        with pytest.raises(OSError, match="Input/output error") as caught:
-            writer.close()
-    (note,) = caught.value.__notes__
-    assert f"1 of 4 files are complete under their names, up to {tmp_path / '1'}; the others were removed" in note
-    assert f"{tmp_path / '0'} is missing" in note  # so that a mix of old and new shards does not look complete
-    assert listed(tmp_path) == ["1", "2"]
-    assert (tmp_path / "2").read_bytes() == b"old"
-
-
 def test_more_shards_than_the_system_allows_open_files_is_an_error_that_says_so(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, hard))
@@ -181,11 +141,3 @@ def test_a_finished_writer_takes_no_more_and_has_no_name_before_it_is_closed(tmp
     writer.finish()
     with pytest.raises(ValueError, match="is closed"):
         writer.write(b"three")
-
-
-def test_of_many_records_of_which_one_is_wrong_none_is_written(tmp_path):
-    with TFRecordWriter(tmp_path / "a") as writer:
-        with pytest.raises(TypeError, match="write_all"):
-            writer.write_all([b"one", 2])
-        writer.write_all([b"three"])
-    assert (tmp_path / "a").read_bytes() == frames([b"three"])

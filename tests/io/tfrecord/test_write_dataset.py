@@ -5,17 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dataset
-from dataset import AUTOTUNE, Dataset, Options, SpecError, TFRecordDataset, io
-from dataset.testing import no_leaks
+from dataset import Dataset, Options, SpecError, TFRecordDataset, io
 
 PATTERN = "train-{shard:05d}-of-{num_shards:05d}.tfrecord"
 RECORDS = [b"%d" % i for i in range(1000)]
@@ -135,47 +131,7 @@ def test_arguments_that_are_wrong(tmp_path, monkeypatch, arguments, kind, words)
 # All or nothing
 
 
-def test_an_element_that_fails_leaves_what_was_there(tmp_path):
-    Dataset.from_tensor_slices(RECORDS).write_tfrecord(tmp_path / "{shard}", 2)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-    def fail(x):
-        if x == 700:
-            raise LookupError("lost")
-        return b"%d" % x
-
-    with pytest.raises(LookupError, match="lost") as caught:
-        Dataset.range(1000).write_tfrecord(tmp_path / "{shard}", 2, encode=fail)
-    assert any("element 700" in note for note in caught.value.__notes__)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_an_interrupt_leaves_no_file(tmp_path):
-    """The program reports when it has started to write, and then computes elements forever."""
-    code = (
-        "import sys, itertools\nfrom dataset import Dataset\n"
-        "noted = lambda i: b'x' * 1000 if i != 3000 else (print('begun', flush=True), b'')[1]\n"
-        "elements = Dataset.from_generator(lambda: map(noted, itertools.count()))\n"
-        "elements.prefetch(2).write_tfrecord(sys.argv[1], 3)\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "train-{shard}")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
-        assert program.stdout.readline() == b"begun\n"
-        program.send_signal(signal.SIGINT)
-        assert program.wait(60) != 0
-    assert listed(tmp_path) == []
-
-
 # It runs like an iteration
-
-
-def test_threads_and_files_are_let_go(tmp_path):
-    source = Dataset.range(1000).map(lambda x: b"%d" % x, num_parallel_calls=2).prefetch(AUTOTUNE)
-    with no_leaks():
-        (path,) = source.write_tfrecord(tmp_path / "a")
-    with no_leaks(), pytest.raises(ZeroDivisionError):
-        source.map(lambda x: 1 // 0).write_tfrecord(tmp_path / "b")
-    assert list(TFRecordDataset(path)) == RECORDS
 
 
 def test_the_pipeline_is_optimized_and_its_options_hold(tmp_path, monkeypatch):
@@ -193,15 +149,6 @@ def test_the_pipeline_is_optimized_and_its_options_hold(tmp_path, monkeypatch):
     ((plan, used),) = seen
     assert "take" not in repr(plan)
     assert used.autotune.cpu_budget == 3
-
-
-def test_the_autotuner_looks_on(tmp_path, monkeypatch):
-    looks = []
-    look = dataset.deferred.Autotuner.look
-    monkeypatch.setattr(dataset.deferred.Autotuner, "look", lambda self, now: looks.append(now) or look(self, now))
-    slow = Dataset.range(3000).map(lambda x: sum(range(300)) and b"x", num_parallel_calls=AUTOTUNE)
-    slow.write_tfrecord(tmp_path / "a")
-    assert looks
 
 
 def test_elements_that_are_large_are_not_gathered(tmp_path, monkeypatch):

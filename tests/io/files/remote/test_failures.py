@@ -91,14 +91,6 @@ def test_waits_grow_no_longer_than_their_bound(web, waits, monkeypatch):
     assert len(set(waits)) == 19  # no two readers retry at the same time
 
 
-def test_a_server_that_is_not_there_is_tried_as_well(waits):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-    with pytest.raises(BrokenConnectionError, match=f"127.0.0.1:{port}"):
-        open_input(f"http://127.0.0.1:{port}/a")
-    assert len(waits) == 4
-
-
 def test_a_file_that_is_given_up_raises_once_and_the_next_is_read(web):
     bad = web.put("bad", CONTENT, faults=[None, *[503] * 5])
     found = outcomes(iter(TFRecordDataset([bad, web.put("good", CONTENT)])))
