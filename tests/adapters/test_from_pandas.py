@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator
 
 ROWS_MAX = 12
@@ -219,23 +219,11 @@ def test_a_column_without_a_component_is_refused(series, words):
         Dataset.from_pandas(pd.DataFrame({"x": series}))
 
 
-def test_a_struct_in_arrows_memory_is_a_dict():
-    kind = pd.ArrowDtype(pa.struct({"x": pa.int64(), "y": pa.list_(pa.string())}))
-    frame = pd.DataFrame({"a": pd.Series([{"x": 1, "y": ["u"]}, {"x": 2, "y": []}], dtype=kind)})
-    first, second = elements(frame)
-    assert (first["a"]["x"], first["a"]["y"].tolist(), second["a"]["y"].tolist()) == (1, [b"u"], [])
-
-
 def test_dicts_are_dicts_and_nulls_in_them_are_replaced():
     frame = pd.DataFrame({"a": [{"x": 1, "y": "u"}, {"x": 2}]})
     assert elements(frame, fill_null={"a.y": "?"}) == [{"a": {"x": 1, "y": b"u"}}, {"a": {"x": 2, "y": b"?"}}]
     with pytest.raises(ValueError, match=r"fill_null names 'b.y', but the columns are \['a'\]"):
         Dataset.from_pandas(frame, fill_null={"b.y": "?"})
-
-
-def test_lists_in_arrows_memory_are_those_of_from_arrow():
-    dataset = Dataset.from_pandas(pd.Series([[1, 2], [3, 4]], dtype=pd.ArrowDtype(pa.list_(pa.int8()))))
-    assert dataset.element_spec == RaggedTensorSpec((None,), np.int8, 0)
 
 
 def test_a_dtype_is_that_of_the_values_and_not_of_empty_rows():

@@ -133,10 +133,3 @@ def test_wrong_arguments():
         Dataset.range(5).progress(live=True, unit="row")
     with pytest.raises(TypeError, match=r"progress\(\): live must be True or False"):
         Dataset.range(5).progress(live="yes")
-
-
-def test_each_iteration_is_a_new_one():
-    file = io.StringIO()
-    orders = Dataset.range(50).shuffle(50, seed=1).progress(live=True, file=file)
-    assert list(orders) != list(orders)
-    assert file.getvalue().count("\noperator ") == 2

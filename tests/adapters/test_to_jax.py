@@ -2,9 +2,7 @@
 
 import collections
 import dataclasses
-import gc
 import re
-import threading
 
 import attrs
 import jax
@@ -13,8 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from adapters.aligned_arrays import aligned
 from dataset import (
-    ClosedError,
     Dataset,
     DatasetSpec,
     RaggedTensor,
@@ -24,13 +22,9 @@ from dataset import (
     SpecError,
     TensorSpec,
 )
-from dataset.testing import no_leaks, outcomes
+from dataset.testing import outcomes
 
 PREFETCH = [0, 1, 2, 5]
-
-
-class BadNumberError(Exception):
-    """The error that the tests raise."""
 
 
 def declared(spec, *values):
@@ -48,21 +42,6 @@ def test_it_returns_jax_arrays_of_the_same_values(prefetch):
         assert type(theirs) is tuple
         assert all(isinstance(array, jax.Array) for array in theirs)
         assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(ours, theirs, strict=True))
-
-
-def test_each_iteration_is_a_new_one():
-    converted = Dataset.range(100).shuffle(100, seed=1).batch(100).to_jax()
-    first, second = (next(iter(converted)).tolist() for _ in range(2))
-    assert first != second
-    assert sorted(first) == sorted(second)
-
-
-def test_an_unknown_length_is_an_error_of_len_only():
-    for unknown in (Dataset.range(3).repeat(), Dataset.range(3).filter(lambda x: x > 0)):
-        converted = unknown.to_jax()
-        assert converted
-        with pytest.raises(TypeError, match="length"):
-            len(converted)
 
 
 Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
@@ -163,106 +142,7 @@ def test_wrong_arguments_are_refused_at_once(arguments, error, words):
         Dataset.from_tensor_slices({"x": [1, 2, 3]}).to_jax(**arguments)
 
 
-@pytest.mark.parametrize("prefetch", PREFETCH)
-def test_it_requests_as_many_more_elements_as_prefetch_says(prefetch):
-    taken = []
-
-    def numbers():
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    converted = Dataset.from_generator(numbers, output_signature=TensorSpec((), np.int64)).to_jax(prefetch=prefetch)
-    assert not taken
-    iterator = iter(converted)
-    assert not taken
-    for given in range(1, 8):
-        next(iterator)
-        assert len(taken) == given + prefetch
-
-
-@pytest.mark.parametrize("prefetch", PREFETCH)
-def test_an_exception_takes_the_place_of_its_element(prefetch):
-    calls = []
-
-    def check(x):
-        calls.append(x)
-        if x in {1, 2}:
-            raise BadNumberError(x)
-        return x
-
-    converted = Dataset.range(4).map(check).to_jax(prefetch=prefetch)
-    assert not calls
-    found = outcomes(iter(converted))
-    assert (found[0], found[3]) == (0, 3)
-    for bad in (1, 2):
-        assert isinstance(found[bad], BadNumberError)
-        assert str(bad) in str(found[bad])
-        assert any(f"element {bad}" in note for note in found[bad].__notes__)
-
-
-# Memory. JAX shares aligned memory of NumPy, so every source here is aligned.
-
-
-def aligned(shape, dtype=np.float32, fill=1):
-    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    array = memory[start : start + nbytes].view(dtype).reshape(shape)
-    array[...] = fill
-    return array
-
-
-def test_jax_does_share_memory_where_it_can():
-    """Otherwise the tests below would prove nothing."""
-    array = aligned((16, 16))
-    converted = jax.device_put(array, may_alias=False).block_until_ready()
-    array[:] = 2
-    assert converted[0, 0] == 2
-
-
-BIG = (64, 256, 64)  # large enough that a copy made after the call would be late
-
-SOURCES = {
-    "from_tensors": Dataset.from_tensors,
-    "slices": Dataset.from_tensor_slices,
-    "batch": lambda array: Dataset.from_tensor_slices(array).batch(32),
-    "one batch": lambda array: Dataset.from_tensor_slices(array).batch(64),
-    "skip, batch": lambda array: Dataset.from_tensor_slices(array).skip(1).batch(20),
-    "window of all": lambda array: Dataset.from_tensor_slices(array).batch(64).unbatch(),
-    "map": lambda array: Dataset.range(2).map(lambda _: array),
-    "map to a view": lambda array: Dataset.range(2).map(lambda _: array[::2]),
-    "generator": lambda array: Dataset.from_generator(lambda: iter([array, array])),
-    "prefetch": lambda array: Dataset.from_tensor_slices(array).batch(32).prefetch(2),
-}
-
-
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
-@pytest.mark.parametrize("offset", [0, 4], ids=["aligned", "unaligned"])
-def test_a_jax_array_does_not_change_with_the_source_array(make, offset):
-    memory = aligned((int(np.prod(BIG)) + 1,))
-    source = memory[offset // 4 :][: int(np.prod(BIG))].reshape(BIG)
-    iterator = iter(make(source).to_jax())
-    first = next(iterator)
-    memory[:] = 2
-    assert bool((first == 1).all())
-
-
-@pytest.mark.parametrize("prefetch", PREFETCH)
-def test_a_reused_buffer_becomes_different_arrays(prefetch):
-    buffer = aligned((64, 64))
-
-    def numbers():
-        for number in range(6):
-            buffer[:] = number
-            yield buffer
-
-    def fill(number):
-        buffer[:] = number
-        return buffer
-
-    for dataset in (Dataset.from_generator(numbers), Dataset.range(6).map(fill)):
-        assert [int(array[0, 0]) for array in list(dataset.to_jax(prefetch=prefetch))] == list(range(6))
+# Memory. Every source here is aligned, so that JAX would share it.
 
 
 def test_the_user_may_write_to_an_array_kept_by_a_function():
@@ -272,7 +152,7 @@ def test_the_user_may_write_to_an_array_kept_by_a_function():
         kept.append(array)
         return array
 
-    dataset = Dataset.range(4).map(lambda i: aligned((64, 64), fill=1).copy()).map(keep)
+    dataset = Dataset.range(4).map(lambda i: aligned((64, 64)).copy()).map(keep)
     converted = list(dataset.to_jax())
     for array in kept:
         if array.flags.writeable:
@@ -303,27 +183,6 @@ def test_an_array_without_other_references_is_not_copied_before_jax_gets_it(monk
 
 
 # Ends
-
-
-def test_closing_or_dropping_the_iterator_ends_the_threads_without_the_garbage_collector():
-    dataset = Dataset.range(1000).map(lambda x: x + 1, num_parallel_calls=2).batch(2).prefetch(2)
-    with no_leaks():
-        with iter(dataset.to_jax()) as iterator:
-            next(iterator)
-        with pytest.raises(ClosedError):
-            next(iterator)
-    before = set(threading.enumerate())
-    gc.disable()
-    try:
-        for _ in dataset.to_jax():
-            started = set(threading.enumerate()) - before
-            break
-        assert started
-        for thread in started:
-            thread.join(60)
-            assert not thread.is_alive()
-    finally:
-        gc.enable()
 
 
 # States

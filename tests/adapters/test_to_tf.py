@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import threading
 
 import attrs
 import ml_dtypes
@@ -19,20 +18,6 @@ from dataset import (
     SpecError,
     TensorSpec,
 )
-
-
-class BadNumberError(Exception):
-    """The error that the tests raise."""
-
-
-def fail_at(*bad):
-    def check(x):
-        if x in bad:
-            raise BadNumberError(f"not {x}")
-        return x
-
-    return check
-
 
 Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
 
@@ -217,31 +202,6 @@ def test_a_signature_replaces_the_spec_of_the_first_element(tf):
         Dataset.range(3).to_tf({"x": np.int64})
 
 
-LENGTHS = {
-    "known": lambda d: d,
-    "unknown": lambda d: d.filter(lambda x: x < 100),
-    "endless": lambda d: d.repeat(),
-}
-
-
-@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS.keys())
-def test_an_exception_takes_the_place_of_its_element(tf, length):
-    converted = length(Dataset.range(5).map(fail_at(1, 3))).to_tf()
-    iterator = iter(converted)
-    found = []
-    for _ in range(5):
-        try:
-            found.append(int(next(iterator)))
-        except tf.errors.OpError as error:
-            found.append(error.message)
-    assert found[::2] == [0, 2, 4]
-    for message, words in zip(found[1::2], ["BadNumberError: not 1", "BadNumberError: not 3"], strict=True):
-        assert words in message
-        assert "in map(" in message  # the note
-        assert "test_to_tf.py" in message
-    assert [int(x) for x in converted.ignore_errors().take(3)] == [0, 2, 4]
-
-
 def test_ops_and_functions_of_tensorflow_work_on_it(tf):
     converted = Dataset.range(10).map(lambda x: x * x).to_tf()
     assert [int(x) for x in converted.skip(3).take(2)] == [9, 16]
@@ -261,93 +221,3 @@ def test_ops_and_functions_of_tensorflow_work_on_it(tf):
         return result
 
     assert total().numpy() == sum(x * x for x in range(10))
-
-
-def test_each_pass_is_a_new_one():
-    converted = Dataset.range(100).shuffle(100, seed=1).batch(100).to_tf()
-    passes = [iter(converted) for _ in range(2)]
-    first, second = (next(one).numpy().tolist() for one in passes)
-    assert first != second
-    assert sorted(first) == sorted(second) == list(range(100))
-
-
-def test_nothing_is_read_ahead_without_a_prefetch():
-    taken = []
-
-    def numbers():
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    converted = Dataset.from_generator(numbers, output_signature=TensorSpec((), np.int64)).to_tf()
-    iterator = iter(converted)
-    assert not taken
-    for given in range(1, 6):
-        next(iterator)
-        assert len(taken) == given
-
-
-def aligned(shape, fill=1):
-    memory = np.zeros(int(np.prod(shape)) * 4 + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    array = memory[start : start + int(np.prod(shape)) * 4].view(np.float32).reshape(shape)
-    array[...] = fill
-    return array
-
-
-def test_tensorflow_shares_memory_where_it_can(tf):
-    """Otherwise the tests below would prove nothing."""
-    array = aligned((16, 16))
-    signature = (tf.TensorSpec((16, 16), tf.float32),)
-    ((tensor,),) = tf.data.Dataset.from_generator(lambda: iter([(array,)]), output_signature=signature)
-    array[:] = 2
-    assert tensor[0, 0] == 2
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        Dataset.from_tensors,
-        lambda array: Dataset.from_tensor_slices(array).batch(64),
-        lambda array: Dataset.range(2).map(lambda _: array),
-        lambda array: Dataset.from_generator(lambda: iter([array, array])),
-        lambda array: Dataset.from_tensors(RaggedTensor(array, [0, 30, 64])).map(lambda x: x),
-    ],
-)
-@pytest.mark.parametrize("length", ["known", "unknown"])
-def test_a_tensor_does_not_change_with_the_source_array(make, length):
-    source = aligned((64, 64))
-    dataset = make(source)
-    if length == "unknown":
-        dataset = dataset.filter(lambda x: True)
-    tensor = next(iter(dataset.to_tf()))
-    source[:] = 2
-    assert (getattr(tensor, "flat_values", tensor).numpy() == 1).all()
-
-
-def test_a_reused_buffer_becomes_different_tensors():
-    buffer = aligned((64, 64))
-
-    def numbers():
-        for number in range(6):
-            buffer[:] = number
-            yield buffer
-
-    assert [int(x[0, 0]) for x in list(Dataset.from_generator(numbers).to_tf())] == list(range(6))
-
-
-@pytest.mark.parametrize("how", ["dropped", "at the end"])
-@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS.keys())
-def test_the_end_of_an_iteration_ends_the_threads(length, how):
-    iterator = iter(length(Dataset.range(50)).map(lambda x: x + 1).prefetch(2).to_tf())
-    for _ in iterator:
-        threads = [thread for thread in threading.enumerate() if "prefetch" in thread.name]
-        break
-    assert threads
-    if how == "at the end" and length is not LENGTHS["endless"]:
-        assert len(list(iterator)) == 49
-    else:
-        del iterator
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from dataset import Dataset, RaggedTensor, SparseTensor, TensorSpec
-from dataset.testing import no_leaks
 
 
 def pointer(array):
@@ -198,48 +197,6 @@ def test_a_dataset_in_an_element_becomes_a_dataset_of_tensors():
     pairs = Dataset.from_tensor_slices({"a": np.arange(4)}).window(2).to_torch()
     assert [[int(x) for x in pair["a"]] for pair in pairs] == [[0, 1], [2, 3]]
     assert [len(pair["a"]) for pair in pairs] == [2, 2]
-
-
-def test_the_length_is_that_of_the_dataset():
-    assert len(Dataset.range(10).batch(4).to_torch()) == 3
-    for dataset in Dataset.range(10).repeat(), Dataset.range(10).filter(lambda x: x > 3):
-        with pytest.raises(TypeError):
-            len(dataset.to_torch())
-        with pytest.raises(TypeError):
-            len(torch.utils.data.DataLoader(dataset.to_torch(), batch_size=None))
-        assert len(list(zip(range(3), dataset.to_torch(), strict=False))) == 3
-
-
-def test_an_error_takes_the_place_of_its_element_and_nothing_runs_ahead():
-    calls = []
-
-    def fail(x):
-        calls.append(int(x))
-        if x == 1:
-            raise ValueError("one")
-        return x
-
-    iterator = iter(Dataset.range(9).map(fail).to_torch())
-    assert calls == []
-    assert next(iterator) == 0
-    with pytest.raises(ValueError, match="one"):
-        next(iterator)
-    assert next(iterator) == 2
-    assert calls == [0, 1, 2]
-
-
-def test_iterators_leave_nothing_behind():
-    dataset = Dataset.range(1000).map(lambda x: x, num_parallel_calls=2).prefetch(2)
-    with no_leaks():
-        next(iter(dataset.to_torch()))
-        with iter(dataset.to_torch()) as iterator:
-            next(iterator)
-        with pytest.raises(RuntimeError, match="closed"):
-            next(iterator)
-        iterator = iter(dataset.to_torch())
-        next(iterator)
-        iterator.close()
-        del iterator
 
 
 def test_passes_have_the_orders_of_as_many_iterations():

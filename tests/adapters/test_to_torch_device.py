@@ -134,14 +134,6 @@ def on_card(dataset):
     return TorchIterableDataset(dataset, Target(torch.device("cuda"), pins=False))
 
 
-def test_the_card_has_the_elements_of_the_dataset(card):
-    source = np.arange(60.0).reshape(30, 2)
-    dataset = Dataset.from_tensor_slices((source, source[:, 0] > 20)).batch(4)
-    for (x, over), (expected, flags) in zip(on_card(dataset), dataset, strict=True):
-        assert x.tolist() == expected.tolist()
-        assert over.tolist() == flags.tolist()
-
-
 def test_buffers_are_reused_after_their_copy_and_grow_with_the_elements(card):
     card.waits = False
     batches = list(on_card(Dataset.range(100).map(lambda x: np.full(8, x))))
@@ -240,14 +232,6 @@ def test_a_state_is_after_the_returned_elements_and_not_after_those_on_the_way(c
     assert [int(x) for x in resumed] == rest
     resumed.load_state_dict(ended)
     assert list(resumed) == []
-
-
-def test_skipped_elements_after_a_state_are_not_sent(card):
-    iterator = iter(on_card(Dataset.range(300).map(lambda x: x + 1)))
-    root = iterator._elements._root
-    root.load({**root.save(), "behind": 100})
-    assert next(iterator) == 101
-    assert len(card.copies) == 2
 
 
 @pytest.mark.parametrize("stop", [0, 3, 10])

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from adapters.torch_pipelines import FROZEN, IN_ORDER, SHUFFLED, double, numbers
+from adapters.torch_pipelines import IN_ORDER, SHUFFLED, double, numbers
 from dataset import Dataset, Options, RaggedTensor, SparseTensor, TextLineDataset
 from dataset.adapters.torch.passes import Passes
 from dataset.dataset import shared_among
@@ -55,20 +55,6 @@ def test_each_epoch_gives_each_element_once_in_another_order(make):
     epochs = [numbers(batches) for batches in (persistent, persistent, loader(tensors))]
     assert [sorted(epoch) for epoch in epochs] == [expected] * 3
     assert len({tuple(epoch) for epoch in [*epochs, expected]}) == 4
-
-
-@pytest.mark.parametrize("make", FROZEN.values(), ids=FROZEN.keys())
-def test_a_pipeline_that_is_not_reshuffled_keeps_its_order(make):
-    batches = loader(make().to_torch())
-    first = numbers(batches)
-    assert sorted(first) == sorted(numbers(make()))
-    assert first == numbers(batches)
-
-
-def test_new_datasets_of_tensors_continue_the_epochs():
-    dataset = Dataset.range(30).shuffle(30, seed=1).batch(5)
-    epochs = [tuple(numbers(loader(dataset.to_torch(), 1))) for _ in range(3)]
-    assert len(set(epochs)) == 3
 
 
 def test_seeds_make_the_epochs_repeatable_with_any_seed_of_torch():
@@ -198,16 +184,6 @@ def test_workers_send_text_ragged_and_sparse_values():
         assert sparse.to_dense().tolist() == [x, 0]
 
 
-def test_the_loader_raises_the_error_of_a_worker():
-    def fail(x):
-        if x == 3:
-            raise ValueError("three is bad")
-        return x
-
-    with pytest.raises(ValueError, match="three is bad"):
-        list(loader(Dataset.range(8).map(fail).batch(2).to_torch()))
-
-
 @pytest.mark.parametrize(("set_by_user", "processes", "budget"), [(8, 2, 4), (8, 3, 2), (1, 4, 1), (None, 1, None)])
 def test_budgets_are_divided(set_by_user, processes, budget):
     options = Options()
@@ -258,13 +234,6 @@ def test_workers_that_begin_at_once_come_to_the_same_number():
     first = passes.begin(worker(0, 2))[0]
     passes._table[:] = before  # as if the other worker had read the table before that
     assert passes.begin(worker(1, 2))[0] == first == 1
-
-
-def test_loaders_side_by_side_keep_their_numbers():
-    passes = Passes()
-    numbers_of = {seed: passes.begin(worker(0, seed))[0] for seed in range(5)}
-    assert {seed: passes.begin(worker(1, seed))[0] for seed in range(5)} == numbers_of
-    assert sorted(numbers_of.values()) == [0, 1, 2, 3, 4]
 
 
 def test_processes_of_a_training_that_share_the_table_count_alike():

@@ -3,22 +3,7 @@
 import random
 import struct
 
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
-
-from dataset.io.files.compression import guess_compression
-from dataset.io.tfrecord.damage.salvage import Gap
-from support.salvage_model import salvage_model
 from support.tfrecord_files import masked
-
-
-def model(content):
-    """Return the good records before the first bad one, its position, the records after it, places, and lost bytes."""
-    parts = salvage_model(content)
-    gaps = [part for part in parts if isinstance(part, Gap)]
-    before = parts.index(gaps[0]) if gaps else len(parts)
-    first = gaps[0].offset if gaps else None
-    return before, first, len(parts) - before - len(gaps), len(gaps), sum(gap.size for gap in gaps)
 
 
 def numbers(file):
@@ -39,39 +24,6 @@ def test_good_files(run, write, digits):
     assert [line[0] for line in lines[:3]] == ["good", "good", "good"]
     assert [line[2].split(",")[0] for line in lines[:3]] == ["20 good records", "0 good records", "3 good records"]
     assert out.splitlines()[3].startswith("3 files: 3 good, 0 damaged; 23 good records")
-
-
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    sizes=st.lists(st.integers(0, 60), max_size=30),
-    changes=st.lists(
-        st.tuples(st.sampled_from(["flip", "cut", "insert", "zero"]), st.integers(0, 3000), st.integers(1, 200)),
-        max_size=4,
-    ),
-)
-@example(sizes=[22, 10], changes=[("cut", 12, 26)])  # the second frame takes the place of the data of the first
-def test_the_numbers_are_those_of_the_model(run, write, sizes, changes):
-    rng = random.Random(1)
-    path = write([rng.randbytes(size) for size in sizes])
-    content = bytearray(path.read_bytes())
-    for kind, anywhere, what in changes:
-        place = anywhere % (len(content) + 1)
-        if kind == "flip":
-            content[place : place + 1] = bytes(byte ^ what for byte in content[place : place + 1])
-        elif kind == "cut":
-            del content[place : place + what]
-        elif kind == "insert":
-            content[place:place] = rng.randbytes(what)
-        else:
-            content[place : place + what] = bytes(len(content[place : place + what]))
-    assume(not guess_compression(bytes(content)))  # damage may look like the beginning of a zlib stream
-    path.write_bytes(content)
-    expected = model(bytes(content))
-    document = run.json("verify", path, status=0 if expected[1] is None else 1)
-    (file,) = document["files"]
-    assert numbers(file) == expected
-    assert document["good"] == file["good"] == (expected[1] is None)
-    assert file["records"] == expected[0] + expected[2]
 
 
 def test_the_report_says_where_and_what_and_how_much(run, write):
