@@ -15,9 +15,11 @@ import numpy as np
 import PIL.Image
 import pyarrow as pa
 import pytest
+import torch
 from datasets import Features, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils.data._utils import worker
 
 from dataset import Dataset, RaggedTensorSpec, SpecError, TensorSpec
 from dataset.io.arrow import numbered_rows
@@ -490,8 +492,6 @@ def test_a_transform_is_called_for_the_requested_rows_only(numbered):
 
 
 def test_a_transform_may_return_images_and_tensors(numbered):
-    torch = pytest.importorskip("torch")
-
     def make(batch):
         return {"image": [PIL.Image.new("L", (2, 1)) for _ in batch["i"]], "x": [torch.ones(2) for _ in batch["i"]]}
 
@@ -563,7 +563,6 @@ def test_passes_over_one_stream_do_not_disturb_each_other(numbered):
 
 def test_a_stream_is_given_whole_in_a_worker_of_torch(numbered, monkeypatch):
     """Hugging Face would skip the rows of other workers, but ops downstream of this source divide the rows."""
-    worker = pytest.importorskip("torch.utils.data._utils.worker")
     stream = numbered.to_iterable_dataset(num_shards=2)
     monkeypatch.setattr(worker, "_worker_info", worker.WorkerInfo(id=1, num_workers=2, seed=0, dataset=None))
     assert len(list(stream)) == 15

@@ -23,6 +23,8 @@ from dataset import (
 )
 from dataset.testing import assert_elements_equal, check_operator
 
+pytestmark = pytest.mark.explore  # it needs TensorFlow
+
 Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
 
 

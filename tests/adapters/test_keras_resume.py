@@ -1,6 +1,5 @@
 """Tests of checkpoint.keras_callback: an interrupted and resumed training has the same batches as one that was not."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,7 +10,7 @@ import pytest
 
 from dataset import Dataset, checkpoint
 
-BACKENDS = ["jax", "tensorflow"]
+BACKENDS = ["torch", *(pytest.param(name, marks=pytest.mark.explore) for name in ("jax", "tensorflow"))]
 CASES = {
     "twice": ("known", 3, [8, 9]),
     "at the end of an epoch": ("known", 5, [11]),
@@ -32,9 +31,6 @@ CASES = {
 @pytest.fixture(scope="module", params=BACKENDS)
 def trained(request):
     """The results of the trainings of one backend."""
-    for name in ("keras", request.param):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"{name} is not installed")
     environment = os.environ | {"KERAS_BACKEND": request.param, "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [sys.executable, str(Path(__file__).parent / "keras_resuming.py"), json.dumps(CASES)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=560, check=False)
@@ -72,7 +68,6 @@ def test_damaged_backups_and_those_of_other_pipelines_are_refused(trained):
 
 
 def test_bad_arguments_are_refused(tmp_path):
-    pytest.importorskip("keras")
     data = Dataset.range(8).batch(2).map(lambda x: (x, x)).to_keras()
     with pytest.raises(TypeError, match=r"data must be the result of Dataset\.to_keras"):
         checkpoint.keras_callback(tmp_path, Dataset.range(3))

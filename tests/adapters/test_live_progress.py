@@ -27,7 +27,6 @@ def ticking(monkeypatch):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    pytest.importorskip("rich.live")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("LINES", "20")

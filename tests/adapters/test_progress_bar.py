@@ -6,10 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from tqdm.auto import tqdm
 
 from dataset import Dataset
-
-tqdm = pytest.importorskip("tqdm.auto").tqdm
 
 
 @pytest.fixture

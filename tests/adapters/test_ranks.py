@@ -97,7 +97,6 @@ def together(script, *arguments):
 
 
 def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(tmp_path):
-    pytest.importorskip("torch")
     files = [tmp_path / f"{index}.txt" for index in range(3)]
     for index, size in enumerate([3, 4, 1]):
         files[index].write_text("".join(f"{10 * index + line}\n" for line in range(size)))
@@ -112,7 +111,6 @@ def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(t
 
 
 def test_two_processes_of_jax_share_the_elements():
-    pytest.importorskip("jax")
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"

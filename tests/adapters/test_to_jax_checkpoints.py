@@ -59,6 +59,7 @@ def by_orbax(directory, iterator):
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of modules that Grain and Orbax import
 
 
+@pytest.mark.explore  # it needs Grain and Orbax
 @pytest.mark.parametrize(
     ("save", "steps"), [(by_grains_handler, 0), (by_grains_handler, 14), (by_orbax, 4), (by_orbax, 15)]
 )

@@ -28,13 +28,14 @@ WEIGHTS = RNG.random(ROWS).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def keras():
-    return pytest.importorskip("keras")
+    import keras
+
+    return keras
 
 
 @pytest.fixture(params=["adapter", "py_dataset"])
 def way(request, monkeypatch):
     """Both adapters; the second one is used if Keras' internals are not as expected."""
-    pytest.importorskip("keras")
     if request.param == "py_dataset":
         monkeypatch.setitem(sys.modules, "keras.src.trainers.data_adapters.data_adapter", None)
         monkeypatch.delitem(sys.modules, "dataset.adapters.keras.data_adapter", raising=False)

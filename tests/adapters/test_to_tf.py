@@ -19,6 +19,8 @@ from dataset import (
     TensorSpec,
 )
 
+pytestmark = pytest.mark.explore  # it needs TensorFlow
+
 Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
 
 

@@ -12,11 +12,8 @@ from torch.utils.data import DataLoader
 
 from dataset import Dataset
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # modules that it imports use deprecated code
-    import lightning
-
 pytestmark = [
+    pytest.mark.explore,  # it needs Lightning
     pytest.mark.filterwarnings("ignore:`isinstance:FutureWarning:lightning"),  # deprecated by torch
     # Lightning warns for all iterable datasets with a length; here the length is also correct with workers.
     pytest.mark.filterwarnings("ignore:Your `IterableDataset` has `__len__` defined"),
@@ -32,24 +29,36 @@ QUIET = {
 }
 
 
-class Line(lightning.LightningModule):
-    """Model that fits a line and records its inputs."""
+@pytest.fixture
+def lightning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # modules that it imports use deprecated code
+        import lightning
+    return lightning
 
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(1, 1)
-        self.trained, self.validated = [], []
 
-    def training_step(self, batch, _):
-        x, y = batch
-        self.trained.append(sorted(x.ravel().tolist()))
-        return torch.nn.functional.mse_loss(self.layer(x), y)
+@pytest.fixture
+def model(lightning):
+    """A model that fits a line and records its inputs."""
 
-    def validation_step(self, batch, _):
-        self.validated.append(batch[0].ravel().tolist())
+    class Line(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+            self.trained, self.validated = [], []
 
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.01)
+        def training_step(self, batch, _):
+            x, y = batch
+            self.trained.append(sorted(x.ravel().tolist()))
+            return torch.nn.functional.mse_loss(self.layer(x), y)
+
+        def validation_step(self, batch, _):
+            self.validated.append(batch[0].ravel().tolist())
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    return Line()
 
 
 def pairs(count):
@@ -66,8 +75,7 @@ def pairs(count):
     ],
     ids=["by itself", "in a loader", "with workers"],
 )
-def test_a_trainer_fits_and_validates(load, tmp_path):
-    model = Line()
+def test_a_trainer_fits_and_validates(lightning, model, load, tmp_path):
     trainer = lightning.Trainer(max_epochs=2, default_root_dir=tmp_path, num_sanity_val_steps=0, **QUIET)
     train = load(pairs(16).shuffle(16, seed=1).batch(4).to_torch())
     trainer.fit(model, train, load(pairs(6).batch(3).to_torch()))
@@ -78,8 +86,7 @@ def test_a_trainer_fits_and_validates(load, tmp_path):
     assert model.validated == [[0, 1, 2], [3, 4, 5]] * 2
 
 
-def test_an_endless_dataset_goes_with_a_limit(tmp_path):
-    model = Line()
+def test_an_endless_dataset_goes_with_a_limit(lightning, model, tmp_path):
     trainer = lightning.Trainer(max_steps=5, default_root_dir=tmp_path, **QUIET)
     trainer.fit(model, pairs(8).repeat().batch(4).to_torch())
     assert len(model.trained) == 5

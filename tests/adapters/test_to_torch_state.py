@@ -12,10 +12,6 @@ import torch
 from adapters.torch_pipelines import FROZEN, IN_ORDER, SHUFFLED, numbers
 from dataset import Dataset, StateError
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # torchdata uses deprecated parts of torch
-    from torchdata.stateful_dataloader import StatefulDataLoader
-
 pytestmark = [
     # torchdata calls deprecated functions of torch.
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning"),
@@ -46,11 +42,18 @@ def test_an_iterator_resumes_where_another_was_saved(make):
     assert plain(resumed) == plain(iterator)
 
 
+needs_torchdata = pytest.mark.explore
+
+
 def stateful(tensors, workers, **keywords):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torchdata uses deprecated parts of torch
+        from torchdata.stateful_dataloader import StatefulDataLoader
     method = "fork" if workers else None
     return StatefulDataLoader(tensors, batch_size=None, num_workers=workers, multiprocessing_context=method, **keywords)
 
 
+@needs_torchdata
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
 @pytest.mark.parametrize("name", ["arrays", "unseeded", "of arrays", "above a cache"])
 def test_a_loader_resumes_in_the_middle_of_an_epoch_twice(name, workers, persistent):
@@ -77,6 +80,7 @@ def test_a_loader_resumes_in_the_middle_of_an_epoch_twice(name, workers, persist
     assert sorted(numbers(third)) == sorted(numbers(PIPELINES[name]()))  # the next epoch
 
 
+@needs_torchdata
 @pytest.mark.parametrize("workers", [0, 2])
 def test_several_epochs_resume_after_several_stops(workers):
     """Stopped after 2 batches, at the end of an epoch and in the next one, without set_epoch()."""
@@ -107,6 +111,7 @@ def left_to_chance():
     return Dataset.range(60).map(lambda x: x + 0, num_parallel_calls=3, deterministic=False).prefetch(3).to_torch()
 
 
+@needs_torchdata
 @pytest.mark.parametrize("workers", [0, 2])
 def test_with_an_arbitrary_order_each_element_comes_once(workers):
     loader, found = stateful(left_to_chance(), workers), []

@@ -165,16 +165,15 @@ def test_an_iterator_may_be_saved_while_another_thread_reads_it(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
-@pytest.mark.parametrize("kind", ["iterator", "loader"])
+@pytest.mark.parametrize("kind", ["iterator", pytest.param("loader", marks=pytest.mark.explore)])  # needs torchdata
 def test_an_iterator_over_tensors_and_a_loader_of_torchdata_are_saved(tmp_path, kind):
-    pytest.importorskip("torch")
-    stateful = pytest.importorskip("torchdata.stateful_dataloader")
-
     def new():
         tensors = Dataset.range(40).shuffle(40, seed=1).batch(4).to_torch()
         if kind == "iterator":
             return iter(tensors)
-        return stateful.StatefulDataLoader(tensors, batch_size=None, num_workers=0)
+        from torchdata.stateful_dataloader import StatefulDataLoader
+
+        return StatefulDataLoader(tensors, batch_size=None, num_workers=0)
 
     saved, resumed = new(), new()
     iterator = iter(saved)

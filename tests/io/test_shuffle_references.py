@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, StateError, TextLineDataset, TFRecordDataset
@@ -126,10 +128,8 @@ def test_rows_that_fail_keep_their_places(tmp_path):
 
 
 def test_rows_of_parquet_files(tmp_path):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table = arrow.table({"x": np.arange(90), "s": [f"text {index}" for index in range(90)]})
-    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=20)
+    table = pa.table({"x": np.arange(90), "s": [f"text {index}" for index in range(90)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=20)
     read = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet"))
     states = resumed_everywhere(lambda: read().shuffle(40, seed=1), 11)
     assert not any(by_value(state) for state in states if list(states_in(state)))

@@ -4,13 +4,13 @@ import io
 import random
 import tracemalloc
 
+import cramjam
 import pytest
 
 from dataset import DataLossError, Dataset, TextLineDataset, TFRecordDataset
 from dataset.io import TFRecordWriter
 from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
 
-cramjam = pytest.importorskip("cramjam")
 CONTENTS = [b"", b"abc", b"abc" * 200_000, random.Random(1).randbytes(600_000)]
 
 

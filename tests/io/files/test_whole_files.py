@@ -14,7 +14,6 @@ def test_what_was_written_is_read(content, tmp_path):
 
 
 def test_remote_files():
-    pytest.importorskip("fsspec")
     io.write_file("memory://whole/new/a", b"abc")
     assert io.read_file("memory://whole/new/a") == b"abc"
     with pytest.raises(FileNotFoundError):

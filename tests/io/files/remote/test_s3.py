@@ -14,8 +14,7 @@ from dataset.io.files.remote import objects, reading, writing
 from dataset.io.files.remote.s3 import S3Object
 from support.tfrecord_files import frames
 
-pytest.importorskip("s3fs")
-pytest.importorskip("moto")
+pytestmark = pytest.mark.explore  # it needs s3fs and moto
 
 RECORDS = [random.Random(i).randbytes(i * 10) for i in range(60)]
 CONTENT = frames(RECORDS)
