@@ -13,19 +13,7 @@ from hypothesis import strategies as st
 from dataset import Dataset, StateError, checkpoint
 from dataset.checkpoint import container
 from dataset.testing.check_operator import assert_plain_data
-
-
-class Holder:
-    """Anything with a state."""
-
-    def __init__(self, state=None):
-        self.state = state
-
-    def state_dict(self):
-        return self.state
-
-    def load_state_dict(self, state):
-        self.state = state
+from support.states import Holder
 
 
 def same(a, b):

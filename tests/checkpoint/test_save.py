@@ -12,26 +12,13 @@ import pytest
 
 from dataset import Dataset, StateError, checkpoint
 from dataset.io.files.atomic import AtomicFile, _temporary_name
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+from support.folders import names_in
+from support.states import Holder
 
 
 def opened_as(descriptor):
     """The path of an open file."""
     return pathlib.Path(f"/proc/self/fd/{descriptor}").readlink()
-
-
-class Holder:
-    def __init__(self, state=None):
-        self.state = state
-
-    def state_dict(self):
-        return self.state
-
-    def load_state_dict(self, state):
-        self.state = state
 
 
 def restored(path):
@@ -56,7 +43,7 @@ def test_an_iterator_resumes_where_it_was_saved(tmp_path, kind):
         resumed = iter(pipeline())
         checkpoint.restore(path, resumed)
         assert [batch.tolist() for batch in resumed] == rest
-    assert names(tmp_path) == ["train.state"]
+    assert names_in(tmp_path) == ["train.state"]
 
 
 def test_a_file_that_cannot_be_written_says_why(tmp_path):
@@ -89,7 +76,7 @@ def test_a_file_that_another_process_writes_is_not_removed(tmp_path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
         checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
-        assert len(names(tmp_path)) == 2
+        assert len(names_in(tmp_path)) == 2
         process.communicate("go on\n", timeout=60)
     assert process.returncode == 0
     assert (tmp_path / "a.state").read_bytes() == b"x"
@@ -109,7 +96,7 @@ def test_a_new_file_that_another_process_removes_is_made_again(tmp_path, monkeyp
         target.file.write(b"abc")
     assert taken
     assert (tmp_path / "a.bin").read_bytes() == b"abc"
-    assert names(tmp_path) == ["a.bin"]
+    assert names_in(tmp_path) == ["a.bin"]
 
 
 def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
@@ -119,7 +106,7 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", flock)
     (tmp_path / _temporary_name("a.state")).touch()
     checkpoint.save(tmp_path / "a.state", Holder(3))
-    assert len(names(tmp_path)) == 2  # nobody can tell whether it is abandoned
+    assert len(names_in(tmp_path)) == 2  # nobody can tell whether it is abandoned
 
 
 def test_two_threads_may_save_to_one_path(tmp_path):
@@ -140,7 +127,7 @@ def test_two_threads_may_save_to_one_path(tmp_path):
             assert len(state) == 1000
             assert len(set(state)) == 1
     assert [future.result() for future in running] == [None, None]
-    assert names(tmp_path) == ["a.state"]
+    assert names_in(tmp_path) == ["a.state"]
 
 
 def test_an_iterator_may_be_saved_while_another_thread_reads_it(tmp_path):

@@ -7,16 +7,11 @@ import pytest
 
 from dataset import io
 from dataset.commands import info
+from support.folders import flip
 
 
 def features(document):
     return {feature["name"]: feature for feature in document["features"]}
-
-
-def flip_bit(path, place):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
 
 
 def test_the_output_is_a_table_of_files_and_one_of_features(run, digits, monkeypatch):
@@ -150,7 +145,7 @@ def test_a_feature_may_have_several_kinds_or_none_and_numbers_that_are_not_finit
 
 def test_damage_is_reported_and_the_records_before_it_are_counted(run, write):
     path = write([b"%d" % i for i in range(10)])
-    flip_bit(path, 17 * 4 + 3)  # in the length of record 4
+    flip(path, 17 * 4 + 3)  # in the length of record 4
     status, out, err = run("info", path)
     assert status == 1
     assert ">= 4" in out
@@ -159,7 +154,7 @@ def test_damage_is_reported_and_the_records_before_it_are_counted(run, write):
     assert not document["files"][0]["exact"]
     assert document["files"][0]["damage"]["record"] == 4
     path = write([b"%d" % i for i in range(10)])
-    flip_bit(path, 17 * 4 + 12)  # in its data, so that later records can be counted
+    flip(path, 17 * 4 + 12)  # in its data, so that later records can be counted
     (file,) = run.json("info", path, status=1)["files"]
     assert (file["records"], file["exact"], file["damage"]["record"]) == (10, True, 4)
 

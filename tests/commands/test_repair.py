@@ -4,6 +4,7 @@ import pytest
 
 from dataset import TFRecordDataset
 from dataset.commands import outputs
+from support.folders import flip
 
 RECORDS = [b"%04d" % i for i in range(100)]  # each takes 20 bytes in a file
 
@@ -68,10 +69,7 @@ def test_a_good_file_is_copied(run, digits, tmp_path):
 
 def test_many_places_are_counted(run, write, tmp_path):
     path = write(RECORDS, "damaged.tfrecord")
-    content = bytearray(path.read_bytes())
-    for i in range(1, 100, 2):
-        content[20 * i + 13] ^= 1
-    path.write_bytes(content)
+    flip(path, *range(20 + 13, 2000, 40))
     out = run("repair", path, "--output", tmp_path / "new")[1]
     assert out.splitlines()[1] == "left out: 1,000 bytes in 50 places"
     assert out.splitlines()[-1] == "          and 30 more places"

@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 
 from dataset import TFRecordDataset, io
 from dataset.commands import outputs, split
+from support.folders import flip, names_in
 from support.seeds import rng
 
 
 def read(path, compression=None):
     return list(TFRecordDataset(str(path), compression))
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.fixture
@@ -31,7 +28,7 @@ def test_the_shards_are_reported_and_merged_they_are_the_same_file(run, write, o
     path = write([rng(i).randbytes(i) for i in range(10)])
     status, text, err = run("split", path, "--num-shards", 3, "--output", out / "a-{shard:05d}-of-{num_shards:05d}")
     assert (status, err) == (0, "")
-    assert names(out) == ["a-00000-of-00003", "a-00001-of-00003", "a-00002-of-00003"]
+    assert names_in(out) == ["a-00000-of-00003", "a-00001-of-00003", "a-00002-of-00003"]
     assert text.startswith("10 records in 3 files of 3 to 4: ")
     assert run("merge", *sorted(out.iterdir()), "--output", out / "all")[0] == 0
     assert (out / "all").read_bytes() == path.read_bytes()
@@ -50,7 +47,7 @@ def test_every_record_is_in_one_shard_and_no_shard_is_too_large(
     limit = limit * 25 if option == "--max-bytes" else limit
     records = [[bytes([i]) * size for i, size in enumerate(sizes)] for sizes in files]
     paths = [write(some) for some in records]
-    output = tmp_path / f"{len(names(tmp_path))}-{{shard:03d}}"
+    output = tmp_path / f"{len(names_in(tmp_path))}-{{shard:03d}}"
     document = run.json("split", *paths, option, limit, "--output", output, "--compression", compression)
     kind = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[compression]
     shards = [read(file["path"], kind) for file in document["files"]]
@@ -80,9 +77,7 @@ def test_the_compression_is_that_of_the_files_unless_it_is_given(run, write, out
 @pytest.fixture
 def damaged(write):
     path = write([b"%04d" % i for i in range(100)])
-    content = bytearray(path.read_bytes())
-    content[20 * 50 + 12] ^= 1
-    path.write_bytes(content)
+    flip(path, 20 * 50 + 12)
     return path
 
 
@@ -97,7 +92,7 @@ def test_damage_stops_a_command_and_leaves_nothing(run, damaged, out, how):
         else ["split", damaged, *how, "--output", out / "{shard}"]
     )
     assert "record 50, at byte 1000" in run.error(*words, status=1)
-    assert names(out) == []
+    assert names_in(out) == []
 
 
 @pytest.mark.parametrize("how", HOW, ids=str)
@@ -127,7 +122,7 @@ def test_an_interrupted_command_leaves_no_files(run, write, out, monkeypatch, er
     status, text, err = run(*command, write([b"x"] * 100), "--output", output)
     assert (status, text) == ((130, "") if error is KeyboardInterrupt else (2, ""))
     assert err == ("" if error is KeyboardInterrupt else "error: No space left on device\n")
-    assert names(out) == []
+    assert names_in(out) == []
 
 
 def test_existing_files_are_replaced_only_by_force_and_other_outputs_never(run, write, out):
@@ -169,7 +164,7 @@ def test_wrong_names_and_too_many_shards(run, write, out, output, message, monke
     path = write([b"a"] * 4)
     assert message in run.error("split", path, "--num-shards", 2, "--output", output)
     assert "the maximum is 100,000" in run.error("split", path, "--num-shards", 10**9, "--output", "out/{shard}")
-    assert names(out) == []
+    assert names_in(out) == []
 
 
 def test_remote_files_are_read_and_not_written(run, out):
@@ -189,4 +184,4 @@ def test_a_file_that_changes_between_the_passes_is_an_error(run, write, out, mon
     monkeypatch.setattr(split, "_lengths", lambda *_: iter([1] * 5))
     message = run.error("split", path, "--max-records", 5, "--output", out / "{shard}")
     assert "changed while it was read" in message
-    assert names(out) == []
+    assert names_in(out) == []

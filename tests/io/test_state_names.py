@@ -10,6 +10,7 @@ import pytest
 
 from dataset import Dataset, StateError, TensorSpec, TextLineDataset, TFRecordDataset, checkpoint, set_random_seed
 from support.resuming import resealed
+from support.states import rest_of, state_after
 from support.tfrecord_files import frames
 
 slices = Dataset.from_tensor_slices
@@ -75,24 +76,9 @@ def write(folder, names=("x", "y", "z"), count=5):
     return [str(folder / name) for name in names]
 
 
-def state_behind(dataset, count, before=None):
-    with iter(dataset) as iterator:
-        if before is not None:
-            iterator.load_state_dict(before)
-        for _ in range(count):
-            next(iterator)
-        return iterator.state_dict()
-
-
 def names_file(state, names):
     """Return whether a file is known: the position may be before the first one, whose name is not known yet."""
     return os.path.dirname(names[0]).encode() in pickle.dumps(state["operator"])  # noqa: PTH120
-
-
-def rest(dataset, state, **options):
-    with iter(dataset) as iterator:
-        iterator.load_state_dict(state, **options)
-        return list(iterator)
 
 
 def replaced(value, old, new):
@@ -118,22 +104,22 @@ def test_other_files_are_refused_and_moved_ones_taken(name, tmp_path):
     make, names, others = PIPELINES[name], write(tmp_path / "a"), write(tmp_path / "b")
     whole = list(make(names))
     for count in (1, 3, 6, 9):
-        state = state_behind(make(names), count)
+        state = state_after(make(names), count)
         if name == "prefetched" and not names_file(state, names):
             continue
         with pytest.raises(StateError) as found:
-            rest(make(others), state)
+            rest_of(make(others), state)
         assert f"{tmp_path}/a/" in str(found.value)
         assert "moved=" in str(found.value)
         for moved in ({f"{tmp_path}/a/": f"{tmp_path}/b/"}, lambda path: path.replace("/a/", "/b/")):
-            assert rest(make(others), state, moved=moved) == whole[count:]
+            assert rest_of(make(others), state, moved=moved) == whole[count:]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_forged_name_opens_nothing(name, tmp_path, monkeypatch):
     make, names = PIPELINES[name], write(tmp_path / "a")
     write(tmp_path / "secret")
-    states = [state_behind(make(names), count) for count in (1, 3, 6, 9)]
+    states = [state_after(make(names), count) for count in (1, 3, 6, 9)]
     opened = []
 
     def noted(path, *arguments, original=open, **keywords):
@@ -146,7 +132,7 @@ def test_a_forged_name_opens_nothing(name, tmp_path, monkeypatch):
     for state in states:
         if names_file(state, names):
             with pytest.raises(StateError):
-                rest(make(names), forged(state, f"{tmp_path}/a/", f"{tmp_path}/secret/"))
+                rest_of(make(names), forged(state, f"{tmp_path}/a/", f"{tmp_path}/secret/"))
     assert not [path for path in opened if "secret" in path]
 
 
@@ -183,21 +169,21 @@ def test_names_chosen_at_random_are_found_in_another_process(name, earlier, tmp_
     assert set(expected[:2]) != set(list(make(2))[:2])
     with iter(first) as iterator:
         states = [iterator.state_dict(), *(iterator.state_dict() for _ in iterator)]
-    assert [rest(make(2), state) for state in states] == [expected[at:] for at in range(len(states))]
+    assert [rest_of(make(2), state) for state in states] == [expected[at:] for at in range(len(states))]
     with pytest.raises(StateError, match="moved="):
-        rest(SOME_NAMES[name](generated(write(tmp_path / "other", "abcdef")).shuffle(6)), states[1])
+        rest_of(SOME_NAMES[name](generated(write(tmp_path / "other", "abcdef")).shuffle(6)), states[1])
 
 
 def test_a_file_that_failed_or_ended_is_compared_too_and_so_is_the_order(tmp_path):
     """The position between two files is after the first one, whose name is in the state."""
     names, others = write(tmp_path / "a"), write(tmp_path / "b")
-    state = state_behind(TextLineDataset(names), 5)
+    state = state_after(TextLineDataset(names), 5)
     with pytest.raises(StateError, match=r"while reading .*, but the input has"):
-        rest(TextLineDataset(others), state)
+        rest_of(TextLineDataset(others), state)
     with pytest.raises(StateError, match="has no such file at this position now"):
-        rest(TextLineDataset(generated([])), state_behind(TextLineDataset(generated(names)), 1))
+        rest_of(TextLineDataset(generated([])), state_after(TextLineDataset(generated(names)), 1))
     with pytest.raises(StateError, match=r"while reading '.*/y', but the input has '.*/x' at this position"):
-        rest(TextLineDataset([names[1], names[0], names[2]]), state_behind(TextLineDataset(names), 6))
+        rest_of(TextLineDataset([names[1], names[0], names[2]]), state_after(TextLineDataset(names), 6))
 
 
 @pytest.mark.parametrize("dataset", [TextLineDataset, lambda names: TextLineDataset(names).shuffle(4, seed=1)])
@@ -218,7 +204,7 @@ def test_checkpoints_of_moved_files(tmp_path, dataset):
 def test_moved_is_checked(tmp_path, moved):
     dataset = TextLineDataset(write(tmp_path / "a"))
     with pytest.raises(TypeError, match="moved must"):
-        rest(dataset, state_behind(dataset, 1), moved=moved)
+        rest_of(dataset, state_after(dataset, 1), moved=moved)
 
 
 def test_names_by_value_and_a_place_that_no_argument_has_are_refused(tmp_path):
@@ -232,10 +218,10 @@ def test_names_by_value_and_a_place_that_no_argument_has_are_refused(tmp_path):
         (dataset, value, None),
         (indexed, value, None),
     ):
-        state = state_behind(dataset, 3)
+        state = state_after(dataset, 3)
         state["operator"]["slots"][0]["argument"] = argument
         with pytest.raises(StateError, match=words):
-            rest(kind, resealed(state))
+            rest_of(kind, resealed(state))
 
 
 def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
@@ -246,10 +232,10 @@ def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
     # An order that is not replayable: prefetched names are saved by value.
     names = slices([str(tmp_path / "a" / "x")]).map(lambda name: name, num_parallel_calls=2, deterministic=False)
     dataset = names.flat_map(lambda name: TFRecordDataset(name, index=True))
-    state = state_behind(dataset, 1)
-    assert rest(dataset, state) == [b"2", b"3"]
+    state = state_after(dataset, 1)
+    assert rest_of(dataset, state) == [b"2", b"3"]
     with pytest.raises(StateError, match="which the input does not contain"):
-        rest(dataset, forged(state, "/a/x", "/secret/x"))
+        rest_of(dataset, forged(state, "/a/x", "/secret/x"))
     assert [file.name for file in (tmp_path / "secret").iterdir()] == ["x"]
 
 
@@ -263,13 +249,13 @@ def test_rows_of_other_batches_are_taken_whole(tmp_path):
         return batches.interleave(lambda names, first: TextLineDataset(names).enumerate(first[0]), cycle_length=2)
 
     whole = list(make())
-    states = [state_behind(make(), count) for count in range(len(whole))]
-    assert [rest(make(), state) for state in states] == [whole[count:] for count in range(len(whole))]
+    states = [state_after(make(), count) for count in range(len(whole))]
+    assert [rest_of(make(), state) for state in states] == [whole[count:] for count in range(len(whole))]
     state = states[20]
     (numbers,) = state["operator"]["slots"][1]["argument"]["columns"][1]["values"]
     numbers["array"] = numbers["array"][::-1].copy()
     with pytest.raises(StateError, match="which the input does not contain"):
-        rest(make(), resealed(state))
+        rest_of(make(), resealed(state))
 
 
 @pytest.mark.parametrize("make", [TextLineDataset, lambda names: names.interleave(TextLineDataset, cycle_length=2)])
@@ -278,8 +264,8 @@ def test_names_that_are_read_from_a_forged_place_are_looked_up(tmp_path, make):
     names, (secret,) = write(tmp_path / "a"), write(tmp_path / "b", ["z"])
     (tmp_path / "list").write_text("\n".join([*names, f"{tmp_path}/no/{secret}", ""]))
     dataset = make(TextLineDataset(tmp_path / "list"))
-    state = state_behind(dataset, 2)
-    assert rest(dataset.take(8), state_behind(dataset.take(8), 2)) == list(dataset.take(8))[2:]
+    state = state_after(dataset, 2)
+    assert rest_of(dataset.take(8), state_after(dataset.take(8), 2)) == list(dataset.take(8))[2:]
     middle = (tmp_path / "list").read_text().index(secret)
     place = {"path": str(tmp_path / "list"), "offset": middle, "number": 1}
     changed = replaced(copy.deepcopy(state), names[0], secret)

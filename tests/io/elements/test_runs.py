@@ -15,6 +15,7 @@ from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.write_session import lock_path
 from dataset.io.tfrecord.writer import TFRecordWriter
 from dataset.plan.plain import state_from_json, state_to_json
+from support.folders import tree
 from support.interrupting import AtMoment
 from support.seeds import rng
 
@@ -23,15 +24,6 @@ WRITERS = {
     "save": lambda path: Dataset.range(5).save(path),
     "cache": lambda path: list(Dataset.range(5).cache(path)),
 }
-
-
-def tree(path):
-    """Return everything in a folder: the content of files, the targets of links, None for folders."""
-    found = {}
-    for one in Path(path).rglob("*"):
-        name = str(one.relative_to(path))
-        found[name] = one.readlink() if one.is_symlink() else one.read_bytes() if one.is_file() else None
-    return found
 
 
 SHARD = f"{HEX}/00000000.tfrecord"

@@ -2,7 +2,6 @@
 
 import struct
 import threading
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from dataset.io.example.reference import regular_record
 from dataset.plan.values import object_column
 from support.example_columns import contents, in_blocks, steps_of
 from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
+from support.memory import memory_below
 
 LIBRARY = kernels_for_strings()
 READERS = {"twins": lambda records, keys: MessageReader(keys).columns(records)}
@@ -199,25 +199,17 @@ def test_memory_is_not_allocated_for_declared_lengths(declared):
     lists = [field(kind, inner) for kind in (1, 2, 3)]
     records = [inner, field(1, inner), field(1, field(1, inner)), *[example(entry("a", content)) for content in lists]]
     check(records, ["a"])  # which imports modules
-    tracemalloc.start()
-    try:
+    with memory_below(1_000_000):
         for record in records:
             check([record], ["a"])
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("octets", [b"\x01", b"\x81\x01", b"\x81\x82\x01", b"\xff" * 9 + b"\x01"])
 def test_memory_of_integers_is_in_proportion_to_the_bytes(octets):
     records = [example(entry("a", field(3, field(1, octets * (1_000_000 // len(octets))))))] * 2
     parser = ExampleParser({"a": VarLenFeature(np.int64)})
-    tracemalloc.start()
-    try:
+    with memory_below(128_000_000):
         parser.parse_columns(records, {"a"}, packed=True)
-        assert tracemalloc.get_traced_memory()[1] < 128_000_000
-    finally:
-        tracemalloc.stop()
 
 
 def test_items_that_are_not_bytes_are_refused_before_their_memory_is_read():

@@ -7,7 +7,6 @@ import io
 import random
 import subprocess
 import sys
-import tracemalloc
 import types
 import zlib
 
@@ -29,6 +28,8 @@ from dataset.io.files.compression import (
 )
 from dataset.io.text import lines
 from support.block_files import COMPRESS, KINDS
+from support.folders import flipped
+from support.memory import memory_below
 from support.tfrecord_files import frame
 
 
@@ -46,12 +47,6 @@ def drain(stream, size=1000):
     except DamagedStreamError as damage:
         return b"".join(pieces), damage
     return b"".join(pieces), None
-
-
-def flipped(content, place, mask):
-    damaged = bytearray(content)
-    damaged[place] ^= mask
-    return bytes(damaged)
 
 
 @settings(deadline=None, max_examples=60)
@@ -221,13 +216,9 @@ def test_no_more_comes_than_the_bound_says(kind, data):
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB", "ZSTD"])
 def test_a_file_that_inflates_a_thousandfold_is_read_in_bounded_memory(kind):
     stream, total = stream_of(COMPRESS[kind](bytes(20_000_000)), kind), 0
-    tracemalloc.start()
-    try:
+    with memory_below(1_000_000):
         while piece := stream.read(10_000):
             total += len(piece)
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
     assert total == 20_000_000
 
 

@@ -16,14 +16,7 @@ import pytest
 
 from dataset.io.files.atomic import AtomicFile, _temporary_name, commit_together
 from dataset.io.files.opening import path_string
-
-
-def names_in(folder):
-    return [path.name for path in folder.iterdir()]
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+from support.folders import names_in, tree
 
 
 def mode_of(path):
@@ -75,7 +68,7 @@ def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stay
     target = AtomicFile(tmp_path / name)
     target.file.write(b"abc")
     target.file.flush()
-    assert {n: content for n, content in contents(tmp_path).items() if n == name} == before
+    assert {n: content for n, content in tree(tmp_path).items() if n == name} == before
     assert not target.closed
     if end == "raise":
         with pytest.raises(ZeroDivisionError), target:
@@ -87,7 +80,7 @@ def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stay
         assert target.closed
     del target
     gc.collect()
-    assert contents(tmp_path) == ({name: b"abc"} if end == "commit" else before)
+    assert tree(tmp_path) == ({name: b"abc"} if end == "commit" else before)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -124,7 +117,7 @@ def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "only the process that opened this file can commit it" in done.stderr
-    assert contents(tmp_path) == {"a": b"once and again"}
+    assert tree(tmp_path) == {"a": b"once and again"}
 
 
 def test_a_link_is_followed_and_kept(tmp_path):
@@ -140,7 +133,7 @@ def test_two_writers_of_one_name_do_not_mix(tmp_path):
     with AtomicFile(tmp_path / "a") as first, AtomicFile(tmp_path / "a") as second:
         first.file.write(b"first")
         second.file.write(b"second")
-    assert contents(tmp_path) == {"a": b"first"}
+    assert tree(tmp_path) == {"a": b"first"}
 
 
 @pytest.mark.parametrize(
@@ -290,7 +283,7 @@ def committed(tmp_path, names="abc"):
 def test_files_that_belong_together_are_all_new_or_all_old_or_without_the_first(old, step, failing, tmp_path):
     for name in old:
         (tmp_path / name).write_bytes(b"old")
-    before = contents(tmp_path)
+    before = tree(tmp_path)
     files = committed(tmp_path)
 
     def fail():
@@ -299,17 +292,17 @@ def test_files_that_belong_together_are_all_new_or_all_old_or_without_the_first(
     setattr(files[failing]._target, step, fail)
     if step == "withdraw" and failing:  # only the first one is removed
         commit_together(files)
-        assert contents(tmp_path) == dict.fromkeys("abc", b"new")
+        assert tree(tmp_path) == dict.fromkeys("abc", b"new")
         return
     with pytest.raises(OSError, match="the disk is gone") as caught:
         commit_together(files)
     if step == "publish" and failing != 1:  # it is not the first one that is renamed
-        assert "a" not in contents(tmp_path)
+        assert "a" not in tree(tmp_path)
         assert f"{tmp_path / 'a'} is missing" in caught.value.__notes__[0]
     else:
-        assert contents(tmp_path) == before
+        assert tree(tmp_path) == before
         assert not hasattr(caught.value, "__notes__")
-    assert not any(name.startswith(".") for name in contents(tmp_path))
+    assert not any(name.startswith(".") for name in tree(tmp_path))
 
 
 def test_all_files_are_written_through_before_the_first_is_renamed_and_each_directory_once(tmp_path, monkeypatch):

@@ -10,21 +10,10 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, checkpoint
+from support.folders import tree
+from support.states import Holder
 
 SIZE = 1 << 16
-
-
-class Holder:
-    """Return an iterator with a large state."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def state_dict(self):
-        return {"array": np.full(SIZE, self.value)}
-
-    def load_state_dict(self, state):
-        self.value = int(state["array"][0])
 
 
 def records(value):
@@ -48,12 +37,8 @@ WRITERS = {
     "write_tfrecord": write_shards,
     "save": lambda folder, value: elements(value).save(folder / "saved", shard_func=lambda x: 0),
     "cache": cache,
-    "checkpoint": lambda folder, value: checkpoint.save(folder / "a.state", Holder(value)),
+    "checkpoint": lambda folder, value: checkpoint.save(folder / "a.state", Holder(np.full(SIZE, value))),
 }
-
-
-def tree(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 @pytest.fixture

@@ -30,7 +30,9 @@ from dataset import (
 from dataset.io.arrow.requested_columns import TableColumn
 from dataset.io.parquet import parquet_file
 from dataset.testing import check_operator, outcomes
+from support.folders import flip
 from support.seeds import rng
+from support.states import state_after
 
 
 @pytest.fixture
@@ -75,14 +77,6 @@ def groups(read):
 def values(dataset):
     """Return the values of x, and the exceptions of failed rows."""
     return [row if isinstance(row, Exception) else int(row["x"]) for row in outcomes(iter(dataset))]
-
-
-def after(dataset, count):
-    """Return the state after some elements."""
-    with iter(dataset) as iterator:
-        for _ in range(count):
-            next(iterator)
-        return iterator.state_dict()
 
 
 # Elements.
@@ -323,7 +317,7 @@ def test_going_on_from_a_state_reads_only_what_is_left(save, read):
     options = Options()
     options.optimization.inject_prefetch = False  # it computes several batches at once, and resumes before the first
     batches = Dataset.from_parquet(paths).batch(16).with_options(options)
-    state = after(batches, 9)
+    state = state_after(batches, 9)
     read.clear()
     with iter(batches) as iterator:
         iterator.load_state_dict(state)
@@ -486,9 +480,7 @@ def test_a_damaged_row_group_is_given_up_and_no_other(save):
 def test_a_checksum_finds_a_single_bit(save):
     numbers = np.arange(1000, dtype=np.float64)
     path = save("a", numbers, 1000, write_page_checksum=True, compression=None, use_dictionary=False)
-    content = bytearray(Path(path).read_bytes())
-    content[pq.read_metadata(path).row_group(0).column(0).data_page_offset + 4000] ^= 1
-    Path(path).write_bytes(content)
+    flip(Path(path), pq.read_metadata(path).row_group(0).column(0).data_page_offset + 4000)
     (error,) = values(Dataset.from_parquet(path))
     assert isinstance(error, DataLossError)
     assert "checksum" in str(error).lower()
@@ -540,7 +532,7 @@ def test_columns_may_be_stored_in_other_ways_and_in_another_order(save):
 
 def test_a_state_of_a_file_that_was_changed_is_refused(save):
     path = save("a", range(50))
-    state = after(Dataset.from_parquet(path), 35)
+    state = state_after(Dataset.from_parquet(path), 35)
     save("a", range(12))
     with iter(Dataset.from_parquet(path)) as iterator:
         iterator.load_state_dict(state)

@@ -10,6 +10,7 @@ import pytest
 
 from dataset import SpecError, SqlDataset, StateError
 from dataset.testing import check_operator, no_leaks, outcomes
+from support.states import rest_of, state_after
 
 WAIT = 60
 DESCRIPTORS = Path("/proc/self/fd")
@@ -85,14 +86,6 @@ class Cursor:
         self.real.close()
 
 
-def after(dataset, count):
-    """Return the state after some rows."""
-    with iter(dataset) as iterator:
-        for _ in range(count):
-            next(iterator)
-        return iterator.state_dict()
-
-
 @pytest.mark.parametrize("types", [TYPES, None])
 def test_rows_of_sqlite_and_of_any_other_database(path, types):
     check_operator(lambda: SqlDataset("sqlite", path, ALL, types), ROWS, positions=12)
@@ -105,9 +98,7 @@ def test_more_rows_than_a_block(tmp_path):
     assert list(rows) == list(range(5000))
     assert [len(batch) for batch in rows.batch(1999)] == [1999, 1999, 1002]
     for position in (0, 1, 1023, 1024, 1025, 4999, 5000):
-        resumed = iter(rows)
-        resumed.load_state_dict(after(rows, position))
-        assert list(resumed) == list(range(position, 5000))
+        assert rest_of(rows, state_after(rows, position)) == list(range(position, 5000))
 
 
 def test_a_row_that_is_refused_takes_its_own_place_only(tmp_path):
@@ -292,7 +283,7 @@ def test_an_interrupt_loses_no_row(path):
     driver = Driver(path, Interrupted)
     rows = SqlDataset(driver, None, ALL, TYPES)
     resumed = iter(rows)
-    resumed.load_state_dict(after(rows, 5))
+    resumed.load_state_dict(state_after(rows, 5))
     armed.append(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):  # while rows are skipped
         next(resumed)
@@ -306,7 +297,7 @@ def test_an_interrupt_loses_no_row(path):
 
 def test_going_on_behind_rows_that_are_gone_says_so(path):
     rows = SqlDataset("sqlite", path, ALL, TYPES)
-    state = after(rows, 20)
+    state = state_after(rows, 20)
     connection = sqlite3.connect(path)
     connection.execute("DELETE FROM rows WHERE number >= 10")
     connection.commit()

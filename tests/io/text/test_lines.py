@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import random
-import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from dataset.io.text.lines import TextLineFile
 from support.block_files import COMPRESS, KINDS, read
+from support.memory import memory_below
 
 TEXTS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\x00", b"\x0b", b"\x85", b"\xff", b"word" * 9])).map(
     b"".join
@@ -66,12 +66,8 @@ def test_a_line_of_many_blocks_takes_no_more_than_a_few_times_its_size(save):
     line = random.Random(1).randbytes(1 << 23).replace(b"\n", b"x").replace(b"\r", b"x")
     path = save(line + b"\nend")
     file = TextLineFile(path, None, 1 << 13)
-    tracemalloc.start()
-    found = file.columns(2)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert found == [[line]]
-    assert peak < 4 * len(line)
+    with memory_below(4 * len(line)):
+        assert file.columns(2) == [[line]]
     assert read(file) == ([b"end"], None)
 
 

@@ -28,6 +28,7 @@ from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.index_file import NotAnIndexError, pack_index, unpack_index
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.testing import no_leaks
+from support.folders import flipped
 from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, frames, header, masked, read
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -110,10 +111,8 @@ def test_a_damaged_index_is_made_anew_with_a_warning(save):
     path = save(frames(assorted(20)))
     saved = Path(io.TFRecordIndex.open(path).index_path)
     content = saved.read_bytes()
-    flipped = [bytearray(content) for _ in range(8, len(content))]
-    for place, damaged in enumerate(flipped, 8):
-        damaged[place] ^= 1 << place % 8
-    for damaged in (*flipped, *(content[:size] for size in range(8, len(content)))):
+    places = range(8, len(content))
+    for damaged in (*(flipped(content, at, 1 << at % 8) for at in places), *(content[:size] for size in places)):
         saved.write_bytes(damaged)
         with pytest.warns(UserWarning, match=r"is not used: it.* rebuilt, and saved again"):
             assert io.TFRecordIndex.open(path).lengths.tolist() == list(map(len, assorted(20)))

@@ -17,6 +17,7 @@ from dataset import DataLossError, Dataset, TFRecordDataset, io
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from support.folders import flip
 from support.pipelines import unoptimized
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -46,10 +47,7 @@ def damage(path, *places):
     """Damage a file whose index agrees in size and time."""
     io.TFRecordIndex.open(path)
     stamp = Path(path).stat()
-    content = bytearray(Path(path).read_bytes())
-    for place in places:
-        content[place] ^= 1
-    Path(path).write_bytes(content)
+    flip(Path(path), *places)
     os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from dataset.errors import DataLossError
 from dataset.io.tfrecord import reader
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordWriter
+from support.memory import memory_below
 from support.tfrecord_files import COMPRESS, GOLDEN, GOLDEN_RECORDS, KINDS, assorted, frame, frames, read
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -122,12 +122,7 @@ def test_a_block_is_verified_once_even_if_it_is_returned_in_small_parts(save, mo
 )
 def test_memory_stays_around_one_block_or_one_record(records, block, most, kind, save):
     path = save(COMPRESS[kind](frames(records)))
-    tracemalloc.start()
-    try:
-        with TFRecordFile(path, kind, buffer_size=block) as file:
-            assert file.records(1) == records[:1]
-            while block and file.records(64):
-                pass
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
+    with memory_below(most), TFRecordFile(path, kind, buffer_size=block) as file:
+        assert file.records(1) == records[:1]
+        while block and file.records(64):
+            pass

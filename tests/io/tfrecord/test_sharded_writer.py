@@ -10,13 +10,10 @@ import pytest
 
 from dataset.io.tfrecord.sharded_writer import ShardedTFRecordWriter
 from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
+from support.folders import names_in
 from support.tfrecord_files import assorted, frames
 
 PATTERN = "train-{shard:05d}-of-{num_shards:05d}.tfrecord"
-
-
-def listed(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["", "GZIP"])
@@ -29,7 +26,7 @@ def test_record_i_goes_to_shard_i_modulo_their_number(tmp_path, num_shards, run,
             writer.write(memoryview(b"first"))
             for start in range(0, count, run):
                 writer.write_all(records[start : start + run])
-        assert [Path(path).name for path in writer.paths] == listed(tmp_path)
+        assert [Path(path).name for path in writer.paths] == names_in(tmp_path)
         for shard, path in enumerate(writer.paths):
             assert path == str(tmp_path / f"train-{shard:05d}-of-{num_shards:05d}.tfrecord")
             content = Path(path).read_bytes()
@@ -60,7 +57,7 @@ def test_patterns_that_are_wrong(tmp_path, pattern, words, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         ShardedTFRecordWriter(pattern, 20)
-    assert listed(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_arguments_that_are_wrong(tmp_path):
@@ -74,7 +71,7 @@ def test_arguments_that_are_wrong(tmp_path):
             ShardedTFRecordWriter(tmp_path / "{shard}", *arguments)
     with ShardedTFRecordWriter(tmp_path / "a{{b}}") as writer:  # a name without fields is right for one shard
         writer.write(b"x")
-    assert listed(tmp_path) == ["a{b}"]
+    assert names_in(tmp_path) == ["a{b}"]
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
@@ -85,7 +82,7 @@ def test_an_exception_leaves_nothing_but_what_was_there(tmp_path, kind):
         assert (tmp_path / "0").read_bytes() == b"old"
         assert not (tmp_path / "1").exists()
         raise kind
-    assert listed(tmp_path) == ["0"]
+    assert names_in(tmp_path) == ["0"]
     assert (tmp_path / "0").read_bytes() == b"old"
 
 
@@ -94,7 +91,7 @@ def test_a_record_that_is_not_bytes_discards_them_all_because_some_may_be_writte
     with pytest.raises(TypeError, match="a record must be bytes, got str: 'b'"):
         writer.write_all([b"a", "b", b"c"])
     writer.close()
-    assert listed(tmp_path) == []
+    assert names_in(tmp_path) == []
     with pytest.raises(ValueError, match="is closed"):
         writer.write(b"a")
 
@@ -107,14 +104,14 @@ def test_a_writer_that_is_dropped_writes_all_shards_and_warns_once(tmp_path):
     ) as caught:
         del writer
     assert len(caught) == 1
-    assert [(tmp_path / name).read_bytes() for name in listed(tmp_path)] == [frames([b"a"]), b"", b""]
+    assert [(tmp_path / name).read_bytes() for name in names_in(tmp_path)] == [frames([b"a"]), b"", b""]
 
 
 def test_a_writer_that_could_not_open_all_its_files_leaves_nothing(tmp_path):
     (tmp_path / "1").mkdir()
     with pytest.raises(IsADirectoryError):
         ShardedTFRecordWriter(tmp_path / "{shard}", 2)
-    assert listed(tmp_path) == ["1"]
+    assert names_in(tmp_path) == ["1"]
 
 
 def test_more_shards_than_the_system_allows_open_files_is_an_error_that_says_so(tmp_path):
@@ -125,7 +122,7 @@ def test_more_shards_than_the_system_allows_open_files_is_an_error_that_says_so(
             ShardedTFRecordWriter(tmp_path / "{shard}", 1_000_000_000)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert listed(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_a_finished_writer_takes_no_more_and_has_no_name_before_it_is_closed(tmp_path):

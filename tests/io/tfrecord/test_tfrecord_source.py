@@ -17,21 +17,16 @@ from dataset import ClosedError, DataLossError, Dataset, TFRecordDataset
 from dataset.io.tfrecord.damage.damage_log import LOGGED_MAX, DamageLog
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.testing import check_operator
+from support.folders import flipped
 from support.tfrecord_files import COMPRESS, HEADER, KINDS, assorted, frame, frames, model
 
 
-def flipped(records, *numbers):
+def with_damage(records, *numbers):
     """Return the file of the records; the data of these ones has a wrong byte."""
     content = frames(records)
     for number in numbers:
-        content = flipped_at(content, len(frames(records[:number])) + HEADER)
+        content = flipped(content, len(frames(records[:number])) + HEADER)
     return content
-
-
-def flipped_at(content, place):
-    content = bytearray(content)
-    content[place] ^= 0x40
-    return bytes(content)
 
 
 @pytest.fixture
@@ -60,7 +55,7 @@ CONTENT = frames(RECORDS)
 
 @pytest.mark.parametrize("arguments", [{}, {"on_error": "raise"}], ids=str)
 def test_by_default_damage_is_an_error_and_costs_the_rest_of_its_file(arguments, save):
-    iterator = iter(TFRecordDataset([save(flipped(RECORDS, 3)), save(frame(b"good"))], **arguments))
+    iterator = iter(TFRecordDataset([save(with_damage(RECORDS, 3)), save(frame(b"good"))], **arguments))
     assert list(itertools.islice(iterator, 3)) == RECORDS[:3]
     with pytest.raises(DataLossError, match="record 3"):
         next(iterator)
@@ -84,7 +79,7 @@ def test_a_file_that_is_cut_gives_the_records_before_the_cut(save, kind):
 
 
 def test_each_place_is_a_warning_with_operation_file_record_and_offset(save, logged):
-    path = save(flipped([b"zero", b"one", b"two"], 1)[:-1])
+    path = save(with_damage([b"zero", b"one", b"two"], 1)[:-1])
     assert list(skipping(path)) == [b"zero"]
     damaged, cut = logged()
     assert damaged.startswith("TFRecordDataset from test_tfrecord_source.py:")
@@ -96,16 +91,16 @@ def test_each_place_is_a_warning_with_operation_file_record_and_offset(save, log
 
 
 def test_a_file_full_of_damage_does_not_fill_the_log(save, logged):
-    bad = save(flipped(RECORDS, *range(100)))
-    assert run(skipping(bad, save(flipped_at(CONTENT, 0)), bad)) == ([], {"TFRecordDataset": 201})
+    bad = save(with_damage(RECORDS, *range(100)))
+    assert run(skipping(bad, save(flipped(CONTENT, 0)), bad)) == ([], {"TFRecordDataset": 201})
     assert len(logged()) == (LOGGED_MAX + 1) + 1 + (LOGGED_MAX + 1)
     assert logged()[LOGGED_MAX].endswith(f"skipped 100 damaged records of {bad}; only the first 10 were logged")
-    list(skipping(save(flipped(RECORDS, *range(LOGGED_MAX)))))
+    list(skipping(save(with_damage(RECORDS, *range(LOGGED_MAX)))))
     assert len(logged()) == 3 * LOGGED_MAX + 3  # as many as are logged need no sum
 
 
 def test_a_reader_that_stops_early_says_what_it_passed_over(save, logged):
-    with iter(skipping(save(flipped(RECORDS, *range(40), 70)))) as iterator:
+    with iter(skipping(save(with_damage(RECORDS, *range(40), 70)))) as iterator:
         assert next(iterator) == RECORDS[40]
     assert "skipped 40 damaged records" in logged()[-1]
     assert skipped(iterator) == {"TFRecordDataset": 40}
@@ -116,7 +111,7 @@ def test_statistics_are_printed_and_sound_files_say_nothing(save, logged):
     assert list(iterator) == [b"abc"]
     assert "skipped" not in str(iterator.stats())
     assert logged() == []
-    iterator = iter(skipping(save(flipped([b"abc", b"def"], 0))))
+    iterator = iter(skipping(save(with_damage([b"abc", b"def"], 0))))
     assert list(iterator) == [b"def"]
     titles, row = str(iterator.stats()).splitlines()[1:3]
     assert titles.split()[:3] == ["operator", "elements", "skipped"]
@@ -147,7 +142,7 @@ def test_other_values_are_refused_at_construction(wrong):
 
 def test_an_error_while_reading_does_not_lose_what_is_behind_damage(monkeypatch):
     """A system error occurs now and then in the middle of a file; the records after a damaged one still come."""
-    content = flipped([random.Random(i).randbytes(3000) for i in range(40)], 2, 9, 30)
+    content = with_damage([random.Random(i).randbytes(3000) for i in range(40)], 2, 9, 30)
     reads = itertools.count(1)
 
     class Unreliable(stdlib_io.BytesIO):
@@ -176,7 +171,7 @@ def test_an_error_while_reading_does_not_lose_what_is_behind_damage(monkeypatch)
 @pytest.fixture
 def files(save):
     """Return five files, the valid records of each, and the total number of damaged places."""
-    contents = [flipped(RECORDS, *range(i, 100, 9 + i)) for i in range(4)]
+    contents = [with_damage(RECORDS, *range(i, 100, 9 + i)) for i in range(4)]
     contents.append(contents[0][: 36 * 50 - 1])
     sound, damages = zip(*map(model, contents), strict=True)
     return [str(save(content)) for content in contents], [*itertools.chain(*sound)], sum(map(len, damages))
@@ -207,15 +202,15 @@ def test_datasets_inside_of_others_count_where_the_user_sees_it(files, read, nam
 
 @pytest.mark.parametrize(("size", "kind", "positions"), [(None, "GZIP", 4), (40, "", 40), (300, "", 4)])
 def test_it_is_an_operator_like_any_other(save, size, kind, positions):
-    content = flipped(RECORDS[:30], 0, 1, 5, 29)
-    contents = [content, content[:-3], flipped_at(content, 36 * 20), b""]
+    content = with_damage(RECORDS[:30], 0, 1, 5, 29)
+    contents = [content, content[:-3], flipped(content, 36 * 20), b""]
     paths = [save(COMPRESS[kind](content)) for content in contents]
     expected = [record for content in contents for record in model(content)[0]]
     check_operator(lambda: skipping(*paths, compression_type=kind, buffer_size=size), expected, positions=positions)
 
 
 def test_a_pass_in_two_halves_counts_each_damaged_place_once(save, logged):
-    path = save(flipped(RECORDS[:30], 0, 1, 5, 17, 29))
+    path = save(with_damage(RECORDS[:30], 0, 1, 5, 17, 29))
     for position in range(26):
         first, second = iter(skipping(path)), iter(skipping(path))
         found = list(itertools.islice(first, position))
@@ -242,7 +237,7 @@ def test_ignore_errors_counts_what_it_drops():
 
 def test_who_closes_the_iterator_need_not_wait_for_the_end_of_the_damage(monkeypatch):
     """The search after damage in this file never ends; the iterator is closed during it."""
-    content = flipped(RECORDS, *range(100))
+    content = with_damage(RECORDS, *range(100))
     begun = threading.Event()
 
     class Endless(stdlib_io.BytesIO):

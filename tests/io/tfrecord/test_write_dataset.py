@@ -12,13 +12,10 @@ import pytest
 
 import dataset
 from dataset import Dataset, Options, SpecError, TFRecordDataset, io
+from support.folders import names_in
 
 PATTERN = "train-{shard:05d}-of-{num_shards:05d}.tfrecord"
 RECORDS = [b"%d" % i for i in range(1000)]
-
-
-def listed(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize(("compression", "level"), [(None, None), ("", None), ("GZIP", 0), ("GZIP", 9), ("ZLIB", None)])
@@ -90,7 +87,7 @@ def test_elements_that_are_no_records_are_refused(tmp_path, source, words):
     at_the_call = r"write_tfrecord\(\): elements are .*bytes.*dicts.*encode="
     with pytest.raises(TypeError, match=at_the_call if words == "at the call" else words):
         source().write_tfrecord(tmp_path / "a")
-    assert listed(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_where_only_running_tells_they_are_refused_at_their_place(tmp_path):
@@ -101,7 +98,7 @@ def test_where_only_running_tells_they_are_refused_at_their_place(tmp_path):
     with pytest.raises(TypeError, match="'a'") as caught:
         Dataset.from_tensor_slices({"a": {"b": [1, 2]}}).write_tfrecord(tmp_path / "x")
     assert "in write_tfrecord(), element 0, as a tf.train.Example" in caught.value.__notes__
-    assert listed(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +122,7 @@ def test_arguments_that_are_wrong(tmp_path, monkeypatch, arguments, kind, words)
         Dataset.from_tensor_slices(RECORDS).write_tfrecord(**{"path_pattern": "a", **arguments})
     with pytest.raises(ValueError, match="the dataset is infinite; use take"):
         Dataset.from_tensor_slices(RECORDS).repeat().write_tfrecord("a")
-    assert listed(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 # All or nothing

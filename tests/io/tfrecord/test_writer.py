@@ -16,11 +16,8 @@ import pytest
 
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
+from support.folders import names_in
 from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, KINDS, frame, read
-
-
-def names_in(folder):
-    return [path.name for path in folder.iterdir()]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,6 @@ import io as streams
 import itertools
 import os
 import random
-import tracemalloc
 
 import pytest
 
@@ -15,6 +14,7 @@ from dataset.io.files.opening import open_input
 from dataset.io.files.remote import reading
 from dataset.io.files.remote.reading import AHEAD_BYTES_MAX, AHEAD_BYTES_MIN
 from dataset.testing import check_operator, no_leaks
+from support.memory import memory_below
 from support.tfrecord_files import COMPRESS, KINDS, frames
 
 RECORDS = [b"%d" % i * (i % 7) for i in range(7)]
@@ -170,15 +170,10 @@ def test_a_file_without_ranges_is_sent_once_where_reading_goes_forward(web):
 @pytest.mark.parametrize("ranges", [True, False])
 def test_memory_stays_around_one_range(web, ranges):
     path = web.put("a", bytes(48 << 20), ranges=ranges)
-    tracemalloc.start()
-    try:
-        with open_input(path) as file:
-            while file.read(1 << 18):
-                pass
-        # The server in this process also copies the ranges that it sends.
-        assert tracemalloc.get_traced_memory()[1] < 4 * AHEAD_BYTES_MAX
-    finally:
-        tracemalloc.stop()
+    # The server in this process also copies the ranges that it sends.
+    with memory_below(4 * AHEAD_BYTES_MAX), open_input(path) as file:
+        while file.read(1 << 18):
+            pass
 
 
 @pytest.mark.parametrize("query", ["", "ranges=no"])
