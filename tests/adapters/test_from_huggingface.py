@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import copy
 import datetime as dt
-import decimal
 import io
 import pickle
 import unittest.mock
@@ -134,18 +133,8 @@ def test_a_stream_gives_the_same_elements_as_the_rows(column):
 @pytest.mark.parametrize(
     ("feature", "value", "expected"),
     [
-        (Value("float16"), 1.5, np.float16(1.5)),
         (Value("binary"), b"a\0", b"a\0"),
-        (Value("decimal128(5, 2)"), decimal.Decimal("1.25"), np.float64(1.25)),
         (Value("date32"), dt.date(2020, 1, 2), np.datetime64("2020-01-02", "D")),
-        (Value("time64[us]"), dt.time(0, 1), np.timedelta64(60_000_000, "us")),
-        (Value("duration[ms]"), dt.timedelta(seconds=1), np.timedelta64(1000, "ms")),
-        (Value("timestamp[s]"), dt.datetime.fromisoformat("2020-01-02"), np.datetime64("2020-01-02T00:00:00", "s")),
-        (
-            Value("timestamp[us, tz=Europe/Rome]"),
-            dt.datetime(2020, 7, 1, 12, tzinfo=dt.UTC),
-            np.datetime64("2020-07-01T12:00:00", "us"),
-        ),
         (datasets.ClassLabel(names=["u", "v"]), "v", np.int64(1)),
         (datasets.Json(), {"a": 1}, b'{"a":1}'),
         (datasets.Array3D((1, 2, 1), "float32"), [[[1], [2]]], np.array([[[1], [2]]], np.float32)),

@@ -86,16 +86,11 @@ def test_each_row_is_what_the_frame_gives_in_one_chunk_and_in_several(column, co
 @pytest.mark.parametrize(
     ("kind", "value", "spec"),
     [
-        (pl.Int16, 1, TensorSpec((), np.int16)),
-        (pl.Float32, 1, TensorSpec((), np.float32)),
-        (pl.Boolean, True, TensorSpec((), np.bool_)),
         (pl.Decimal(10, 2), "1.25", TensorSpec((), np.float64)),
-        (pl.Date, DAY, TensorSpec((), "M8[D]")),
         (pl.Time, dt.time(1), TensorSpec((), "m8[ns]")),
         (pl.Datetime("ms"), MOMENT, TensorSpec((), "M8[ms]")),
         (pl.Datetime("ns", "Europe/Rome"), MOMENT, TensorSpec((), "M8[ns]")),
         (pl.Duration("ms"), dt.timedelta(1), TensorSpec((), "m8[ms]")),
-        (pl.Categorical, "a", TensorSpec((), bytes)),
         (pl.Array(pl.Int8, (2, 3)), np.zeros((2, 3), np.int8), TensorSpec((2, 3), np.int8)),
         (pl.Array(pl.String, 1), ["a"], TensorSpec((1,), bytes)),
         (pl.List(pl.Int8), [1], RaggedTensorSpec((None,), np.int8, 0)),

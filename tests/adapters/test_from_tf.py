@@ -1,7 +1,6 @@
 """Tests of from_tf: elements, specs, cardinalities, passes, failures, states, and when resources are released."""
 
 import collections
-import gc
 import threading
 
 import attrs
@@ -140,20 +139,6 @@ def test_it_keeps_the_contract_of_operators(tf):
         iter(Dataset.from_tf(tf.data.Dataset.range(11)).batch(3)).load_state_dict(state)
 
 
-def test_nothing_runs_before_the_first_element_is_requested(tf):
-    calls = []
-
-    def numbers():
-        calls.append(1)
-        yield from range(3)
-
-    theirs = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64))
-    iterator = iter(Dataset.from_tf(theirs).batch(2))
-    assert not calls
-    next(iterator)
-    assert len(calls) == 1
-
-
 class Endless:
     """Iterator for tf.data that records when it is dropped."""
 
@@ -184,16 +169,6 @@ def test_ending_the_iteration_ends_tensorflows_pass(tf, how):
         with iterator:
             pass
     assert Endless.dropped.wait(60)
-
-
-def test_conversion_to_tf_and_back_changes_nothing(tf):
-    data = {"x": X, "y": (TEXT, Y)}
-    dataset = Dataset.from_tensor_slices(data).batch(4)
-    back = Dataset.from_tf(dataset.to_tf())
-    assert back.element_spec == dataset.element_spec
-    assert len(back) == 2
-    assert_elements_equal(list(back), list(dataset))
-    gc.collect()
 
 
 def test_only_a_tf_data_dataset_is_accepted():

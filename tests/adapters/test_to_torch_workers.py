@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import sys
@@ -194,24 +193,6 @@ def test_budgets_are_divided(set_by_user, processes, budget):
     assert settings.ram_budget == 1000 // processes
 
 
-def test_the_workers_have_their_part_of_the_budget():
-    options = Options()
-    options.autotune.cpu_budget = 6
-
-    class Asking(torch.utils.data.IterableDataset):
-        def __init__(self, tensors):
-            self.tensors = tensors
-
-        def __iter__(self):
-            opened = self.tensors._shared(self.tensors.begin()[0])
-            yield opened.options().autotune.cpu_budget
-
-    assert [int(budget) for budget in loader(Asking(Dataset.range(9).with_options(options).to_torch()))] == [3, 3]
-
-
-FORK = multiprocessing.get_context("fork")
-
-
 def worker(number, seed, workers=2):
     return types.SimpleNamespace(id=number, num_workers=workers, seed=seed + number)
 
@@ -234,30 +215,6 @@ def test_workers_that_begin_at_once_come_to_the_same_number():
     first = passes.begin(worker(0, 2))[0]
     passes._table[:] = before  # as if the other worker had read the table before that
     assert passes.begin(worker(1, 2))[0] == first == 1
-
-
-def test_processes_of_a_training_that_share_the_table_count_alike():
-    passes = Passes()
-    passes.begin(None)
-    queue = FORK.SimpleQueue()
-    for _ in range(2):
-        rank = FORK.Process(target=run_rank, args=(passes, queue))
-        rank.start()
-        rank.join()
-    assert [queue.get() for _ in range(4)] == [0, 0, 0, 0]
-
-
-def run_rank(passes, queue):
-    """A process that starts two workers for each of its datasets."""
-    for number in range(2):
-        child = FORK.Process(target=begin_in_worker, args=(passes, queue, number))
-        child.start()
-        child.join()
-
-
-def begin_in_worker(passes, queue, number):
-    seed = 7 * os.getppid()
-    queue.put(passes.begin(worker(number, seed))[0])
 
 
 @pytest.mark.parametrize("files", [1, 5])

@@ -1,6 +1,5 @@
 """checkpoint.save: the old file or the new one, whatever happens; and restore goes on there."""
 
-import concurrent.futures
 import fcntl
 import os
 import pathlib
@@ -107,27 +106,6 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
     (tmp_path / _temporary_name("a.state")).touch()
     checkpoint.save(tmp_path / "a.state", Holder(3))
     assert len(names_in(tmp_path)) == 2  # nobody can tell whether it is abandoned
-
-
-def test_two_threads_may_save_to_one_path(tmp_path):
-    path = tmp_path / "a.state"
-    checkpoint.save(path, Holder([7] * 1000))
-    barrier = threading.Barrier(3)
-
-    def save(number):
-        barrier.wait(60)
-        for _ in range(30):
-            checkpoint.save(path, Holder([number] * 1000))
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(save, number) for number in range(2)]
-        barrier.wait(60)
-        while not all(future.done() for future in running):
-            state = restored(path)
-            assert len(state) == 1000
-            assert len(set(state)) == 1
-    assert [future.result() for future in running] == [None, None]
-    assert names_in(tmp_path) == ["a.state"]
 
 
 def test_an_iterator_may_be_saved_while_another_thread_reads_it(tmp_path):

@@ -6,7 +6,6 @@ import itertools
 import os
 import pickle
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, StateError, TextLineDataset, TFRecordDataset
-from dataset.runtime.chunks.file_trace import FileTrace
-from dataset.runtime.context import open_plan
 from dataset.runtime.state.saved_chunks import digest
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from dataset.testing.check_operator import assert_plain_data
@@ -232,47 +229,7 @@ def test_elements_that_are_made_are_saved_by_value(tmp_path):
     assert all(elements["files"] is None for state in states for elements in states_in(state))
 
 
-def test_without_a_shuffle_nobody_asks_where_elements_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(FileTrace, "step", lambda *_: pytest.fail("it was asked"))
-    (path,) = write_records(tmp_path, [5])
-    assert len(list(TFRecordDataset(path).batch(2))) == 3
-    assert len(list(Dataset.range(3).shuffle(2).flat_map(lambda _: TFRecordDataset(path)))) == 15
-
-
 # What downstream ops are told
-
-
-class Above:
-    """Open a plan, and record whether its last op is replayable."""
-
-    def __init__(self, dataset):
-        from dataset.plan.node import UnaryNode
-
-        class Asking(UnaryNode):
-            op = "asking"
-
-            def lower(asking, build):  # noqa: N805
-                self.build = build
-                return build(asking.source)
-
-        self.coordinator, self.operator = open_plan(Asking(dataset.plan))
-
-    def pulled(self):
-        while self.operator.pull(64) is not None:
-            pass
-        self.coordinator.shut_down(self.operator.close, wait=True)
-        return self.build.input_is_replayable
-
-
-def test_who_reads_a_shuffle_is_told_whether_its_state_is_small(tmp_path):
-    paths = write_records(tmp_path, [600])
-    read = TFRecordDataset(paths)
-    assert Above(read.shuffle(100)).pulled()
-    assert Above(read.filter(lambda record: len(record) > 3).shuffle(100)).pulled()
-    assert not Above(read.map(len).shuffle(100)).pulled()
-    made = Above(Dataset.from_generator(lambda: iter(range(3)), output_types=np.int64).shuffle(100))
-    assert not made.build.input_is_replayable  # known without waiting for elements
-    made.pulled()
 
 
 # Changed files
@@ -405,16 +362,3 @@ WRONG = {
 def test_references_that_are_wrong(saved, what):
     with pytest.raises(StateError):
         saved(WRONG[what])
-
-
-def test_marks_are_few_however_long_a_file():
-    place = [0]
-    file = SimpleNamespace(tell=lambda: (place[0] * (1 << 20), place[0]))
-    trace = FileTrace((), None, "a")
-    for place[0] in range(20_000):
-        trace.step(file)
-        trace.refer(1, 1)
-    marked = [mark.element for mark in trace.marks]
-    assert len(marked) <= 1024
-    assert (marked[0], marked[-1]) == (0, 19_999)
-    assert marked == sorted(set(marked))

@@ -154,15 +154,6 @@ def test_an_integer_has_ten_bytes_or_fewer_wherever_it_begins(size, before):
             check([example(entry("a", field(3, field(1, b"\x01" * before + octets + after))))], ["a"])
 
 
-@pytest.mark.parametrize("width", [0, 1, 7, 4096, 4097])
-def test_values_of_bytes_of_equal_and_of_different_sizes(width):
-    rng = np.random.default_rng(0)
-    same = [x(rng.bytes(width)) for _ in range(20)]
-    zeros = [x(bytes(width)) for _ in range(20)]
-    for records in (same, zeros, [*same, x(b"longer" * 900)], [*same, x([b"two", b"values"])], [*same, b""], [b""] * 3):
-        check(records, ["x", "y"])
-
-
 def x(value):
     return encode_example({"x": value})
 
@@ -186,11 +177,6 @@ def test_many_unusual_records_among_regular_ones():
         once = regular_record(record, ["a", "b"])
         twin = MessageReader(["a", "b"])
         assert twin.read_one(once) == twin.read_one(record)
-
-
-def test_the_last_entry_of_a_key_counts():
-    entries = [entry("a", feature("int64", [1])), entry("a", feature("bytes", [b"x", b"y"])), entry("a", b"")]
-    check([example(*entries[i:], *entries[:i]) for i in range(3)], ["a"])
 
 
 @pytest.mark.parametrize("declared", [1 << 20, (1 << 28) - 1, 1 << 28, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 64) - 1])

@@ -9,9 +9,6 @@ import pytest
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.reader import CsvFile
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.plan.structure import LEAF
-from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from support.fault_injection import injected
 from support.tfrecord_files import frames
 
@@ -70,28 +67,3 @@ def test_a_file_is_closed_in_the_end_if_closing_it_fails(tmp_path):
     assert not stream._file.closed
     del reader
     assert stream._file.closed
-
-
-def test_a_fault_takes_no_place_among_the_elements():
-    def pull(_):
-        if not chunks:
-            raise MemoryError("injected")
-        return chunks.pop(0)
-
-    pending, chunks = OutcomeQueue(), [Chunk(LEAF, 2, [np.array([0, 1])])]
-    with pytest.raises(MemoryError):
-        pending.collect(pull, 5)
-    assert [chunk.columns()[0].tolist() for chunk in pending.outcomes()] == [[0, 1]]
-
-
-@pytest.mark.parametrize("method", ["collect", "give_joined"])
-def test_nothing_is_lost_where_chunks_are_joined(method):
-    pending = OutcomeQueue()
-    chunks = [Chunk(LEAF, len(values), [np.array(values)]) for values in ([0, 1], [2, 3], [4])]
-    if method == "give_joined":
-        for chunk in chunks:
-            pending.put(chunk)
-    with injected("np.concatenate", 1), pytest.raises(MemoryError):
-        pending.collect(lambda n: chunks.pop(0), 5) if method == "collect" else pending.give_joined(5)
-    assert len(pending) == 5
-    assert pending.give_joined(5).columns()[0].tolist() == [0, 1, 2, 3, 4]

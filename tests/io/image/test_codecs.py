@@ -36,23 +36,6 @@ JPEG_RGB = [
     [23, 163, 38, 50, 170, 73, 99, 171, 133, 149, 177, 165, 198, 182, 166, 224, 186, 167],
     [27, 226, 1, 52, 230, 32, 100, 231, 91, 152, 239, 124, 201, 242, 120, 220, 240, 115],
 ]
-JPEG_RGB_ACCURATE = [
-    [13, 12, 0, 40, 17, 0, 83, 14, 0, 123, 8, 23, 171, 10, 26, 202, 20, 35],
-    [22, 48, 0, 51, 57, 0, 98, 55, 48, 140, 52, 74, 188, 56, 77, 220, 67, 87],
-]
-JPEG_GRAY = [
-    [0, 15, 33, 45, 60, 77],
-    [29, 47, 67, 81, 99, 115],
-    [68, 85, 107, 125, 144, 159],
-    [107, 123, 145, 167, 185, 195],
-    [141, 154, 176, 200, 216, 220],
-]
-JPEG_HALF = [
-    [33, 35, 0, 118, 28, 40, 212, 32, 44],
-    [26, 138, 62, 116, 138, 179, 214, 147, 182],
-    [23, 252, 0, 114, 253, 90, 207, 255, 77],
-]
-JPEG_ROW_WITHOUT_FANCY_UPSCALING = [11, 13, 0, 26, 28, 0, 95, 5, 17, 107, 17, 29, 185, 5, 17, 202, 22, 34]
 
 GIF_ONE = base64.b64decode("R0lGODdhAgACAIEAAAD/AAoUHv8AAAAA/ywAAAAAAgACAAAIBwAFABgQICAAOw==")
 GIF_TWO = base64.b64decode(
@@ -97,25 +80,13 @@ PICTURE = np.stack([2 * ROWS + COLUMNS, 3 * ROWS, 4 * COLUMNS], axis=-1).astype(
 # JPEG -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "pixels"),
-    [
-        ({}, JPEG_RGB),
-        ({"channels": 3}, JPEG_RGB),
-        ({"dct_method": "INTEGER_FAST"}, JPEG_RGB),
-        ({"dct_method": "INTEGER_ACCURATE"}, JPEG_RGB_ACCURATE),
-        ({"channels": 1}, JPEG_GRAY),
-        ({"ratio": 2}, JPEG_HALF),
-        ({"fancy_upscaling": False}, [JPEG_ROW_WITHOUT_FANCY_UPSCALING]),
-    ],
-    ids=str,
-)
-def test_jpeg_pixels_are_those_of_tensorflow(options, pixels):
+@pytest.mark.parametrize("options", [{}, {"channels": 3}, {"dct_method": "INTEGER_FAST"}], ids=str)
+def test_jpeg_pixels_are_those_of_tensorflow(options):
+    """tests/oracle compares the other options."""
     image = decode_jpeg(JPEG, **options)
-    assert image.dtype == np.uint8
+    assert (image.dtype, image.shape) == (np.uint8, (5, 6, 3))
     assert image.flags.writeable
-    assert image.shape == ((3, 3, 3) if "ratio" in options else (5, 6, options.get("channels", 3)))
-    assert image[: len(pixels)].reshape(len(pixels), -1).tolist() == pixels
+    assert image.reshape(5, -1).tolist() == JPEG_RGB
 
 
 def test_a_grayscale_jpeg_has_one_channel_or_three_equal_ones():

@@ -1,7 +1,6 @@
 """Records that stay in the blocks they were read in until a parser reads them: the same elements as from objects."""
 
 import functools
-import gc
 import pickle
 import random
 
@@ -16,10 +15,8 @@ from dataset.ops.elementwise import Elementwise
 from dataset.ops.shuffle import shuffle
 from dataset.optimize.fusion import parser_and_batch_fusion
 from dataset.plan.packed import BytesColumn
-from dataset.plan.structure import LEAF
-from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, outcomes
+from support.resuming import advanced, check_every_place
 
 pytestmark = [
     pytest.mark.skipif(kernels() is None, reason="records stay in blocks only if the kernels are in use"),
@@ -99,15 +96,6 @@ def run(dataset):
     return outcomes(iter(dataset))
 
 
-def first(iterator, count):
-    """Return the next elements, with exceptions in their places."""
-    found = []
-    for _ in range(count):
-        try:
-            found.append(next(iterator))
-        except ParseError as error:
-            found.append(error)
-    return found
 
 
 PIPELINES = {
@@ -177,30 +165,16 @@ def seen(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_gives_the_same_elements(name, files, seen, monkeypatch):
+def test_gives_the_same_elements_and_resumes_exactly(name, files, seen, monkeypatch):
     found = run(PIPELINES[name](files))
     # The first records decide; workers may have read all by then. A share is read in small parts.
     if name not in {"parallel map", "autotune", "shard, pad"}:
         assert (sum(seen) > 0) == (name != "filter, batch")
+    check_every_place(lambda: PIPELINES[name](files), (1, len(found) // 3, len(found) - 2))
     seen.clear()
     without_blocks(monkeypatch)
     assert_elements_equal(found, run(PIPELINES[name](files)))
     assert not seen
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-def test_resumes_exactly(name, files):
-    dataset = PIPELINES[name](files)
-    expected = run(dataset)
-    for count in (1, len(expected) // 3, len(expected) - 2):
-        iterator = iter(dataset)
-        found = first(iterator, count)
-        assert_elements_equal(found, expected[:count])
-        state = pickle.loads(pickle.dumps(iterator.state_dict()))
-        iterator.close()
-        other = iter(dataset)
-        other.load_state_dict(state)
-        assert_elements_equal(run(other), expected[count:])
 
 
 def test_states_hold_the_records_of_batches_that_cannot_be_read_again(files, seen):
@@ -209,7 +183,7 @@ def test_states_hold_the_records_of_batches_that_cannot_be_read_again(files, see
     expected = sorted(np.concatenate(run(dataset)))
     for count in (1, 20, 150):
         iterator = iter(dataset)
-        found = first(iterator, count)
+        found = advanced(iterator, count)
         state = pickle.loads(pickle.dumps(iterator.state_dict()))
         iterator.close()
         other = iter(dataset)
@@ -232,7 +206,7 @@ def test_a_function_whose_names_change_gets_objects(files, seen, monkeypatch):
     iterator = iter(dataset)
     found = [next(iterator)]
     monkeypatch.setitem(globals(), "io", Parser)
-    found += first(iterator, 30)
+    found += advanced(iterator, 30)
     monkeypatch.undo()
     found += run(iterator)
     assert_elements_equal(found, run(TFRecordDataset(files).batch(40).map(by_batch)))
@@ -267,23 +241,6 @@ def test_a_buffer_drops_blocks_that_it_does_not_need(bytes_max, copies, tmp_path
     assert max(sizes) < 250_000  # with those of the last pull; the file has 5 MB
 
 
-def columns_in_memory():
-    gc.collect()
-    return [found for found in gc.get_objects() if isinstance(found, BytesColumn)]
-
-
-def test_nothing_keeps_the_blocks(files):
-    before = columns_in_memory()
-    dataset = TFRecordDataset(files).shuffle(1000, seed=1).map(number).batch(100)
-    iterator = iter(dataset)
-    batches = [next(iterator) for _ in range(20)]
-    assert len(columns_in_memory()) > len(before)
-    iterator.close()
-    del iterator
-    assert all(any(found is old for old in before) for found in columns_in_memory())
-    assert len(batches) == 20
-
-
 @pytest.mark.parametrize("position", [0, 1200, 1950])
 def test_damaged_records_fail_in_their_places(position, tmp_path, seen, monkeypatch):
     records = [record(i) for i in range(2000)]
@@ -298,82 +255,3 @@ def test_damaged_records_fail_in_their_places(position, tmp_path, seen, monkeypa
     expected = run(dataset)
     assert str(found[position]) == str(expected[position])
     assert_elements_equal(found[position + 1 :], expected[position + 1 :])
-
-
-def column(strings, size=64):
-    """Return a column of strings in several blocks."""
-    parts = []
-    for start in range(0, len(strings), 5):
-        some = strings[start : start + 5]
-        ends = np.cumsum([size + len(text) for text in some])
-        block = b"".join(bytes(size) + text for text in some)
-        parts.append(
-            BytesColumn.of_block(block, [(end - len(text), end) for end, text in zip(ends, some, strict=True)])
-        )
-    return BytesColumn.joined(parts)
-
-
-STRINGS = [random.Random(i).randbytes(i * 7 % 40) for i in range(33)]
-
-
-def test_a_column_is_a_sequence_of_strings():
-    found = column(STRINGS)
-    assert list(found) == found.tolist() == STRINGS
-    assert len(found) == len(STRINGS)
-    assert [found[i] for i in range(-2, 3)] == [*STRINGS[-2:], *STRINGS[:3]]
-    with pytest.raises(IndexError):
-        found[33]
-    for part in (slice(3, 9), slice(None, None, 4), slice(40, None), slice(5, 2)):
-        assert list(found[part]) == STRINGS[part]
-    assert list(found.taken(np.array([5, 0, 5]))) == [STRINGS[5], STRINGS[0], STRINGS[5]]
-    assert found.nbytes == sum(map(len, STRINGS))
-    ends = found.lengths
-    assert list(found.parts(ends // 2, ends)) == [text[len(text) // 2 :] for text in STRINGS]
-    restored = pickle.loads(pickle.dumps(found))
-    assert type(restored) is list
-    assert restored == STRINGS
-
-
-def test_a_column_drops_unused_blocks():
-    found = column(STRINGS)
-    some = found.taken(np.array([30, 2, 31]))
-    assert some.block_bytes == found.block_bytes
-    few = some.without_unused(1 << 20)
-    assert len(few.blocks) == 2
-    own = some.without_unused(0)
-    assert own.block_bytes == own.nbytes
-    assert list(few) == list(own) == [STRINGS[30], STRINGS[2], STRINGS[31]]
-    nothing = found[:0].without_unused(0)
-    assert list(nothing) == []
-
-
-def test_a_replaced_string_is_in_one_column_only():
-    found = column(STRINGS)
-    other = found.copy()
-    other[4] = b"another"
-    assert list(found) == STRINGS
-    assert list(other) == [*STRINGS[:4], b"another", *STRINGS[5:]]
-
-
-def test_a_buffer_of_blocks_takes_objects(files, seen):
-    """Those of a small request, or of a part without kernels."""
-    elements = Chunk(LEAF, len(STRINGS), [column(STRINGS)])
-    buffer = shuffle._Buffer(elements)
-    others = [b"other %d" % i for i in range(3)]
-    slots = np.array([0, 5, 9, 11])
-    given = buffer.exchange(Chunk(LEAF, 3, [others]), slots)
-    assert given.is_packed
-    assert given.rows() == [STRINGS[5], STRINGS[9], STRINGS[11]]
-    assert buffer.get(slots).rows() == [*others, STRINGS[11]]
-    given = buffer.exchange(Chunk(LEAF, 3, [[b"text", 5, b"more"]]), slots)
-    assert given.rows() == [others[1], others[2], STRINGS[11]]
-    assert not given.is_packed
-
-
-def test_states_hold_strings():
-    saved = save_chunk(Chunk(LEAF, len(STRINGS), [column(STRINGS)]))
-    assert saved["columns"] == [{"shape": None, "values": STRINGS}]
-    saved = save_chunk(Chunk(LEAF, 1, [[column(STRINGS)]]))
-    batch = load_chunk(saved, None).only()
-    assert type(batch) is np.ndarray
-    assert batch.tolist() == STRINGS

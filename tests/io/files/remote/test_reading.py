@@ -52,16 +52,6 @@ def test_records_come_out_and_reading_resumes(put):
     check_operator(lambda: TFRecordDataset(path, kind), RECORDS, positions=3)
 
 
-@pytest.mark.parametrize("put", ["http", "http without size", "memory"], indirect=True)
-@pytest.mark.parametrize("parallel", [None, 2])
-def test_several_files_are_read_in_turn(put, parallel):
-    parts = enumerate([RECORDS[:3], [], RECORDS[3:5], RECORDS[5:]])
-    paths = [put(f"{number}.tfrecord", frames(part)) for number, part in parts]
-    found = check_operator(lambda: TFRecordDataset(paths, num_parallel_reads=parallel), positions=2)
-    assert sorted(found) == sorted(RECORDS)
-    assert parallel or found == RECORDS
-
-
 def test_any_reads_and_moves_give_what_a_local_file_gives(put, monkeypatch):
     monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 64)
     monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 1024)
@@ -112,14 +102,6 @@ def test_readers_of_one_file_in_memory_do_not_move_each_other(memory):
     memory.pipe_file("/a", CONTENT)
     first, second = (TFRecordDataset("memory://a", buffer_size=1) for _ in range(2))
     assert list(Dataset.zip(first, second)) == [(record, record) for record in RECORDS]
-
-
-def test_worker_processes_read_on_their_own(web):
-    def count(name):
-        return sum(1 for _ in TFRecordDataset(name))
-
-    paths = Dataset.from_tensors(web.put("a.tfrecord", CONTENT))
-    assert list(paths.map(count, num_parallel_calls=1, executor="process")) == [len(RECORDS)]
 
 
 # The requests.
