@@ -3,7 +3,6 @@
 import pytest
 
 from dataset import TFRecordDataset
-from dataset.commands import outputs
 from support.folders import flip
 
 RECORDS = [b"%04d" % i for i in range(100)]  # each takes 20 bytes in a file
@@ -86,24 +85,7 @@ def test_without_an_intact_record_nothing_is_written(run, tmp_path, content):
         assert run("repair", path, "--output", tmp_path / "new")[0] == 0
 
 
-def test_existing_files_are_kept(run, damaged, tmp_path):
-    (tmp_path / "new").write_bytes(b"mine")
-    assert "--force replaces it" in run.error("repair", damaged, "--output", tmp_path / "new")
-    assert "this is an input file" in run.error("repair", damaged, "--output", damaged, "--force")
-    assert (tmp_path / "new").read_bytes() == b"mine"
-    assert run("repair", damaged, "--output", tmp_path / "new", "--force")[0] == 0
-
-
 def test_several_files_are_refused(run, write, tmp_path):
     write([], "a-1")
     write([], "a-2")
     assert "but 2 match" in run.error("repair", tmp_path / "a-*", "--output", tmp_path / "new")
-
-
-def test_an_interrupt_leaves_no_file(run, damaged, tmp_path, monkeypatch):
-    def fail(self, record):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(outputs.NewFiles, "write", fail)
-    assert run("repair", damaged, "--output", tmp_path / "new")[0] == 130
-    assert [file.name for file in tmp_path.iterdir()] == ["damaged.tfrecord"]

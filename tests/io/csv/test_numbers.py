@@ -66,12 +66,6 @@ def test_floats_at_the_limits_of_the_fast_ways_are_the_nearest(dtype):
         assert same(values_of(fields, dtype), [parsed(field, dtype) for field in fields])
 
 
-@given(st.lists(st.tuples(st.integers(2**53, 10**19 - 1), st.integers(1, 22)), min_size=1))
-def test_quotients_of_more_than_53_bits_are_the_nearest(numbers):
-    fields = [b"%de-%d" % number for number in numbers]
-    assert same(values_of(fields, F64), [parsed(field, F64) for field in fields])
-
-
 @given(st.floats(-(2.0**127), 2.0**127, width=32), st.integers(-3, 3))
 @example(7.006492321624085e-45, -1)
 @example(1.0, -1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dataset.io.csv import layout as layouts
 from dataset.io.csv.layout import layout_of
-from dataset.io.csv.rows import cut_texts, parse_rows, read_rows
+from dataset.io.csv.rows import parse_rows, read_rows
 from support.csv_files import layout, same
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -93,9 +93,3 @@ def test_two_layouts_in_turn_are_not_mixed_up():
     for _ in range(3):
         assert read_rows(b"1,2\n", 0, layout(np.int64, bytes)).columns[1].tolist() == [b"2"]
         assert read_rows(b"1,2\n", 0, layout(bytes, np.float64)).columns[1].tolist() == [2.0]
-
-
-def test_texts_are_cut_at_their_places():
-    places = np.array([[0, 2], [3, 4], [7, -1], [0, -1]])
-    assert cut_texts(b'ab,"""",', places, is_doubled=False) == [b"ab", b'""""', b"", b""]
-    assert cut_texts(b'ab,"""",', places, is_doubled=True) == [b"ab", b'""', b"", b""]

@@ -12,11 +12,13 @@ from unittest.mock import Mock
 import pytest
 
 from dataset.errors import ClosedError, DataLossError
+from dataset.io.csv.reader import CsvFile
 from dataset.io.files import compression
 from dataset.io.text.fixed_length_records import FixedLengthFile
 from dataset.io.text.lines import TextLineFile
 from dataset.io.tfrecord.reader import TFRecordFile
 from support.block_files import COMPRESS, KINDS, OpenedFiles, read
+from support.csv_files import layout
 from support.tfrecord_files import frames
 
 ELEMENTS = [random.Random(number).randbytes(10).hex().encode() for number in range(20_000)]
@@ -27,11 +29,20 @@ class Fixed(FixedLengthFile):
         super().__init__(path, 20, 0, 0, kind, block)
 
 
-FORMATS = {
-    TFRecordFile: frames,
-    TextLineFile: lambda elements: b"".join(element + b"\n" for element in elements),
-    Fixed: b"".join,
-}
+class Rows(CsvFile):
+    def __init__(self, path, kind=None, block=None):
+        super().__init__(path, layout(bytes), kind, block)
+
+    def columns(self, n):
+        columns = super().columns(n)
+        return columns and [columns[0].tolist()]
+
+
+def in_lines(elements):
+    return b"".join(element + b"\n" for element in elements)
+
+
+FORMATS = {TFRecordFile: frames, TextLineFile: in_lines, Rows: in_lines, Fixed: b"".join}
 every_reader = pytest.mark.parametrize("reader", FORMATS)
 
 

@@ -99,14 +99,6 @@ def test_the_kernel_and_its_twin_agree(
     np.testing.assert_array_equal(resize(image, (height, width), method, antialias), expected)
 
 
-def test_antialias_lets_every_pixel_count():
-    image = np.zeros((8, 8, 1), np.uint8)
-    image[0, 0] = 255
-    assert resize(image, (2, 2))[0, 0, 0] == 0
-    assert resize(image, (2, 2), antialias=True)[0, 0, 0] > 0
-    np.testing.assert_allclose(resize(image, (2, 2), "area")[0, 0, 0], 255 / 16)
-
-
 def test_the_same_size_is_a_float32_copy():
     for method in ("bilinear", "area"):
         image = PICTURE.astype(np.float32)

@@ -166,12 +166,6 @@ def test_names_that_only_running_tells_are_taken_one_by_one(save):
     assert sorted(values(parallel)) == [0, 1, 2]
 
 
-def test_files_without_rows_give_none(save):
-    paths = [save("a", pa.array([], pa.int64())), save("b", [1]), save("c", pa.array([], pa.int64()))]
-    check_operator(lambda: Dataset.from_parquet(paths), [{"x": np.int64(1)}])
-    check_operator(lambda: Dataset.from_parquet(paths[0]), [])
-
-
 def test_batches_are_read_only_views_of_the_row_group_and_never_change(save):
     first, second = Dataset.from_parquet(save("a", np.arange(100.0), 100)).batch(50)
     assert not first["x"].flags.writeable

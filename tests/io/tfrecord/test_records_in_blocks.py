@@ -96,8 +96,6 @@ def run(dataset):
     return outcomes(iter(dataset))
 
 
-
-
 PIPELINES = {
     "map": lambda files: TFRecordDataset(files).map(number).batch(20),
     "parser": lambda files: TFRecordDataset(files).map(io.ExampleParser(NUMBERS)).batch(7),
