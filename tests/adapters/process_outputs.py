@@ -1,6 +1,6 @@
 """Outputs of processes that a test has started."""
 
-PATIENCE_SECONDS = 100  # time limit; the processes normally take much less
+PATIENCE_SECONDS = 250  # time limit; the processes normally take much less
 
 
 def outputs(processes):

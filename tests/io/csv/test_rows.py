@@ -12,19 +12,6 @@ from support.csv_files import layout, same
 
 pytestmark = pytest.mark.usefixtures("native")
 
-LAYOUTS = [
-    layout("", ""),
-    layout("", "", use_quote_delim=False),
-    layout("x", np.int64(7), na_value="a"),
-    layout(bytes, np.float32, na_value="1"),
-    layout(bytes, np.int64, na_value='"'),
-    layout(np.int32, np.float64(0.5), field_delim="1"),
-    layout("", field_delim='"', use_quote_delim=False),
-    layout(np.float64, "", select_cols=[0, 2]),
-    layout(bytes, select_cols=[1]),
-    layout(np.int64, exclude_cols=[0, 2, 3]),
-]
-
 
 def contents(rows):
     errors = [(row, error.words, error.field) for row, error in rows.errors.items()]
@@ -33,14 +20,6 @@ def contents(rows):
 
 def good_values(rows):
     return [np.delete(column, list(rows.errors)).tolist() for column in rows.columns]
-
-
-@pytest.mark.parametrize("shape", LAYOUTS, ids=range(len(LAYOUTS)))
-@settings(max_examples=200)
-@given(text=st.text('a1.-,"\n\r \0', max_size=60).map(str.encode), start=st.integers(0, 3))
-def test_any_text_is_read_alike(shape, text, start):
-    start = min(start, len(text))
-    assert same(contents(read_rows(text, start, shape)), contents(parse_rows(text, start, shape)))
 
 
 fields_of_all_lengths = st.one_of(

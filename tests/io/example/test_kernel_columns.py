@@ -17,7 +17,7 @@ from dataset.io.example.kernel_columns import KernelReader, kernels_for_strings
 from dataset.io.example.parse import ExampleParser
 from dataset.io.example.reference import regular_record
 from dataset.plan.values import object_column
-from support.example_columns import contents, in_blocks, steps_of
+from support.example_columns import contents, in_blocks
 from support.example_strategies import KEYS, damaged, entry, example, feature, field, odd_examples, unpacked, varint
 from support.memory import memory_below
 
@@ -51,83 +51,6 @@ def one(read, record):
         (kind, [] if values is None else [struct.pack("f", value) if kind == 2 else value for value in values])
         for kind, values in lists
     ]
-
-
-USUALLY_1 = st.sampled_from([1] * 60 + [2, 3, 4, 5, 5])
-
-
-@st.composite
-def loose_fields(draw, number, content):
-    """Draw a field with unusual encodings of its tag and length, sometimes with a wrong one."""
-    odd = draw(st.integers(0, 200))
-    tag = number << 3 | (draw(st.integers(0, 7)) if odd == 7 else 2)
-    size = len(content)
-    if odd == 8:
-        size = draw(st.sampled_from([size - 1, size + 1, 1 << 20, (1 << 28) - 1, 1 << 31, (1 << 64) - 1]))
-    return varint(tag, draw(USUALLY_1)) + varint(size, draw(USUALLY_1) + (odd == 9) * 5) + content
-
-
-UNKNOWN = [b"\x28\x05", b"\x3a\x01z", b"\x2b\x2c", b"\x2d1234", b"\x00", b"\x0f", b"\x08\x07", b"\x0d1234", b"\x10\x05"]
-
-
-@st.composite
-def messages(draw, fields, max_size=3):
-    """Draw a message of a few fields, sometimes with one that is unknown, of another wire type, or invalid."""
-    parts = draw(st.lists(fields, min_size=draw(st.integers(0, 1)), max_size=max_size))
-    if draw(st.integers(0, 99)) == 50:
-        parts.insert(draw(st.integers(0, len(parts))), draw(st.sampled_from(UNKNOWN)))
-    return b"".join(parts)
-
-
-def fields_of(number, contents):
-    return contents.flatmap(lambda content: loose_fields(number, content))
-
-
-varints = st.builds(varint, st.integers(0, (1 << 64) - 1), st.sampled_from([*range(1, 11)] * 20 + [11]))
-small_varints = st.builds(varint, st.integers(0, 400), st.integers(1, 3))
-packed_varints = st.lists(varints, max_size=9).map(b"".join) | st.lists(small_varints, max_size=30).map(b"".join)
-packed_floats = st.binary(max_size=12).map(lambda octets: octets[: len(octets) // 4 * 4 or 3])
-LISTS = {
-    1: messages(fields_of(1, st.binary(max_size=9))),
-    2: messages(fields_of(1, packed_floats) | st.just(b"\x0d1234"), 2),
-    3: messages(fields_of(1, packed_varints) | st.builds(lambda value: b"\x08" + value, varints), 2),
-}
-features = st.one_of([messages(fields_of(kind, content), 2) for kind, content in LISTS.items()])
-key_fields = fields_of(1, st.sampled_from([b"a", b"ab", b"", b"\xff"]))
-entries = st.builds(lambda *parts: b"".join(parts), key_fields, fields_of(2, features)) | messages(
-    key_fields | fields_of(2, features)
-)
-hostile_examples = messages(fields_of(1, messages(fields_of(1, entries))), 2)
-
-
-@settings(max_examples=300)
-@given(st.lists(hostile_examples, min_size=1, max_size=4))
-def test_hostile_records_are_read_as_protobuf_reads_them(records):
-    check(records, ["ab", "", "a"])
-
-
-step_lists = messages(fields_of(1, features), 4)
-list_entries = st.builds(lambda *parts: b"".join(parts), key_fields, fields_of(2, step_lists)) | messages(
-    key_fields | fields_of(2, step_lists)
-)
-lists_fields = fields_of(2, messages(fields_of(1, list_entries)))
-hostile_sequences = messages(lists_fields | fields_of(1, messages(fields_of(1, entries), 1)), 2)
-
-
-@settings(max_examples=100)
-@given(st.lists(hostile_sequences | damaged(hostile_sequences), min_size=1, max_size=4))
-def test_hostile_feature_lists_are_read_as_protobuf_reads_them(records):
-    keys = ["ab", "", "a"]
-    twin = MessageReader(keys)
-    expected = steps_of(lambda: twin.steps(records), keys)
-    if LIBRARY is not None:
-        reader = KernelReader(LIBRARY, keys, in_lists=True)
-        for _ in range(2):
-            assert steps_of(lambda: reader.steps(object_column(records)), keys) == expected
-    check(records, keys)  # their contexts
-    if not isinstance(expected, str):
-        regular = [regular_record(record, keys, in_lists=True) for record in records]
-        assert steps_of(lambda: twin.steps(regular), keys) == expected
 
 
 @settings(max_examples=200)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset.io.image.resize import METHODS, axis_of, resample, resize
+from dataset.io.image.resize import resize
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -78,25 +78,6 @@ def test_a_batch_is_the_stack_of_its_images(old_height, old_width, height, width
         np.testing.assert_array_equal(result, resize(image, (height, width), *case))
     flat = np.full((old_height, old_width, 1), 77, np.uint8)
     np.testing.assert_allclose(resize(flat, (height, width), *case), 77, rtol=1e-6)
-
-
-@settings(deadline=None)
-@given(
-    *[st.integers(1, 40)] * 4,
-    st.sampled_from([1, 2, 3, 4, 5, 8, 130]),
-    st.sampled_from([np.uint8, np.float32]),
-    st.sampled_from([method for method in METHODS if method != "nearest"]),
-    st.booleans(),
-)
-def test_the_kernel_and_its_twin_agree(
-    native, old_height, old_width, height, width, channels, dtype, method, antialias
-):
-    if native == "twins" and (method, antialias) == ("bilinear", False):
-        return  # OpenCV's values, which differ in the last digits
-    image = np.random.default_rng(0).normal(100, 100, (old_height, old_width, channels)).astype(dtype)
-    rows, columns = axis_of(old_height, height, method, antialias), axis_of(old_width, width, method, antialias)
-    expected = resample(image, rows, columns)
-    np.testing.assert_array_equal(resize(image, (height, width), method, antialias), expected)
 
 
 def test_the_same_size_is_a_float32_copy():
