@@ -199,6 +199,7 @@ def test_messages_name_the_dataset_and_the_item():
     assert "from_generator(Stream)" in Dataset.from_torch(Stream()).explain()
 
 
+@pytest.mark.explore
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device here")
 def test_cuda_tensors_are_brought_to_the_host():

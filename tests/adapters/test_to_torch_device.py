@@ -19,7 +19,11 @@ from dataset.adapters.torch.iterable import TorchIterableDataset
 from dataset.testing import no_leaks, outcomes
 
 HAS_CUDA = torch.cuda.is_available()
-needs_cuda = [pytest.mark.cuda, pytest.mark.skipif(not HAS_CUDA, reason="torch finds no CUDA device here")]
+needs_cuda = [
+    pytest.mark.explore,
+    pytest.mark.cuda,
+    pytest.mark.skipif(not HAS_CUDA, reason="torch finds no CUDA device here"),
+]
 without_cuda = pytest.mark.skipif(HAS_CUDA, reason="it is about machines without CUDA")
 
 
