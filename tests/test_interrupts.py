@@ -1,7 +1,6 @@
 """Tests of Ctrl-C at any moment: it is raised once, and the pipeline continues, resumes and closes as without it.
 
-``INTERRUPTS=500 pytest tests/test_interrupts.py`` interrupts each pipeline 500 times. The output of a failing test
-names the moment; ``SEED`` draws others.
+``INTERRUPTS=500 pytest tests/test_interrupts.py`` interrupts each pipeline 500 times.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,24 @@ from dataset.runtime.resources import interrupts
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
 from support.resume_cases import BY_PROCESSES, CASES
-from support.resume_files import Files, write_files
+from support.resume_chains import build
+from support.resume_files import write_files
 from support.seeds import rng
 
 COUNT = int(os.environ.get("INTERRUPTS", "1"))
 SECONDS_MAX = 60.0
 
-TRIED = [name for name, case in CASES.items() if case.repeatable or not case.in_order]
+TRIED = [name for name, chain in CASES.items() if chain.is_repeatable or chain.by_chance]
 CANNOT_BE_SAVED = {"window: itself"}
 """Elements that are datasets: taking a state while one is being returned raises an error."""
 
 
 @pytest.fixture(scope="module")
-def new_files(tmp_path_factory):
+def built(tmp_path_factory):
+    """Return a function that builds a case with an empty output folder."""
     folder = tmp_path_factory.mktemp("files")
     write_files(folder)
-    return lambda: Files(folder, tmp_path_factory.mktemp("scratch"))
+    return lambda chain: build(str(chain), folder, tmp_path_factory.mktemp("scratch"))
 
 
 @pytest.fixture(autouse=True)
@@ -53,30 +55,27 @@ def _handler_is_given_back():
 
 
 @pytest.mark.parametrize("name", TRIED)
-def test_loses_nothing(name, new_files):
-    def build() -> Dataset[Any]:
-        return CASES[name].make(new_files())
-
-    chance = rng(name)
+def test_loses_nothing(name, built):
+    make, chance = partial(built, CASES[name]), rng("interrupts", name)
     started = time.perf_counter()
-    expected = outcomes(iter(build()))
+    expected = outcomes(iter(make()))
     seconds = time.perf_counter() - started
-    moments = moments_of(build)
+    moments = moments_of(make)
     before = set(threading.enumerate())
     for number in range(COUNT):
         at_random = chance.random() < 0.25
         how = AtRandom(1.2 * seconds, chance) if at_random else AtMoment(chance.choice(chance.choice(moments)))
         ending = chance.choice(ENDINGS) if number == 0 else ENDINGS[number % len(ENDINGS)]
-        check(build, how, ending, expected, CASES[name].in_order, name)
+        check(make, how, ending, expected, not CASES[name].by_chance, name)
     left = [thread for thread in threading.enumerate() if thread not in before and thread.name.startswith("dataset-")]
     for thread in left:  # threads of iterators that were only dropped
         thread.join(SECONDS_MAX)
     assert not any(thread.is_alive() for thread in left)
 
 
-def moments_of(build: Callable[[], Dataset[Any]]) -> list[list[int]]:
+def moments_of(make: Callable[[], Dataset[Any]]) -> list[list[int]]:
     """Return all moments of a run, and those at which the handler runs immediately."""
-    counted, found, made = AtMoment(), list[Any](), build()
+    counted, found, made = AtMoment(), list[Any](), make()
     with counted:
         iterator = iter(made)
         collect(iterator, found)
@@ -84,11 +83,11 @@ def moments_of(build: Callable[[], Dataset[Any]]) -> list[list[int]]:
     return [list(range(counted.moments)), *([counted.interruptible] if counted.interruptible else [])]
 
 
-def check(build: Any, how: Any, ending: str, expected: list[Any], in_order: bool, name: str) -> None:
+def check(make: Any, how: Any, ending: str, expected: list[Any], in_order: bool, name: str) -> None:
     what = f"{how}, then {ending}"
     try:
         with watched(SECONDS_MAX):
-            came_out, found = interrupt(build, how, ending)
+            came_out, found = interrupt(make, how, ending)
         assert came_out == how.fired, f"{what}: the interrupt was swallowed"
         if ending == "close" and came_out:
             return
@@ -103,29 +102,26 @@ def check(build: Any, how: Any, ending: str, expected: list[Any], in_order: bool
 
 
 @pytest.mark.parametrize("name", BY_PROCESSES)
-def test_worker_processes_lose_nothing(name, new_files):
-    def build() -> Dataset[Any]:
-        return BY_PROCESSES[name](new_files())
-
-    expected, moments = outcomes(iter(build())), moments_of(build)
-    chance = rng(name)
+def test_worker_processes_lose_nothing(name, built):
+    make, chance = partial(built, BY_PROCESSES[name]), rng("interrupts", name)
+    expected, moments = outcomes(iter(make())), moments_of(make)
     with no_leaks():
         for _ in range(max(1, COUNT // 50)):
             how = AtMoment(chance.choice(chance.choice(moments)))
-            check(build, how, chance.choice(ENDINGS), expected, True, name)
+            check(make, how, chance.choice(ENDINGS), expected, True, name)
 
 
 def test_every_moment_of_a_parallel_map():
     """A pipeline whose threads start and stop continuously."""
 
-    def build() -> Dataset[Any]:
+    def make() -> Dataset[Any]:
         return Dataset.range(3).filter(lambda x: x >= 0).map(lambda x: x + 1, num_parallel_calls=2).prefetch(1)
 
-    expected = outcomes(iter(build()))
-    moments = moments_of(build)[0]
+    expected = outcomes(iter(make()))
+    moments = moments_of(make)[0]
     with no_leaks():
         for number in moments[:: max(1, 600 // COUNT)]:
-            check(build, AtMoment(number), ENDINGS[number % len(ENDINGS)], expected, True, "")
+            check(make, AtMoment(number), ENDINGS[number % len(ENDINGS)], expected, True, "")
 
 
 class Gate:

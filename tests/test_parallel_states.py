@@ -1,11 +1,9 @@
 """Tests of states of parallel ops: saving does not wait, states hold positions, each element is returned once."""
 
-import collections
 import contextlib
 import dataclasses
 import itertools
 import pickle
-import random
 import threading
 import types
 
@@ -63,29 +61,6 @@ def resumed(dataset, state):
     iterator = iter(dataset)
     iterator.load_state_dict(state)
     return iterator
-
-
-def taken(iterator, count):
-    """Return the next outcomes, failures as text."""
-    found = []
-    while len(found) < count:
-        try:
-            found.append(plain(next(iterator)))
-        except StopIteration:
-            break
-        except Exception as error:
-            found.append(plain(error))
-    return found
-
-
-def plain(outcome):
-    if isinstance(outcome, Exception):
-        return f"{type(outcome).__name__}: {outcome} {getattr(outcome, '__notes__', [])[:1]}"
-    return repr(outcome)
-
-
-def rest_of(iterator):
-    return taken(iterator, 10**9)
 
 
 def parallel(calls=4, *, order=True):
@@ -213,6 +188,7 @@ def test_behind_an_input_without_order_a_state_waits_and_holds_what_is_made():
 
 delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.001]), min_size=1, max_size=5).map(tuple)
 works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
+NOTHING = {"num_parallel_calls": None, "deterministic": True}
 
 
 @pytest.mark.parametrize("run", [(4, 2, 0), (0, 2, 0), (0, 2, 1), (0, 0, 1), (4, 0, 1), (4, 2, 1)])
@@ -245,41 +221,10 @@ def plus_one(x):
     return int(x) + 1
 
 
-def random_pair(work):
-    return lambda rng, x: (work(x), rng.integers(1 << 40))
-
-
 def odd_ones(x):
     if x == 11:
         raise ValueError("eleven")
     return x % 3 > 0
-
-
-def of_length(x):
-    return np.zeros(3 if x % 7 == 5 else 2)
-
-
-PIPELINES = {
-    "map": lambda work, how: Dataset.range(26).map(work, **how),
-    "map on columns": lambda work, how: Dataset.range(26).map(lambda x: x * 2 + 1, **how).map(work, **how),
-    "random_map": lambda work, how: Dataset.range(26).random_map(random_pair(work), seed=3, **how),
-    "maps": lambda work, how: Dataset.range(26).map(work, **how).map(lambda x: (x, x * 2), **how),
-    "maps, the second fails": lambda work, how: Dataset.range(26).map(lambda x: x, **how).map(work, **how),
-    "map, filter": lambda work, how: Dataset.range(26).map(work, **how).filter(odd_ones),
-    "filters between": lambda work, how: (
-        Dataset.range(26).map(work, **how).filter(odd_ones).map(lambda x: x + 1, **how).filter(lambda x: x != 9)
-    ),
-    "a failing input": lambda work, how: Dataset.range(26).map(work).map(double, **how),
-    "a filtered input": lambda work, how: Dataset.range(26).filter(odd_ones).map(work, **how),
-    "a generator": lambda work, how: Dataset.from_generator(lambda: iter(range(26))).map(work, **how),
-    "batch": lambda work, how: Dataset.range(26).map(work).batch(3, **how),
-    "batch, drop": lambda work, how: Dataset.range(26).map(work).batch(3, drop_remainder=True, **how),
-    "batch that may not stack": lambda work, how: Dataset.range(26).map(work).map(of_length).batch(3, **how),
-    "batches of batches": lambda work, how: Dataset.range(26).map(work, **how).batch(2, **how).batch(3, **how),
-    "map, batch, map": lambda work, how: Dataset.range(26).map(work, **how).batch(4, **how).map(double, **how),
-}
-ORDER_MATTERS = {"batches of batches", "map, batch, map"}
-NOTHING = {"num_parallel_calls": None, "deterministic": True}
 
 
 def with_optimizer(dataset, *, enabled):
@@ -287,41 +232,6 @@ def with_optimizer(dataset, *, enabled):
     options.optimization.enabled = enabled
     options.optimization.filter_parallelization = True
     return dataset.with_options(options)
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-@settings(max_examples=15, deadline=None)
-@given(
-    work=works,
-    calls=st.lists(st.sampled_from([None, 1, 2, 5]), min_size=4, max_size=4),
-    steps=st.lists(st.integers(0, 9), min_size=3, max_size=3),
-    order=st.booleans(),
-    optimized=st.booleans(),
-)
-def test_states_go_on_exactly_there_through_any_number_of_resumes(name, work, calls, steps, order, optimized):
-    """Without an order, each outcome comes once. A pipeline of another parallelism is moved to the position."""
-    make, order = PIPELINES[name], order or name in ORDER_MATTERS
-    expected = rest_of(iter(with_optimizer(make(work.at_once(), NOTHING), enabled=False)))
-    found, state = [], None
-    for number, step in zip(calls, [*steps, 10**9], strict=True):
-        how = parallel(number if order else number or 1, order=order)
-        with iter(with_optimizer(make(work, how), enabled=optimized)) as iterator:
-            if state is not None and order:  # the optimizer may have changed its plan
-                state = resealed(iterator.state_dict(), operator=state["operator"])
-            if state is not None:
-                iterator.load_state_dict(state)
-            found += taken(iterator, step)
-            state = iterator.state_dict()
-    assert_same(found, expected, order=order)
-
-
-def assert_same(found, expected, *, order):
-    found, expected = without_notes(found), without_notes(expected)
-    assert found == expected if order else collections.Counter(found) == collections.Counter(expected)
-
-
-def without_notes(found):
-    return [text.partition(" [")[0] if "Error" in text else text for text in found]
 
 
 CHAINS = {
@@ -332,7 +242,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("make", list(CHAINS.values()), ids=list(CHAINS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     work=works,
     forms=st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 3])), min_size=4, max_size=4),
@@ -376,54 +286,6 @@ def one_after_another(node, calls, *, joined, order=True):
         return node
     joined = joined and isinstance(node.source, Elementwise)
     return dataclasses.replace(node, num_parallel_calls=calls, deterministic=order, fused=joined, columnwise=None)
-
-
-@pytest.mark.parametrize("seed", range(6))
-@in_both_orders
-def test_states_taken_again_and_again_while_workers_run(seed, order):
-    chance = random.Random(seed)
-
-    def wobble(x):
-        sum(range(chance.randint(0, 3000)))
-        if x % 41 == 7:
-            raise ValueError(f"bad {x}")
-        return x * 2
-
-    dataset = Dataset.range(400).map(wobble, **parallel(8, order=order))
-    expected = rest_of(iter(Dataset.range(400).map(wobble)))
-    iterator, found = iter(dataset), []
-    while True:
-        some = taken(iterator, chance.randint(1, 12))
-        found += some
-        state = iterator.state_dict()
-        if not some:
-            break
-        if chance.random() < 0.2:
-            iterator.close()
-            iterator = resumed(dataset, state)
-        elif chance.random() < 0.2:
-            with resumed(dataset, state) as other:
-                assert_same(found + rest_of(other), expected, order=False)
-    assert_same(found, expected, order=order)
-
-
-@in_both_orders
-def test_positions_in_messages_and_random_numbers_go_on(order):
-    def draw(rng, x):
-        if x == 40:
-            raise ValueError("forty")
-        return x, rng.random()
-
-    def make(order):
-        return Dataset.from_generator(lambda: iter(range(SIZE))).random_map(draw, seed=5, **parallel(order=order))
-
-    expected = rest_of(iter(make(True)))
-    iterator = iter(make(order))
-    found = taken(iterator, 25)
-    state = iterator.state_dict()
-    iterator.close()
-    found += rest_of(resumed(make(order), state))
-    assert sorted(found) == sorted(expected)
 
 
 # Worker processes
@@ -498,14 +360,6 @@ def test_the_state_of_a_parallel_map_of_a_range_is_that_of_a_sequential_one():
                 operator.pull(1)
             expected = {"op": "map", "source": {"op": "range", "position": 17}, "position": 17}
             assert operator.save() == expected
-
-
-def test_a_state_with_elements_in_it_tells_nothing():
-    with opened(Dataset.range(SIZE).map(Work(bad=frozenset({2})))) as operator:
-        operator.pull(5)
-        state = operator.save()
-        assert state["todo"] is not None
-        assert operator.advance(state, 1) is None
 
 
 # Invalid states

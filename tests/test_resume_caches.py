@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,8 @@ import pytest
 import dataset
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, outcomes
-from support.resume_cases import fail_at
-from support.resuming import advanced, assert_from, interrupted, loaded
+from support.resume_chains import failing
+from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded
 
 SIZE = 8
 PATIENCE_SECONDS = 100
@@ -68,8 +70,8 @@ def test_a_resumed_pass_that_is_left_again_leaves_no_cache():
 
 def of_two_readers(shuffled: bool) -> Dataset[Any]:
     """A cache that is read in turn: six elements of one pass, then another pass."""
-    failing = Dataset.range(4).map(fail_at(1))
-    kept = (failing.shuffle(4) if shuffled else failing).cache()
+    numbers = Dataset.range(4).map(failing(4, 1))
+    kept = (numbers.shuffle(4) if shuffled else numbers).cache()
     choices = Dataset.range(12).map(lambda x: np.int64(x >= 6))
     return Dataset.choose_from_datasets([kept, kept], choices, stop_on_empty_dataset=False)
 
@@ -83,76 +85,57 @@ def test_asking_for_a_state_does_not_decide_which_pass_fills_the_cache(shuffled)
     assert_elements_equal(found[4:], kept)
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
-    found, states = interrupted(of_two_readers(shuffled), range(8))
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(of_two_readers(shuffled), state)), found)
-
-
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_a_snapshot_of_a_cache_that_is_read_in_several_places_resumes_anywhere(size, tmp_path):
+def of_snapshots(size: int, path: str) -> Dataset[Any]:
     """The first pass over the snapshot fills the cache. A failure in it prevents this pass from being kept."""
-
-    def whole(name):
-        kept = Dataset.range(size).map(fail_at(1)).cache().repeat(2).snapshot(str(tmp_path / name))
-        return kept.concatenate(kept.repeat(2))
-
-    found, states = interrupted(whole("first"), range(2 * size + 2))
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(whole(f"after {place}"), state)), found)
-    _, states = interrupted(whole("single"), [size + 1])  # no state was taken before
-    assert_from(size + 1, outcomes(loaded(whole("last"), states[size + 1])), found)
+    kept = Dataset.range(size).map(failing(5, 1)).cache().repeat(2).snapshot(path)
+    return kept.concatenate(kept.repeat(2))
 
 
-@pytest.mark.parametrize(
-    "ahead",
-    [
-        lambda d: d.shuffle(3, seed=1),
-        lambda d: d.batch(3),
-        lambda d: d.prefetch(2),
-        lambda d: d.map(lambda x: x * 2, num_parallel_calls=2),
-        lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=2, num_parallel_calls=2),
-        lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), cycle_length=9, num_parallel_calls=2),
-        lambda d: d.interleave(lambda x: Dataset.range(x, x + 2), num_parallel_calls=1).shuffle(None, seed=3),
-        lambda d: d.batch(9, num_parallel_calls=2).rebatch(5),
-    ],
-)
-def test_a_pass_that_ended_before_the_state_was_taken_is_the_one_that_later_passes_give(ahead):
-    """The prefetching op had reached the end and requests no more elements. Another pass has another order."""
-    make = lambda: ahead(Dataset.range(7).shuffle(7).cache()).repeat(3)
-    found, states = interrupted(make(), range(22))
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(make(), state)), found)
+def of_two_passes() -> Dataset[Any]:
+    """When one reader has filled the cache, another is about to end a pass of its own."""
+    kept = Dataset.range(4).random_map(lambda draws, x: x * 10 + draws.integers(10), seed=1).cache().repeat(2)
+    return Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1)
 
 
-@pytest.mark.parametrize("ahead", [lambda d: d.shuffle(3, seed=1), lambda d: d.batch(20), lambda d: d.prefetch(2)])
-def test_a_cache_whose_repetition_has_ended_keeps_its_pass_when_it_is_repeated_again(ahead):
-    """The state is taken between the last pass of the inner repeat and the first pass of the next outer one."""
-    make = lambda: ahead(Dataset.range(3).shuffle(3, seed=1).cache().repeat(2)).repeat(3)
-    found, states = interrupted(make(), range(19))
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(make(), state)), found)
+def two_each(dataset: Dataset[Any], **settings: Any) -> Dataset[Any]:
+    return dataset.interleave(lambda x: Dataset.range(x, x + 2), **settings)
 
 
-def test_of_two_passes_at_a_time_the_one_that_was_kept_is_kept_again():
-    """The state is taken when one reader has filled the cache, and another is about to end a pass of its own."""
+AHEAD: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
+    "shuffle": lambda d: d.shuffle(3, seed=1),
+    "batch": lambda d: d.batch(3),
+    "batch of all": lambda d: d.batch(20),
+    "prefetch": lambda d: d.prefetch(2),
+    "map by threads": lambda d: d.map(lambda x: x * 2, num_parallel_calls=2),
+    "interleave by threads": lambda d: two_each(d, cycle_length=2, num_parallel_calls=2),
+    "interleave of all by threads": lambda d: two_each(d, cycle_length=9, num_parallel_calls=2),
+    "interleave, shuffle": lambda d: two_each(d, num_parallel_calls=1).shuffle(None, seed=3),
+    "batch by threads, rebatch": lambda d: d.batch(9, num_parallel_calls=2).rebatch(5),
+}
+"""Ops that have read all of a pass, which later passes return, when the state is saved."""
 
-    def make() -> Dataset[Any]:
-        kept = Dataset.range(4).random_map(lambda draws, x: x * 10 + draws.integers(10), seed=1).cache().repeat(2)
-        return Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1)
+WHOLE: dict[str, Callable[[str], Dataset[Any]]] = {
+    "two readers": lambda path: of_two_readers(shuffled=False),
+    "two readers of a random order": lambda path: of_two_readers(shuffled=True),
+    "two passes": lambda path: of_two_passes(),
+    **{f"snapshots of {size}": partial(of_snapshots, size) for size in (2, 3, 5)},
+    **{
+        f"{name}, of passes": lambda path, ahead=ahead: ahead(Dataset.range(7).shuffle(7).cache()).repeat(3)
+        for name, ahead in AHEAD.items()
+    },
+    **{
+        f"{name}, of repetitions": lambda path, ahead=ahead: ahead(
+            Dataset.range(3).shuffle(3, seed=1).cache().repeat(2)
+        ).repeat(3)
+        for name, ahead in AHEAD.items()
+    },
+}
 
-    found, states = interrupted(make(), range(25))
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(make(), state)), found)
 
-
-def test_of_a_pass_with_failures_a_full_cache_gives_the_rest_with_them():
-    whole = Dataset.range(7).map(fail_at(0, 3, 6)).cache().repeat(2)
-    found, states = interrupted(whole, range(1, 8))
-    assert [type(one) for one in found].count(ValueError) == 3
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(whole, state)), found)
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_cache_that_is_read_in_several_places_or_passes_resumes_anywhere(name, tmp_path):
+    numbers = itertools.count()
+    check_every_place(lambda: WHOLE[name](str(tmp_path / str(next(numbers)))), range(25))
 
 
 @pytest.mark.parametrize("filename", ["", "kept"])
@@ -161,7 +144,7 @@ def test_only_the_pass_that_fills_a_cache_has_failures(filename, ahead, tmp_path
     """A position in a later pass, computed from that of the first one, counts the failures once."""
 
     def make(run: int) -> Dataset[Any]:
-        cached = Dataset.range(8).map(fail_at(1, 4, 7)).cache(filename and str(tmp_path / f"{filename}{run}"))
+        cached = Dataset.range(8).map(failing(3, 1)).cache(filename and str(tmp_path / f"{filename}{run}"))
         return ahead(cached.repeat(3))
 
     for place in range(9, 19):  # each in an iteration of its own, which has saved no other position

@@ -90,8 +90,9 @@ class States(Target):
     def make_samples(self) -> list[Any]:
         sys.path.insert(0, str(_TESTS))
         warnings.simplefilter("ignore")
-        from support import resume_cases  # after the import path is set
-        from support.resume_files import Files, write_files
+        from support.resume_cases import CASES  # after the import path is set
+        from support.resume_chains import build
+        from support.resume_files import write_files
 
         folder = self.folder / "files"
         folder.mkdir()
@@ -99,12 +100,12 @@ class States(Target):
         self.datasets: dict[str, Dataset[Any]] = {}
         self.watch = _Watch(self.folder, Path(sys.prefix), Path("/proc"), Path("/sys"), Path("/dev"))
         samples = []
-        for number, (name, case) in enumerate(resume_cases.CASES.items()):
+        for number, (name, chain) in enumerate(CASES.items()):
             if name.startswith(_LEFT_OUT):
                 continue
             scratch = self.folder / f"scratch-{number}"
             scratch.mkdir()
-            self.datasets[name] = case.make(Files(folder, scratch))
+            self.datasets[name] = build(str(chain), folder, scratch)
             samples += [(name, state) for state in _states_of(self.datasets[name])]
         return samples
 

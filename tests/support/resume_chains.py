@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,6 +107,12 @@ def objects_in(values: list[Any]) -> Any:
     return Dataset.from_generator(lambda: iter(values))
 
 
+def slow(x: Any) -> Any:
+    """Return the argument after a time that is enough for a cache to choose this place."""
+    time.sleep(0.0005)
+    return x
+
+
 def joined(*window: Any) -> Any:
     """Return the dataset of a window's elements, whatever their structure."""
     return window[0] if len(window) == 1 and isinstance(window[0], Dataset) else Dataset.zip(unchanged(*window))
@@ -132,7 +139,7 @@ def of_examples(examples: Any) -> Any:
 
 
 NAMES = {
-    **vars(dataset),
+    **{name: getattr(dataset, name) for name in dataset.__all__},
     "EXAMPLE": EXAMPLE,
     "np": np,
     **{name: value for name, value in globals().items() if name.islower()},
