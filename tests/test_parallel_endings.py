@@ -5,7 +5,6 @@ Other endings in one process are in test_endings.py.
 
 import contextlib
 import gc
-import inspect
 import os
 import signal
 import subprocess
@@ -17,11 +16,10 @@ import weakref
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import test_endings
-from dataset import Dataset, Reducer, TFRecordDataset, io
+from dataset import Dataset, TFRecordDataset, io
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, outcomes
 from support import overlap
@@ -126,92 +124,10 @@ def test_an_operator_without_workers_is_saved_and_closed_without_a_wait_for_a_pl
     coordinator.shut_down(lambda: None, wait=True)
 
 
-# Faults at every operator
+# Faults of files
 
 
-def numbers_of(dataset):
-    return dataset.map(lambda *parts: sum(int(np.sum(part)) for part in parts))
-
-
-def vectors(dataset):
-    return dataset.map(lambda x: np.full(int(x) % 3 + 1, x))
-
-
-OPS = {
-    "map": lambda d, f: d.map(f),
-    "random_map": lambda d, f: d.random_map(lambda rng, x: f(x) + rng.integers(9), seed=1),
-    "filter": lambda d, f: d.filter(lambda x: f(x) % 3 > 0),
-    "flat_map": lambda d, f: d.flat_map(lambda x: Dataset.range(f(x), x + 2)),
-    "flat_map, inside": lambda d, f: d.flat_map(lambda x: Dataset.range(x, x + 2).map(f)),
-    "interleave": lambda d, f: d.interleave(lambda x: Dataset.range(f(x), x + 2), 3),
-    "interleave, inside": lambda d, f: d.interleave(lambda x: Dataset.range(x, x + 2).map(f), 3),
-    "parallel interleave": lambda d, f: d.interleave(lambda x: Dataset.range(x, x + 2).map(f), 3, num_parallel_calls=3),
-    "scan": lambda d, f: d.scan(np.int64(0), lambda total, x: (total + x, total + f(x))),
-    "take_while": lambda d, f: d.take_while(lambda x: f(x) < 12),
-    "group_by_window, key": lambda d, f: d.group_by_window(lambda x: f(x) % 2, lambda key, w: w.batch(3), 3),
-    "group_by_window, reduce": lambda d, f: d.group_by_window(lambda x: x % 2, lambda key, w: w.map(f).batch(3), 3),
-    "group_by_window, size": lambda d, f: d.group_by_window(
-        lambda x: x % 6, lambda key, w: w.batch(3), window_size_func=lambda key: f(key) + 1
-    ),
-    "bucket_by_sequence_length": lambda d, f: vectors(d).bucket_by_sequence_length(
-        lambda row: len(row) if f(row[0]) else 1, [2, 3], [2, 2, 2]
-    ),
-    "group_by_reducer": lambda d, f: d.group_by_reducer(
-        lambda x: f(x) % 2, Reducer(lambda key: key, lambda total, x: total + x, lambda total: total)
-    ),
-    "rejection_resample": lambda d, f: d.rejection_resample(lambda x: f(x) % 2, [0.5, 0.5], [0.5, 0.5], seed=1),
-    "from_generator": lambda d, f: Dataset.zip(d, Dataset.from_generator(lambda: map(f, range(20)))),
-    "apply": lambda d, f: d.apply(lambda dataset: dataset.map(f)),
-    "batch": lambda d, f: d.map(f).batch(3),
-    "batch that cannot be stacked": lambda d, f: vectors(d).batch(2),
-    "padded_batch": lambda d, f: vectors(d.map(f)).padded_batch(3),
-    "ragged_batch": lambda d, f: vectors(d.map(f)).ragged_batch(3),
-    "unbatch": lambda d, f: d.batch(2).map(lambda b: (f(b[-1]), b)[1]).unbatch(),
-    "rebatch": lambda d, f: d.batch(2).map(lambda b: (f(b[-1]), b)[1]).rebatch(3),
-    "window": lambda d, f: d.map(f).window(3).flat_map(lambda w: w.batch(3)),
-    "shuffle": lambda d, f: d.map(f).shuffle(4, seed=1),
-    "cache": lambda d, f: d.map(f).cache(),
-    "repeat, shard": lambda d, f: d.map(f).repeat(2).shard(2, 1),
-    "skip, take": lambda d, f: d.map(f).skip(3).take(9),
-    "enumerate": lambda d, f: d.map(f).enumerate(),
-    "prefetch": lambda d, f: d.map(f).prefetch(3),
-    "unique": lambda d, f: d.map(lambda x: f(x) // 2).unique(),
-    "ignore_errors": lambda d, f: d.map(f).ignore_errors(),
-    "concatenate": lambda d, f: d.map(f).concatenate(d),
-    "sample_from_datasets": lambda d, f: Dataset.sample_from_datasets([d.map(f), d], seed=1),
-    "choose_from_datasets": lambda d, f: Dataset.choose_from_datasets(
-        [d.map(f), d], Dataset.range(20).map(lambda x: f(x) % 2)
-    ),
-}
-THREE, TWO = {"num_parallel_calls": 3}, {"num_parallel_calls": 2}
-
-
-@pytest.mark.parametrize("op", list(OPS))
-def test_a_fault_in_any_op_or_in_the_map_below_it_comes_out_at_its_place(op):
-    """The op is between two maps, and each of them runs in parallel or not."""
-
-    def found(work, function, below, above):
-        dataset = numbers_of(OPS[op](Dataset.range(18).map(work, **below), function))
-        return outcomes(iter(dataset.map(lambda x: Work(work.delays)(x) + 1, **above)))
-
-    fails_below, fails = Work((0.0, 0.001), frozenset({0, 7, 8})), Work(bad=frozenset({5}))
-    expected = found(Work(), fails, {}, {})
-    assert any(isinstance(outcome, Exception) for outcome in expected) or op == "ignore_errors"
-    expected_below = found(fails_below.at_once(), Work(), {}, {})
-    with nothing_left():
-        for below, above in [(THREE, {}), ({}, THREE), (THREE, TWO)]:
-            assert_elements_equal(found(Work((0.0, 0.001, 0.0)), fails, below, above), expected)
-        assert_elements_equal(found(fails_below, Work(), THREE, THREE), expected_below)
-
-
-def test_every_op_that_takes_a_function_is_among_them():
-    taking = set()
-    for name, method in inspect.getmembers(Dataset, callable):
-        if not name.startswith("_"):
-            arguments = inspect.signature(method).parameters
-            taking |= {name for argument in arguments if argument.endswith(("_func", "predicate", "generator"))}
-    elsewhere = {"reduce", "save", "load", "snapshot"}  # reduce ends a pipeline; file ops are tested below
-    assert taking - elsewhere <= {op.partition(",")[0] for op in OPS}
+THREE = {"num_parallel_calls": 3}
 
 
 @pytest.mark.parametrize("reads", [1, 3])
@@ -253,11 +169,6 @@ def test_a_fault_while_elements_are_written_to_files(tmp_path, keep):
     expected = attempt("one", work.at_once(), {})
     with nothing_left():
         assert_elements_equal(attempt("two", work, THREE), expected)
-
-
-def test_a_fault_in_reduce_over_a_parallel_map():
-    with nothing_left(), pytest.raises(ValueError, match="bad 7"):
-        Dataset.range(50).map(add, num_parallel_calls=3).reduce(np.int64(0), lambda _, x: Work(bad={7})(x))
 
 
 # Separate programs
@@ -471,17 +382,3 @@ def test_a_fork_while_another_thread_waits_for_an_element_does_not_hang_the_chil
     """
     code, output, errors = run(program)
     assert (code, output) == (0, "0\n"), errors
-
-
-# Quick endings
-
-HASTY = "shared_by_threads or never_wait or comes_out_at_its_place"
-
-
-@pytest.mark.timeout(240)
-def test_a_selection_passes_where_threads_switch_a_thousand_times_as_often():
-    files = [str(Path(__file__).with_name(f"test_parallel_{name}.py")) for name in ("order", "endings")]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", HASTY, *files]
-    environment = {**os.environ, "SWITCH_INTERVAL": "1e-6"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)
-    assert done.returncode == 0, done.stdout[-5000:]

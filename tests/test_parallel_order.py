@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, io, set_random_seed
-from dataset.testing import assert_elements_equal, check_operator, outcomes
+from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import WAIT, Calls, Counter, Meeting, Work, double, once, slow_at_first
 
 UNORDERED = {"deterministic": False}
@@ -66,32 +66,25 @@ def random_pair(work):
 
 
 ELEMENT_BY_ELEMENT = {
-    "map to structures": lambda work, how: TWENTY.map(
-        lambda x: (work(x), {"text": f"{x}", "row": [x] * int(x % 3)}), **how
-    ),
-    "map twice": lambda work, how: TWENTY.map(work, **how).map(lambda x: Work(work.delays[::-1])(x) * 2, **how),
+    "maps": lambda work, how: TWENTY.map(lambda x: (work(x), {"text": f"{x}"}), **how).map(lambda x, _: x * 2, **how),
     "map of a generator in a prefetch": lambda work, how: (
         Dataset.from_generator(lambda: map(Work(work.delays), range(20))).prefetch(3).map(work, **how).prefetch(4)
     ),
-    "map of batches": lambda work, how: Dataset.range(40).batch(2).map(lambda batch: (work(batch[0]), batch), **how),
     "map in an inner dataset": lambda work, how: Dataset.range(4).flat_map(
         lambda x: Dataset.range(x * 5, x * 5 + 5).map(work, **how)
     ),
 }
 ORDER_MATTERS = {
-    "map, batch larger than all": lambda work, how: TWENTY.map(work, **how).batch(50),
     "map, batch, prefetch": lambda work, how: TWENTY.map(work, **how).batch(3, **how).prefetch(2),
-    "map, shuffle": lambda work, how: TWENTY.map(work, **how).shuffle(5, seed=1),
     "shuffle, map, repeat": lambda work, how: Dataset.range(7).shuffle(7, seed=1).map(work, **how).repeat(3),
     "random_map, repeat": lambda work, how: Dataset.range(7).random_map(random_pair(work), seed=3, **how).repeat(3),
     "map, take": lambda work, how: Dataset.range(10**9).map(work, **how).take(7),
-    "map, window": lambda work, how: TWENTY.map(work, **how).window(4).flat_map(lambda window: window.batch(4)),
     "batch of pairs": lambda work, how: TWENTY.map(lambda x: (work(x), f"{x}")).batch(4, **how),
 }
 
 
 @cases(ELEMENT_BY_ELEMENT | ORDER_MATTERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12)
 @given(work=works(25, 4) | st.just(Work(bad=frozenset(range(26)))), how=parallels)
 def test_random_delays_change_nothing_but_the_order_and_that_only_where_it_is_allowed(make, work, how):
     if make in ORDER_MATTERS.values():
@@ -111,9 +104,9 @@ INNER = {
 }
 
 
-@pytest.mark.parametrize("inner", INNER)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60)
 @given(
+    inner=st.sampled_from(sorted(INNER)),
     sizes=st.lists(st.integers(0, 5), max_size=7),
     stages=st.tuples(works(6, 1), works(6, 2), works(35, 5)),
     cycle=st.tuples(st.integers(1, 5), st.integers(1, 4)),
@@ -132,21 +125,6 @@ def test_interleave_with_random_delays(inner, sizes, stages, cycle, how):
     how = {**how, "num_parallel_calls": min(how["num_parallel_calls"], cycle[0])}
     expected = outcomes(iter(interleaved(*(work.at_once() for work in stages), {})))
     assert_same(outcomes(iter(interleaved(*stages, how))), expected, in_order=how["deterministic"])
-
-
-@pytest.mark.parametrize("calls", [1, 2, 3])
-def test_interleave_within_interleave(calls):
-    def make(work, how):
-        def middle(x):
-            return Dataset.range(4).interleave(lambda y: Dataset.range(x * 20 + y * 5, x * 20 + y * 5 + y).map(work), 2)
-
-        return Dataset.range(5).interleave(middle, cycle_length=3, block_length=2, **how)
-
-    work = Work((0.0, 0.003, 0.0, 0.001), frozenset({17, 36, 57}))
-    expected = outcomes(iter(make(work.at_once(), {})))
-    for order in (True, False):
-        found = outcomes(iter(make(work, {"num_parallel_calls": calls, "deterministic": order})))
-        assert_same(found, expected, in_order=order)
 
 
 @pytest.mark.parametrize("reads", [1, 3, 9, AUTOTUNE])
@@ -185,11 +163,6 @@ def test_what_is_ready_goes_first_only_where_the_op_or_else_the_options_allow_it
     gate.set()
     assert first > 0
     assert {first, *numbers(iterator)} == set(range(6))
-
-
-def test_without_parallel_calls_the_options_change_no_order():
-    dataset = Dataset.range(6).map(Work((0.02, 0, 0, 0, 0, 0)))
-    assert numbers(with_options(dataset, deterministic=False)) == list(range(6))
 
 
 # Concurrent calls
@@ -465,48 +438,6 @@ def test_a_function_that_uses_one_array_for_each_thread_gives_elements_of_their_
     expected = [[x] * 3 for x in range(200)]
     assert [row.tolist() for row in list(dataset)] == expected
     assert np.concatenate(list(dataset.batch(64))).tolist() == expected
-
-
-# Resuming
-
-
-RESUMED = {
-    "shuffle, map, repeat": lambda: (
-        Dataset.range(5).shuffle(5, seed=2).map(Work((0.0, 0.0005)), num_parallel_calls=3).repeat(2).shuffle(3, seed=1)
-    ),
-    "all of them": lambda: (
-        Dataset.range(4)
-        .interleave(
-            lambda x: Dataset.range(x, x + 3).map(lambda y: y + 1, num_parallel_calls=2), 2, num_parallel_calls=2
-        )
-        .map(Work((0.0, 0.0005), frozenset({3})), num_parallel_calls=2)
-        .batch(2, num_parallel_calls=2)
-        .prefetch(2)
-    ),
-}
-
-
-@cases(RESUMED)
-def test_everything_that_is_promised_of_all_ops(make):
-    check_operator(make, positions=6)
-
-
-@pytest.mark.parametrize("taken", [0, 7, 20])
-def test_a_resumed_interleave_without_order_gives_what_is_left_once(taken):
-    def make():
-        return (
-            Dataset.range(10)
-            .interleave(lambda x: Dataset.range(2 * x, 2 * x + 2), 3, num_parallel_calls=3, deterministic=False)
-            .map(Work((0.002, 0.0, 0.001)), num_parallel_calls=4, deterministic=False)
-        )
-
-    with iter(make()) as iterator:
-        found = [int(next(iterator)) for _ in range(taken)]
-        state = iterator.state_dict()
-        assert sorted([*found, *numbers(iterator)]) == list(range(20))
-    resumed = iter(make())
-    resumed.load_state_dict(state)
-    assert sorted([*found, *numbers(resumed)]) == list(range(20))
 
 
 @pytest.mark.parametrize("count", [1, 5])

@@ -679,22 +679,6 @@ def test_records_can_be_added_to_the_list_before_a_resume(paths, tmp_path):
     assert names_in(next(resumed)) == [f"{paths[0]}:{number}" for number in (4, 6, 7, 8)]
 
 
-def test_a_skip_list_resumes_exactly_at_every_place(paths, tmp_path):
-    lines = [f'{{"file": "{paths[0]}", "number": {number}}}' for number in range(2, 9)]
-    path = written(tmp_path / "skip.jsonl", *lines)
-
-    def made() -> Dataset[Any]:
-        return TFRecordDataset(paths).skip_records(path).shuffle(5, seed=1).batch(3)
-
-    elements = [names_in(x) for x in made()]
-    for place in range(len(elements) + 1):
-        stopped, resumed = iter(made()), iter(made())
-        for _ in range(place):
-            next(stopped)
-        resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
-        assert [names_in(x) for x in resumed] == elements[place:]
-
-
 @pytest.mark.parametrize("filename", [True, False])
 def test_records_cannot_be_left_out_after_a_cache_that_does_not_know_them(paths, tmp_path, filename):
     data = TFRecordDataset(paths).cache(str(tmp_path / "cache") if filename else "")
@@ -734,17 +718,6 @@ def test_a_line_that_names_no_record_is_an_error(tmp_path, line, words):
     assert words in str(caught.value)
 
 
-def test_an_empty_list_costs_nothing(tmp_path):
-    data = Dataset.range(3).skip_records(written(tmp_path / "skip.jsonl", ""))
-    assert [int(x) for x in data] == [0, 1, 2]
-    assert data.cardinality() == 3
-
-
 def test_a_missing_list_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         Dataset.range(3).skip_records(tmp_path / "nothing.jsonl")
-
-
-def test_the_names_are_public():
-    assert dataset.Provenance is Provenance
-    assert dataset.SourceRecord is SourceRecord

@@ -8,13 +8,11 @@ import os
 import pickle
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from dataset import AUTOTUNE, ClosedError, Dataset, Options, TextLineDataset
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
-from dataset.runtime.metrics.tuning_log import Decision, TuningLog
 from dataset.testing import outcomes
 
 WAIT = 60  # seconds to wait for an event that must happen
@@ -126,12 +124,6 @@ def test_elements_are_counted_exactly_and_go_through_json(name):
     assert [one["name"] for one in data["operators"]] == [one.name for one in stats.operators]
 
 
-def test_labels_and_places_in_the_source():
-    operators = run(Dataset.range(3, name="numbers").map(plus, name="one more").batch(2)).stats().operators
-    assert [operator.name for operator in operators] == ["batch(2)", "one more", "numbers"]
-    assert all(operator.location.startswith("test_statistics.py:") for operator in operators)
-
-
 # At any moment
 
 
@@ -185,20 +177,6 @@ def test_after_close_it_is_what_it_was(make, count):
     assert iterator.stats() == stats
 
 
-@pytest.mark.parametrize("place", [15, 40])
-@each_pipeline
-def test_of_one_that_goes_on_from_a_state_they_begin_with_that(make, place):
-    with iter(make()) as iterator:
-        list(itertools.islice(iterator, place))
-        state = iterator.state_dict()
-    resumed = iter(make())
-    next(resumed)
-    resumed.load_state_dict(state)
-    assert (resumed.stats().elements, resumed.stats().seconds) == (0, 0.0)
-    assert len(list(resumed)) == 40 - place
-    assert resumed.stats().elements == resumed.stats().operators[0].elements == 40 - place
-
-
 class Blocked:
     """Function that signals when it is called with a number, and then waits."""
 
@@ -241,29 +219,6 @@ def test_from_another_thread_while_an_element_is_waited_for(number, where):
     taken.join(WAIT)
     assert iterator.stats().elements == number + 1
     iterator.close()
-
-
-def test_from_many_threads_while_others_iterate():
-    iterator = iter(Dataset.range(600).map(plus, num_parallel_calls=2).batch(2).repeat(2).prefetch(3))
-    done = threading.Event()
-
-    def look():
-        seen = []
-        while not done.is_set():
-            seen.append(iterator.stats().elements)
-            repr(iterator.stats())
-        return max(seen, default=0)
-
-    with ThreadPoolExecutor() as pool:
-        watchers = [pool.submit(look) for _ in range(2)]
-        assert sum(1 for _ in iterator) == 600
-        done.set()
-        assert max(watcher.result() for watcher in watchers) <= 600
-
-
-def test_a_function_of_the_pipeline_may_ask():
-    iterator = iter(Dataset.range(3).map(lambda x: (iterator.stats().elements, x)))
-    assert len(list(iterator)) == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -320,54 +275,9 @@ def test_worker_processes_count_their_elements_and_say_that_they_run_it():
 # Time
 
 
-def spin(x):
-    until = time.perf_counter() + 2e-3
-    while time.perf_counter() < until:
-        pass
-    return x + 1
-
-
 def sleep(x):
     time.sleep(2e-3)
     return x + 1
-
-
-@pytest.mark.parametrize("calls", [None, 2, AUTOTUNE])
-@pytest.mark.parametrize("work", [spin, sleep])
-def test_the_op_that_takes_long_has_the_most_seconds_and_is_the_bottleneck(work, calls):
-    dataset = Dataset.range(60).map(plus, num_parallel_calls=calls, name="before").shuffle(3)
-    dataset = dataset.map(work, num_parallel_calls=calls, name="slow").batch(4).map(plus, name="behind")
-    stats = run(dataset).stats()
-    slowest = max(stats.operators, key=lambda operator: operator.seconds)
-    assert slowest.name == "slow"
-    assert slowest.seconds_per_element > 1.9e-3
-    assert stats.bottleneck.name == "slow"
-    assert stats.bottleneck.gain > 1  # by how much depends on the load of the machine
-
-
-def test_work_that_waits_has_little_of_the_processor_and_work_that_computes_nearly_all():
-    def share(work, calls):
-        stats = run(Dataset.range(40).map(work, num_parallel_calls=calls, name="work")).stats()
-        return stats.operators[0].cpu_seconds / stats.operators[0].seconds
-
-    assert share(sleep, None) < 0.3
-    assert share(sleep, 2) < 0.3
-    assert share(spin, None) > 2 * share(sleep, None)
-
-
-def test_a_slow_consumer_is_the_bottleneck():
-    iterator = iter(Dataset.range(30).map(plus).prefetch(2))
-    for _ in iterator:
-        time.sleep(2e-3)  # the consumer's work
-    stats = iterator.stats()
-    assert stats.bottleneck.name == stats.bottleneck.bound == "the consumer"
-    assert stats.consumer_seconds > stats.wait_seconds
-
-
-def test_seconds_of_operators_in_the_consumers_thread_add_up_to_what_it_waited():
-    stats = run(Dataset.range(50).map(spin).batch(5)).stats()
-    assert sum(operator.seconds for operator in stats.operators) == pytest.approx(stats.wait_seconds, rel=0.02)
-    assert stats.bottleneck.bound == "the consumer's thread"
 
 
 # Budgets
@@ -454,14 +364,6 @@ def test_it_prints_as_a_table():
     assert repr(STATISTICS) == PRINTED
 
 
-def test_a_pipeline_that_has_not_begun_prints_what_there_is():
-    stats = PipelineStatistics(0, 0.0, 0.0, 0.0, (operator("range(3)"),), None, 0, None, 2)
-    assert repr(stats) == (
-        "0 elements\noperator  elements  runs\nrange(3)         0  in the consumer's thread\n"
-        "memory: 0 B in buffers; cores: 2"
-    )
-
-
 @pytest.mark.parametrize(
     ("runs", "cpu_seconds", "mentioned"),
     [("in threads", 0.5, True), ("in the thread of prefetch", 0.5, True), ("in threads", 0.1, False),
@@ -484,19 +386,3 @@ def test_they_can_be_pickled_and_copied_and_do_not_change_any_more():
     assert pickle.loads(pickle.dumps(stats)) == copy.deepcopy(stats) == stats
     with pytest.raises(AttributeError):
         stats.elements = 7
-
-
-def test_a_log_prints_as_lines():
-    log = TuningLog(
-        [
-            Decision(0.251, "map(decode)", "try", "num_parallel_calls", 2, 4, "1.9 of its 2 workers are busy"),
-            Decision(12.5, "map(decode)", "run inline", "", None, None, "that is quicker"),
-        ]
-    )
-    assert repr(log) == (
-        "    0.25 s  map(decode): try num_parallel_calls 2 -> 4: 1.9 of its 2 workers are busy\n"
-        "   12.50 s  map(decode): run inline: that is quicker"
-    )
-    assert repr(TuningLog()) == "TuningLog: nothing was decided"
-    assert json.loads(json.dumps(log.to_dicts())) == log.to_dicts()
-    assert log.to_dicts()[0]["after"] == 4

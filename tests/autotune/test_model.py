@@ -107,52 +107,6 @@ def test_predictions_for_random_pipelines_are_close():
     assert max(errors) < 0.30
 
 
-def test_a_map_in_any_order_is_faster_if_times_vary():
-    def times(ordered):
-        return compare([ParallelMap("read", Work(wait=8, law="exponential"), 8, ordered=ordered)], Work(wait=1))
-
-    (ordered, slow), (unordered, quick) = times(ordered=True), times(ordered=False)
-    assert unordered.seconds < ordered.seconds
-    assert unordered.seconds == pytest.approx(quick, rel=0.1)
-    assert ordered.seconds == pytest.approx(slow, rel=0.1)
-
-
-def work(wait, law="constant"):
-    return Work(wait=float(wait), law=law, cv=0.5)
-
-
-def chain(law, count):
-    return [Prefetch(f"p{number}", work(1, law), 1) for number in range(count)], work(1, law)
-
-
-@pytest.mark.parametrize(
-    ("stages", "consumer", "rel"),
-    [
-        ([ParallelMap("read", work(1, "lognormal"), 1)], work(1), 0.13),
-        ([ParallelMap("read", work(2), 2)], work(0.2), 0.13),
-        ([ParallelMap("read", work(4, "exponential"), 4)], work(1), 0.13),
-        ([ParallelMap("read", work(16, "exponential"), 16)], work(2), 0.13),
-        ([ParallelMap("read", work(16, "lognormal"), 16)], work(0.2), 0.13),
-        ([Prefetch("load", work(0.5, "exponential"), 1)], work(1, "exponential"), 0.05),
-        ([Prefetch("load", work(1, "exponential"), 3)], work(1, "exponential"), 0.05),
-        ([Prefetch("load", work(1, "exponential"), 16)], work(1, "exponential"), 0.05),
-        ([Prefetch("load", work(2, "lognormal"), 3)], work(1, "lognormal"), 0.05),
-        (*chain("constant", 3), 0.06),
-        (*chain("exponential", 3), 0.06),
-        (*chain("lognormal", 3), 0.06),
-    ],
-)
-def test_predictions_for_maps_prefetches_and_chains_are_close(stages, consumer, rel):
-    prediction, simulated = compare(stages, consumer, elements=6000)
-    assert prediction.seconds == pytest.approx(simulated, rel=rel)
-
-
-@pytest.mark.parametrize("size", [2, 16, 40])
-def test_a_buffer_smaller_than_a_batch(size):
-    prediction, simulated = compare([Prefetch("load", work(0.1), size)], work(1.2), takes=16, elements=500)
-    assert prediction.seconds == pytest.approx(simulated, rel=0.1)
-
-
 # What bounds it
 
 
@@ -183,15 +137,6 @@ def test_the_gain_is_that_of_the_throughput():
     assert gain(root, quick_read, cores=2) == pytest.approx(1.0, rel=1e-3)
     assert gain(root, replace(root, wall_seconds=0.5), cores=2) == pytest.approx(0.0, abs=1e-3)
     assert gain(root, root, cores=2) == 0
-
-
-def test_the_gain_is_that_of_the_simulation():
-    def stages(seconds):
-        return [Prefetch("b", Work(compute=1.0), 2), ParallelMap("a", Work(wait=2.0, compute=seconds), 4)]
-
-    slow, quick = modelled(stages(4.0), Work()), modelled(stages(2.0), Work())
-    simulated = [compare(stages(seconds), Work())[1] for seconds in (4.0, 2.0)]
-    assert gain(slow, quick, cores=2) == pytest.approx(simulated[0] / simulated[1] - 1, rel=0.15)
 
 
 # The formulas
@@ -249,20 +194,6 @@ def test_the_buffer_that_is_needed_is_the_smallest_that_is_enough(x, y, variatio
     assert n == 1 or wait_seconds(x, y, n - 1, variation) > bound
 
 
-@pytest.mark.parametrize(("share", "law"), [(0.05, "lognormal"), (0.2, "exponential")])
-def test_the_buffer_that_is_needed_is_what_the_simulation_needs(share, law):
-    making, using = Work(wait=0.8, law=law, cv=0.7), Work(wait=1.0, law=law, cv=0.7)
-
-    def waited(size):
-        simulation = Simulation([Prefetch("load", making, size)], using)
-        simulation.run(elements=30_000)
-        return simulation.stages[0].counters.wait_seconds / 30_000
-
-    size = buffer_needed(1.0, 0.8, using.variation, making.variation, share)
-    assert waited(size) < 1.3 * share
-    assert waited(size - 1) > 0.7 * share
-
-
 def test_as_many_workers_are_needed_as_are_busy():
     assert [parallelism_needed(wall, 1e-3) for wall in (10e-3, 10.1e-3, 0.0)] == [10, 11, 1]
     with pytest.raises(ValueError, match="above 0"):
@@ -311,17 +242,6 @@ def test_no_prediction_is_below_what_the_cores_the_lock_and_each_section_need(ro
         assert almost >= section.ratio * section.wall_seconds / section.workers
 
 
-@given(pipelines(), st.floats(1e-3, 1e3))
-@settings(deadline=None, max_examples=30)
-def test_the_unit_of_time_does_not_matter(root, unit):
-    def scaled(section):
-        names = ("wall_seconds", "cpu_seconds", "lock_seconds", "serial_seconds")
-        times = {name: getattr(section, name) * unit for name in names}
-        return replace(section, **times, inputs=tuple(map(scaled, section.inputs)))
-
-    assert predict(scaled(root), 2).seconds == pytest.approx(predict(root, 2).seconds * unit, rel=0.01, abs=1e-12)
-
-
 @given(st.integers(1, 30), st.floats(0.1, 10), st.booleans())
 def test_another_worker_that_only_waits_never_makes_a_steady_pipeline_slower(workers, consumer, ordered):
     def seconds(count):
@@ -331,30 +251,12 @@ def test_another_worker_that_only_waits_never_makes_a_steady_pipeline_slower(wor
     assert seconds(workers + 1) <= seconds(workers) * (1 + 1e-3)
 
 
-def test_many_sections_are_predicted_as_well():
-    root = None
-    for number in range(12):
-        section = Section(f"s{number}", wall_seconds=4.0, cpu_seconds=1.0, lock_seconds=0.1, workers=4, buffer=4)
-        root = replace(section, inputs=(root,) if root else ())
-    root = Section("consumer", wall_seconds=0.5, inputs=(root,))
-    prediction = predict(root, cores=4)
-    assert prediction.binding == CORES
-    assert 3.0 <= prediction.seconds < 4.0
-
-
 def test_a_pipeline_without_costs_takes_no_time_and_one_without_stages_that_of_its_consumer():
     read = Section("read", workers=4, buffer=4)
     assert predict(Section("consumer", inputs=(read,)), 2).seconds == 0
     assert gain(read, read, 2) == 0
     assert gain(replace(read, wall_seconds=1.0), read, 2) == math.inf
     assert predict(Section("consumer", wall_seconds=0.5), 2) == Prediction(0.5, "consumer")
-
-
-@pytest.mark.parametrize("ratio", [0.01, 1000.0])
-def test_ratios_far_from_one(ratio):
-    read = Section("read", ratio=ratio, wall_seconds=3.0 / ratio, buffer=2 * max(1, ratio))
-    assert predict(Section("consumer", wall_seconds=2.0, inputs=(read,)), 2).seconds == pytest.approx(3.0, rel=1e-3)
-    assert predict(Section("consumer", wall_seconds=5.0, inputs=(read,)), 2).seconds == pytest.approx(5.0, rel=1e-3)
 
 
 def test_without_a_buffer_the_work_is_done_for_the_consumer_while_it_waits():

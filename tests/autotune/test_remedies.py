@@ -12,7 +12,6 @@ from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
 from dataset.optimize.driver import optimize
 from dataset.runtime.metrics import scheduling_times
-from dataset.runtime.metrics.background import Counters
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.scheduling_times import CoreWait, SchedulingTimes
 from dataset.runtime.metrics.statistics import Bottleneck, PipelineStatistics
@@ -189,22 +188,6 @@ def test_an_empty_log_says_how_to_have_something_tuned():
     assert repr(TuningLog()) == "TuningLog: nothing was decided"
 
 
-def test_busy_is_the_share_of_the_time_whatever_the_number_of_workers():
-    def fetch(x):
-        time.sleep(0.005)
-        return x
-
-    for calls in (None, 4):
-        iterator = iter(Dataset.range(40).map(fetch, num_parallel_calls=calls))
-        list(iterator)
-        stats = iterator.stats()
-        workers = calls or 1
-        assert stats.operators[0].busy == pytest.approx(
-            min(1.0, stats.operators[0].seconds / stats.seconds / workers), rel=1e-6
-        )
-        assert 0 < stats.operators[0].busy <= 1
-
-
 @pytest.mark.parametrize(
     ("wait", "uses_all_cores", "remedy"),
     [
@@ -251,15 +234,3 @@ def test_samples_of_the_waits_for_a_core_are_rare_and_by_thread(monkeypatch):
     assert wait.ratio == 3.0
     wait.look(9.0)  # another thread with the same number
     assert wait.ratio == 3.0
-
-
-def test_threads_that_run_tasks_are_sampled_and_those_that_wait_for_a_process_are_not():
-    sampled, counters = [], Counters()
-    counters.core_wait = SimpleNamespace(look=sampled.append)
-    counters.add_task(1, 8, 1e-3, 1e-3, 0.0)
-    counters.add_task(1, 8, 1e-3, 1e-3, 0.0, worker="process")
-    assert len(sampled) == 1
-
-
-def test_readers_of_records_are_readers():
-    assert remedy_for(symptoms(TFRecordDataset("f"), cpu_seconds=0.1)).startswith("several files")

@@ -1,10 +1,7 @@
 """The simulation against what is known without it: queues with formulas, constant times, shared cores."""
 
-import numpy as np
 import pytest
 from simulation import Machine, ParallelMap, Prefetch, Simulation, Work
-
-from dataset.runtime.metrics.background import Counters, Tunable
 
 NOTHING = Work()
 
@@ -42,14 +39,6 @@ def test_a_chain_of_constant_times_is_as_slow_as_its_slowest_part():
     assert period(stages, elements=200) == pytest.approx(8.0, rel=1e-3)
     inline = ParallelMap("m", Work(compute=1.0), 4, input_work=Work(wait=1.0), inline=True)
     assert period([inline], Work(wait=2.0)) == pytest.approx(4.0)
-
-
-@pytest.mark.parametrize("law", ["exponential", "lognormal"])
-def test_draws_have_their_mean_and_their_variation(law):
-    work = Work(wait=2.0, law=law, cv=0.7)
-    gaps = np.diff(simulate([], work, elements=40_000).times)
-    assert gaps.mean() == pytest.approx(2.0, rel=0.02)
-    assert gaps.var() / gaps.mean() ** 2 == pytest.approx(work.variation, rel=0.08)
 
 
 # Cores and the lock
@@ -96,17 +85,6 @@ def test_cores_that_others_use_make_computing_slower():
 # Stages
 
 
-def test_knobs_and_inline_may_change():
-    stage = ParallelMap("m", Work(wait=1.0), Tunable("num_parallel_calls", 4, 1, 16))
-    simulation = Simulation([stage])
-    periods = []
-    for stage.inline, stage.knob.value in ((False, 4), (True, 4), (False, 8), (False, 2)):
-        begin = len(simulation.times)
-        simulation.run(elements=400)
-        periods.append(simulation.period(since=begin + 100))
-    assert periods == pytest.approx([0.25, 1.0, 1 / 8, 1 / 2], rel=0.05)
-
-
 # What is counted
 
 
@@ -123,40 +101,6 @@ def test_the_counters_of_a_map_add_up():
     assert counters.input_seconds == pytest.approx(0.25 * counters.elements)
     assert counters.wait_seconds + 0.1 * 1000 == pytest.approx(simulation.now)
     assert counters.least_ready == 0
-
-
-def test_a_prefetch_counts_its_rest_the_ready_elements_and_waiting_for_the_stage_below():
-    stage = Prefetch("p", Work(wait=1.0), 4, nbytes=10)
-    simulation = Simulation([stage], Work(wait=3.0))
-    simulation.run(elements=100)
-    stage.counters.least_ready = 1 << 62
-    simulation.run(elements=100)
-    assert stage.counters.least_ready == 4
-    assert stage.counters.rest_seconds == pytest.approx(simulation.now * 2 / 3, rel=0.05)
-    assert simulation.peak_bytes == 40
-    assert simulation.held_bytes == stage.buffered()[1]
-    upper, lower = Prefetch("upper", Work(wait=1.0), 2), Prefetch("lower", Work(wait=3.0), 2)
-    simulate([upper, lower], elements=500)
-    assert upper.counters.work_seconds / upper.counters.elements == pytest.approx(3.0, rel=0.02)
-    assert upper.counters.input_seconds == 0
-    assert lower.counters.wait_seconds == pytest.approx(2 * upper.counters.elements, rel=0.02)
-
-
-def test_stages_begin_only_admitted_elements_and_the_consumer_is_served():
-    bound = 60
-    prefetch = Prefetch("p", Work(wait=0.1), 50, nbytes=10)
-    decode = ParallelMap("m", Work(wait=1.0), 8, nbytes=lambda rng: int(rng.integers(5, 11)))
-
-    def admit(stage):
-        return 10 * sum(stage.buffered()[0] for stage in simulation.stages) < bound
-
-    simulation = Simulation([prefetch, decode], Work(wait=2.0), takes=4, admit=admit)
-    simulation.run(elements=300)
-    assert simulation.peak_bytes <= bound
-    assert decode.counters.refusals > 0
-    for name in set(Counters.__slots__) - {"by_source", "core_wait"}:  # of a mix, and of real threads
-        total = sum(getattr(stage.counters, name) for stage in simulation.stages)
-        assert total > 0 or name in {"least_ready", "waiting_since", "cpu_seconds", "input_seconds"}, name
 
 
 # The run

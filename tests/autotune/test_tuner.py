@@ -173,48 +173,30 @@ def test_a_map_that_holds_the_lock_gets_few_workers(value):
 
 KINDS = {
     "waiting": (Work(wait=10 * MS), Work(wait=MS), Work(wait=0.1 * MS)),
-    "computing": (Work(compute=10 * MS), Work(compute=MS), Work(compute=0.1 * MS)),
     "mixed": (Work(wait=10 * MS), Work(compute=MS), Work(wait=0.1 * MS)),
-    "mixed otherwise": (Work(compute=10 * MS), Work(wait=MS), Work(compute=0.1 * MS)),
 }
 
 
 @pytest.mark.parametrize(
     ("kind", "order"),
-    [("waiting", (0, 1, 2)), ("computing", (2, 1, 0)), ("mixed", (2, 1, 0)), ("mixed otherwise", (0, 1, 2))],
+    [("waiting", (0, 1, 2)), ("mixed", (2, 1, 0))],
 )
 def test_a_chain_of_three_maps_is_tuned_at_once(kind, order):
     def make():
         return [ParallelMap(f"map {n}", KINDS[kind][n], calls()) for n in order], Work(wait=0.5 * MS)
 
     grid = [tuple(values[n] for n in order) for values in itertools.product((2, 4, 24), (1, 3), (2,))]
-    driven = check(make, grid, seconds=10 if "wait" not in kind and kind != "mixed" else 4)
+    driven = check(make, grid, seconds=4)
     assert driven.elements_until_settled() < 3000
 
 
-def test_reading_upstream_of_computing_gets_its_workers():
+def test_a_prefetch_holds_as_much_as_the_variation_needs():
     def make():
-        read = ParallelMap("read", Work(wait=20 * MS), calls())
-        return [ParallelMap("decode", Work(compute=2 * MS), calls()), read], Work(wait=0.1 * MS)
-
-    driven = check(make, itertools.product((2, 4), (24, 64)))
-    assert driven.actions(since=4) == {}
-
-
-@pytest.mark.parametrize(("law", "consumer"), [("exponential", 1.0), ("lognormal", 1.3)])
-def test_a_prefetch_holds_as_much_as_the_variation_needs(law, consumer):
-    def make():
-        return [Prefetch("load", Work(wait=MS, law=law), size())], Work(wait=consumer * MS, law=law)
+        return [Prefetch("load", Work(wait=MS, law="exponential"), size())], Work(wait=MS, law="exponential")
 
     driven = check(make, SIZES, seconds=20)
     assert driven.values[0] >= 8
     assert driven.actions(since=10)["keep"] <= 1
-
-
-def test_a_map_whose_times_vary_gets_more_workers_than_are_busy_on_average():
-    work = Work(wait=10 * MS, law="exponential")
-    driven = check(one_map(work, Work(wait=0.5 * MS, law="exponential")), WORKERS, seconds=15)
-    assert driven.values[0] > 1.5 * 10 / 0.5
 
 
 @pytest.mark.parametrize(("value", "wait"), [(2, 10), (8, 1)])
@@ -233,13 +215,11 @@ WAIT, QUICK, SLOW = Work(wait=10 * MS), Work(wait=MS), Work(wait=5 * MS)
 @pytest.mark.parametrize(
     ("work", "consumer"),
     [
-        (WAIT, Changing(SLOW, QUICK, at=8)),
         (WAIT, Changing(QUICK, SLOW, at=8)),
-        (Changing(Work(wait=2 * MS), Work(wait=20 * MS), at=8), QUICK),
         (Changing(Work(compute=4 * MS), Work(wait=40 * MS), at=8), QUICK),
         (Changing(Work(wait=40 * MS), Work(compute=4 * MS), at=8), QUICK),
     ],
-    ids=["quicker consumer", "slower consumer", "slower", "now waits", "now computes"],
+    ids=["slower consumer", "now waits", "now computes"],
 )
 def test_within_5_seconds_of_a_change_it_is_tuned_again(work, consumer):
     driven = Driven(*one_map(work, consumer)()).until(7)
@@ -269,11 +249,6 @@ def test_a_pause_of_the_consumer_changes_nothing():
     assert (driven.values, len(driven.log)) == before, driven.explained()
 
 
-def test_a_consumer_that_is_always_late_is_tuned_all_the_same():
-    driven = Driven(*one_map(Work(wait=2.0), Work(wait=0.5))()).until(90)
-    assert driven.rate(60) >= 0.9 * 2, driven.explained()
-
-
 # Noise
 
 
@@ -285,10 +260,8 @@ def steal(now):
 @pytest.mark.parametrize(
     ("law", "cores", "wait", "compute", "consumer"),
     [
-        ("lognormal", 4, 0, 4, 0.1),
         ("exponential", 2, 10, 0, 0.5),
         ("exponential", 4, 4, 2, 0.1),
-        ("lognormal", 4, 4, 2, 1),
     ],
 )
 def test_noise_and_stolen_cores_do_not_make_it_wander(law, cores, wait, compute, consumer):
@@ -322,13 +295,6 @@ def test_the_budget_of_cores_holds_on_a_larger_machine(value, cores):
     assert (driven.simulation.cpu_seconds - before) / 6 <= 1.15 * cores
     unbounded = Driven(*one_map(Work(compute=2 * MS, law="exponential"), QUICK, 8)(), cores=8).until(6)
     assert unbounded.actions()["hold back"] == 0
-
-
-def test_held_back_is_what_computes_most():
-    stages = [ParallelMap("large", Work(compute=4 * MS), calls(8)), ParallelMap("small", Work(compute=MS), calls(8))]
-    driven = Driven(stages, Work(wait=0.1 * MS), cores=8, budget=3).until(10)
-    assert {name for _, name, action, *_ in driven.log if action == "hold back"} == {"large"}
-    assert driven.values[0] in {2, 3}
 
 
 def test_each_stage_keeps_one_worker_although_they_exceed_the_budget():
@@ -471,19 +437,3 @@ def test_a_budget_of_bytes_is_never_exceeded(pipeline, elements):
 
     driven = Driven(stages, consumer, admit=admit, **arguments).until(4)
     assert driven.simulation.peak_bytes <= budget
-
-
-def test_it_does_not_wait_for_a_buffer_above_to_be_full_for_the_first_time():
-    """A shuffle takes thousands of elements before it gives one; what it waits for is known long before that."""
-    stage = ParallelMap("fetch", Work(wait=0.01), Tunable("num_parallel_calls", 2, 1, 128))
-    simulation = Simulation([stage], Work(), takes=5000)
-    tuner = Tuner(2, lambda *decision: None)
-    record, due = SimulatedRecord("fetch", stage), [0.0]
-
-    def look(now):
-        if now >= due[0]:
-            due[0] = tuner.look(now, (record,))
-
-    simulation.run(until=2.5, on_time=look)
-    assert stage.knob.value >= 32
-    assert not simulation.times

@@ -3,12 +3,11 @@
 import math
 
 import pytest
-from simulation import ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
+from simulation import SimulatedRecord
 
 from dataset.autotune.windows import CONSUMER, PipelineSnapshot
 from dataset.runtime.metrics.background import Counters, Tunable
 
-MS = 1e-3
 
 
 class Stage:
@@ -58,36 +57,6 @@ def test_from_wait_to_wait_the_rate_is_exact_where_32_are_taken_at_a_time():
     assert only(window).rate == pytest.approx(32)
 
 
-def test_the_rate_of_a_window_of_a_few_batches_is_that_of_a_long_run():
-    stage = ParallelMap("map", Work(wait=10 * MS), 4)
-    simulation = Simulation([stage], Work(wait=MS), takes=32)
-    simulation.run(elements=5)
-    watch = watched(part(stage), now=simulation.now)
-    simulation.run(elements=10, until=simulation.now + 0.61)
-    assert only(watch.window(simulation.now)).rate == pytest.approx(4 / (10 * MS), rel=0.04)
-
-
-@pytest.mark.parametrize(
-    ("before", "then", "seconds", "rate"),
-    [
-        ([], [50], 2, 25),
-        ([(1.0, 2.0)], [10, (10.9, 11.0)], 1, 10),  # a wait long before the window
-        ([(9.99, 10.0)], [1, (10.0, 10.01), 99], 1, 100),  # a wait early in the window is not its end
-    ],
-)
-def test_without_waits_at_its_ends_the_rate_of_a_window_is_what_was_taken(before, then, seconds, rate):
-    stage = Stage()
-    for wait in before:
-        stage.counters.add_wait(*wait)
-    watch = watched(part(stage))
-    for event in then:
-        if isinstance(event, int):
-            stage.gives(event)
-        else:
-            stage.counters.add_wait(*event)
-    assert only(watch.window(10.0 + seconds)).rate == pytest.approx(rate)
-
-
 # Shares
 
 
@@ -112,49 +81,7 @@ def test_shares_are_those_of_the_window_only():
     assert only(window).waited_for == window.waited == 1
 
 
-@pytest.mark.parametrize(
-    ("tasks", "variation", "uncertainty"),
-    [
-        ([(5, 1.0), (5, 3.0)], 1 / 4, math.sqrt(1 / 4 / 10)),  # mean 2, standard deviation 1
-        ([(10, 0.5)], 0, 0),
-        ([(100_000, 1e-6), (1, 1000.0)], 16, 4 / math.sqrt(100_001)),  # the bound
-    ],
-)
-def test_variation_is_that_of_the_times_of_tasks_and_bounded(tasks, variation, uncertainty):
-    stage = Stage()
-    watch = watched(part(stage))
-    for count, seconds in tasks:
-        stage.works(count, seconds)
-    window = watch.window(20.0)
-    assert only(window).variation == pytest.approx(variation, abs=1e-6)
-    assert window.uncertainty == pytest.approx(uncertainty, abs=1e-6)
-
-
-def test_what_relays_is_no_work_of_its_own():
-    inner = Stage()
-    outer = Stage(relays=True)
-    watch = watched(part(outer, part(inner), name="prefetch"))
-    outer.works(10, 1.0, cpu=1.0)
-    inner.works(10, 0.1, cpu=0.1)
-    window = watch.window(20.0)
-    assert window.cores_used == pytest.approx(0.1)
-    assert window.longest_task == pytest.approx(0.1)
-
-
 # Where nothing happens
-
-
-def test_counters_that_stand_still_say_nothing():
-    stage = Stage()
-    stage.works(100, 1.0)
-    stage.gives(100)
-    watch = watched(part(stage))
-    window = watch.window(11.0)
-    activity = only(window)
-    assert (activity.rate, activity.taken, activity.busy, activity.waited_for, activity.variation) == (0, 0, 0, 0, 0)
-    assert activity.computing == 1
-    assert (window.waited, window.cores_used, window.longest_task, window.uncertainty, window.coarseness) == (0,) * 5
-    assert window.sections({}, cores=2) is None
 
 
 @pytest.mark.parametrize("now", [10.0, 9.0])
@@ -256,21 +183,6 @@ def test_where_cores_are_busy_what_those_waited_for_who_compute_is_left_out(core
 # Several, and inline
 
 
-def test_of_several_tops_the_waits_add_up():
-    left, right = Stage(), Stage()
-    tops = part(left, name="left"), part(right, name="right")
-    watch = watched(*tops)
-    left.gives(10)
-    right.gives(30)
-    left.counters.add_wait(10.0, 11.0)
-    right.counters.add_wait(12.0, 14.0)
-    window = watch.window(20.0)
-    assert window.waited == pytest.approx(0.3)
-    root = window.sections({}, cores=2)
-    assert root.wall_seconds == pytest.approx(0.7)
-    assert [section.ratio for section in root.inputs] == [1, pytest.approx(3)]
-
-
 def test_who_takes_from_a_stage_that_works_inline_waits_for_those_below_it():
     read, cheap = Stage(), Stage(inline=True)
     watch = watched(part(cheap, part(read, name="read"), name="cheap"))
@@ -285,16 +197,3 @@ def test_who_takes_from_a_stage_that_works_inline_waits_for_those_below_it():
     (inline,) = root.inputs
     assert (inline.wall_seconds, inline.buffer) == (0, 0)
     assert inline.inputs[0].wall_seconds == pytest.approx(0.1)
-
-
-def test_the_thread_of_a_relay_over_an_inline_stage_waits_as_well():
-    stages = [Prefetch("ahead", Work(), 2), ParallelMap("cheap", Work(compute=MS), inline=True)]
-    stages.append(ParallelMap("read", Work(wait=20 * MS), 2))
-    top = None
-    for stage in reversed(stages):
-        top = SimulatedRecord(stage.name, stage, (top,) if top else ())
-    watch = watched(top, now=0.0)
-    simulation = Simulation(stages, Work(wait=MS))
-    simulation.run(elements=500)
-    section = watch.window(simulation.now).sections({}, cores=2).inputs[0]
-    assert section.wall_seconds == pytest.approx(MS, rel=0.05)

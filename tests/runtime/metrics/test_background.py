@@ -9,10 +9,9 @@ import pytest
 
 from dataset import Dataset, Options
 from dataset.runtime.metrics import background
-from dataset.runtime.metrics.background import BackgroundOperator, Counters, CpuClock, EndedBackgroundOperator, Tunable
+from dataset.runtime.metrics.background import BackgroundOperator, Counters, CpuClock
 from dataset.runtime.parallel import pool
-from dataset.runtime.parallel.pool import ParallelOperator
-from dataset.runtime.parallel.task_sizer import LEASE, TaskSizer
+from dataset.runtime.parallel.task_sizer import TaskSizer
 from support.process_helpers import in_thread
 
 WAIT = 20  # seconds to wait for an event that must happen
@@ -34,18 +33,6 @@ def test_a_task_of_several_elements_counts_for_each_of_them_and_a_wait_marks_how
     assert counters.least_ready == 0
     counters.reset_least_ready()
     assert counters.least_ready > 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("tunable", "shown"),
-    [
-        (Tunable("buffer_size", 3), "Tunable(buffer_size=3, fixed)"),
-        (Tunable("num_parallel_calls", 3, 1, 128), "Tunable(num_parallel_calls=3, 1 to 128)"),
-    ],
-)
-def test_a_number_that_was_given_is_fixed(tunable, shown):
-    assert tunable.is_fixed == ("fixed" in shown)
-    assert repr(tunable) == shown
 
 
 class Clock:
@@ -89,52 +76,6 @@ def stage_of(iterator):
     while not isinstance(operator, BackgroundOperator):
         operator = getattr(operator, "inner", None) or operator.source
     return operator
-
-
-PIPELINES = {
-    "prefetch": lambda: Dataset.range(50).prefetch(3),
-    "map": lambda: Dataset.range(50).map(lambda x: x + 1, num_parallel_calls=3),
-    "map in any order": lambda: Dataset.range(50).map(lambda x: x - 1, num_parallel_calls=3, deterministic=False),
-    "batch": lambda: Dataset.range(100).batch(2, num_parallel_calls=2),
-    "interleave": lambda: Dataset.range(10).interleave(
-        lambda x: Dataset.range(5).map(lambda y: y + x), 3, num_parallel_calls=2
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-@pytest.mark.usefixtures("switch_interval")
-def test_what_came_out_and_what_was_computed_in_the_background_is_counted(name):
-    iterator = iter(PIPELINES[name]())
-    stage = stage_of(iterator)
-    for _ in range(50):
-        next(iterator)
-    counters = stage.counters
-    if isinstance(stage, ParallelOperator):
-        # It counts elements that it is about to return, and inline work at the next check.
-        assert 50 - LEASE <= counters.taken <= 50 + stage._task_sizer.size * stage.knob.value
-    else:
-        assert counters.taken == 50
-    assert counters.wait_seconds >= 0.0
-    assert stage.knob.is_fixed
-    assert next(iterator, None) is None
-    if not stage.inline and name != "batch":
-        assert counters.elements == counters.taken == 50
-        assert counters.nbytes == 50 * 8
-    assert 0 < counters.cpu_seconds <= counters.work_seconds
-    assert counters.squares > 0
-
-
-def test_an_ended_stage_says_how_it_ran_and_holds_nothing():
-    iterator = iter(PIPELINES["map"]())
-    stage = stage_of(iterator)
-    next(iterator)
-    ended = EndedBackgroundOperator(stage)
-    assert (ended.runs, ended.inline, ended.relays) == (stage.runs, stage.inline, False)
-    assert (ended.knob, ended.counters) == (stage.knob, stage.counters)
-    assert ended.buffered() == (0, 0)
-    iterator.close()
-    assert EndedBackgroundOperator(stage_of(iter(PIPELINES["prefetch"]()))).relays
 
 
 # A knob that is turned while the stage works

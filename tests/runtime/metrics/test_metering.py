@@ -2,10 +2,8 @@
 
 import gc
 import itertools
-import math
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from types import SimpleNamespace
@@ -18,10 +16,8 @@ from dataset.runtime.context import open_plan
 from dataset.runtime.metrics import meter, metering, profile
 from dataset.runtime.metrics.metering import SHARE, Metering
 from dataset.runtime.metrics.profile import PipelineProfile
-from dataset.testing import check_laziness
 
 COST_SECONDS = 2.5e-6  # the cost of a measured pull
-WAIT = 20  # seconds to wait for an event that must happen
 
 
 class Clock:
@@ -155,21 +151,6 @@ def test_the_cpu_times_of_a_sample_tell_waiting_from_computing_although_most_pul
     assert mapped.cpu_seconds / mapped.seconds < 0.1
 
 
-def test_an_op_that_fails_has_worked(clock):
-    def work(x):
-        clock.compute(1e-3)
-        if x % 2:
-            raise ValueError("odd")
-        return x + 1
-
-    iterator = iter(Dataset.range(10).map(work).ignore_errors())
-    assert len(list(iterator)) == 5
-    ignore, mapped, source = iterator.stats().operators
-    assert (ignore.elements, mapped.elements, source.elements) == (5, 10, 10)
-    assert mapped.seconds == pytest.approx(0.01)
-    assert ignore.seconds == pytest.approx(0.0)
-
-
 @pytest.mark.parametrize("count", [3_000, 30_000])
 def test_figures_of_a_sample_stand_for_all(clock, count):
     """Most cheap elements are not measured, but all of the work is charged."""
@@ -228,45 +209,11 @@ def test_meters_go_on_and_off_and_take_no_more_than_their_share(clock, seconds):
         assert run.measured > first
 
 
-def test_looks_are_as_rare_as_before_once_pulls_were_measured():
-    """A look takes as long as some fast elements. The steps between them grow only where the speed is unknown."""
-    run_profile, step, steps = PipelineProfile(Dataset.range(3).plan), 1, []
-    for measured in [*[False] * 20, *[True] * 5, False]:
-        run_profile.top.section = meter.ThreadSegment() if measured else None
-        run_profile._last_step = step
-        step = run_profile._next_step(step, step * 1e-6)
-        steps.append(step)
-    assert steps[:3] == [2, 4, 8]
-    assert steps[19] == pytest.approx(1e-2 / 1e-6, abs=1)
-    assert steps[20:25] == [16] * 5
-    assert steps[25] == steps[19]
-    assert run_profile._next_step(16, 16e-3) == 10  # elements have become slow
-
-
 def test_work_that_takes_long_is_always_measured(clock):
     with Run(Dataset.range(300).map(doing(clock.compute, 1e-2)), clock) as run:
         for _ in run.pull(300):
             pass
         assert run.records["map(work)"].meter.pulls == 300
-
-
-@pytest.mark.parametrize(("seconds", "thread_reads"), [(1e-6, 2 * 33), (1e-2, 2 * 160)])
-def test_a_measured_pull_reads_the_clock_twice_and_the_cpu_time_rarely_unless_it_takes_long(
-    clock, seconds, thread_reads
-):
-    with Run(Dataset.range(200).map(doing(clock.compute, seconds)), clock) as run:
-        map_operator = run.records["map(work)"].operator
-        run.metering.stop()
-        profiler, record = meter.PullProfiler(), run.records["map(work)"]
-        profiler.switch_on(record, map_operator, meter.ThreadSegment(), is_last=True)
-        clock.reads = clock.thread_reads = 0
-        for _ in range(160):
-            map_operator.pull(1)
-        profiler.switch_off(map_operator)
-        assert clock.reads == 2 * 160
-        assert clock.thread_reads == thread_reads
-        assert profiler.pulls == 160
-        assert profiler.total().cpu_seconds == pytest.approx(160 * seconds)
 
 
 DICTS = """
@@ -303,55 +250,7 @@ def test_what_is_not_measured_is_untouched():
             assert record.operator.pull.__func__ is type(record.operator).pull
 
 
-def test_meters_that_are_switched_on_in_the_middle_of_a_pull_begin_with_the_next(clock):
-    """Otherwise an op would be charged with earlier work of its inputs."""
-
-    def work(x):
-        clock.compute(1e-3)
-        if x == 1:
-            run.metering._switch_on(clock.now)
-        return x + 1
-
-    with Run(Dataset.range(9).map(work).shuffle(2, seed=1).batch(3)) as run:
-        run.metering.stop()
-        run.root.pull(1)
-        assert run.measured == 0
-        run.root.pull(1)
-        records = run.records
-        assert (records["batch(3)"].meter.pulls, records["batch(3)"].meter.first.elements) == (1, 1)
-        assert records["map(work)"].meter.first.elements == 3
-
-
 # No effect on results
-
-
-@pytest.mark.parametrize("size", [1, 4])
-def test_laziness_is_the_same(size, monkeypatch):
-    """Run the shared check with meters always on."""
-    monkeypatch.setattr(metering, "SHARE", math.inf)
-    check_laziness(lambda numbers: numbers.batch(size), lambda k: size * k)
-    check_laziness(lambda numbers: numbers.map(lambda x: x + 1).take(20), lambda k: min(k, 20))
-    check_laziness(lambda numbers: numbers.concatenate(numbers).skip(3).take(20), lambda k: min(k and k + 3, 23))
-
-
-def test_a_traceback_ends_in_the_function_of_the_user():
-    def fail(x):
-        raise ValueError("deep")
-
-    iterator = iter(Dataset.range(3).map(fail).map(lambda x: x + 1, name="other").take(2))
-    with pytest.raises(ValueError, match="deep") as found:
-        next(iterator)
-    assert found.traceback[-1].name == "fail"
-    assert found.value.__notes__[0].startswith("in map(fail) from test_metering.py:")
-
-
-def test_the_end_is_an_end_again_and_again_and_an_op_that_does_nothing_has_no_record():
-    with Run(Dataset.range(3).map(lambda x: x + 1).batch(2).prefetch(0)) as run:
-        assert list(run.records) == ["batch(2)", "map(<lambda>)", "range(3)"]
-        assert [run.root.pull(5) is None for _ in range(5)][2:] == [True] * 3
-        meter = run.records["batch(2)"].meter
-        assert meter.pulls >= 3
-        assert meter.first.elements + meter.rest.elements == 2
 
 
 # No references
@@ -377,21 +276,6 @@ def no_collector():
     gc.disable()
     yield
     gc.enable()
-
-
-@pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
-@pytest.mark.usefixtures("no_collector")
-@pytest.mark.parametrize("taken", [0, 1, 10])
-def test_an_iterator_that_is_dropped_is_gone_at_once_with_all_that_it_held(make, taken):
-    iterator = iter(make())
-    list(itertools.islice(iterator, taken))
-    assert taken != 1 or "pull" in vars(iterator._root)  # its meters are on
-    gone = [weakref.ref(part) for part in (iterator, iterator._root, iterator._observer, iterator._profile)]
-    ended = threading.Event()
-    weakref.finalize(iterator._coordinator, ended.set)
-    del iterator
-    assert ended.wait(WAIT)  # background threads end by themselves
-    assert [reference() for reference in gone] == [None] * 4
 
 
 @pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)

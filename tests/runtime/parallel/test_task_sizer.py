@@ -93,14 +93,6 @@ def test_tasks_grow_to_what_is_worth_a_handover_and_shrink_when_elements_become_
     assert simulation.run(TASK_SECONDS).size == 1
 
 
-def test_some_slow_elements_change_nothing():
-    task_sizer = run(TASK_SECONDS / 10)
-    size = task_sizer.size
-    for number in range(100):
-        task_sizer.add(size, TASK_SECONDS * (20 if number % 5 == 0 else 1), 0.0, 0.0, SIZE_MAX, number, 0.0)
-    assert task_sizer.size == size
-
-
 def test_cheap_work_is_done_by_the_consumer_until_it_is_expensive():
     simulation = Simulation()
     assert simulation.run(1e-7).inline
@@ -144,54 +136,10 @@ def test_expensive_work_is_left_to_the_workers_after_one_call_or_two_millisecond
     assert simulation.contended().inline  # as without this beginning
 
 
-def test_after_an_epoch_that_was_too_short_to_know_the_next_one_begins_with_workers():
-    simulation = Simulation(starts_inline=True)
-    simulation.sizer.warm_start(starting(1e-6, 1e-6).sizer.learned)
-    assert not simulation.sizer.inline
-
-
-def test_small_pulls_at_the_beginning_do_not_make_the_work_expensive():
-    """The consumer computes 2, 4, 8 elements ahead, and so on; each pull takes 40 microseconds more."""
-    simulation = Simulation()
-    assert simulation.run(1e-6).inline
-    for count in (1, 2, 4, 8, 16, 32, *[64] * 10):
-        assert simulation.run_inline(4e-5 / count + 1e-6, times=1, count=count).inline
-    assert simulation.sizer.is_settled
-
-
-def test_single_elements_between_large_pulls_do_not_make_the_work_expensive():
-    """A batch that is joined from two chunks: the smaller one has the fixed cost of a call, too."""
-    simulation = Simulation()
-    assert simulation.contended().inline
-    assert simulation.run_inline(0.9e-4, times=20).is_settled
-    for _ in range(10):
-        simulation.run_inline(0.9e-4, times=1, count=127)
-        simulation.run_inline(9e-4, times=1, count=1)
-    assert simulation.sizer.inline
-
-
 def test_threads_that_gain_nothing_are_tried_against_the_consumer_alone():
     simulation = Simulation()
     assert simulation.contended().inline
     assert not simulation.sizer.is_settled
-    assert simulation.run_inline(0.9e-4, times=20).is_settled
-
-
-def test_the_first_inline_pull_is_not_compared():
-    """It may fill the buffer of a shuffle."""
-    simulation = Simulation()
-    simulation.contended()
-    simulation.run_inline(1.0, times=1)
-    assert simulation.run_inline(0.9e-4, times=20).is_settled
-
-
-def test_tasks_that_end_after_the_decision_do_not_count():
-    simulation = Simulation()
-    simulation.contended()
-    for _ in range(4):
-        simulation.sizer.add(100, 1.0, 0.0, 0.0, SIZE_MAX, simulation.now, 0.0)
-    simulation.run_inline(1.0, times=1)
-    assert not simulation.run_inline(0.9e-4, times=1, count=10).is_settled
     assert simulation.run_inline(0.9e-4, times=20).is_settled
 
 
@@ -202,20 +150,6 @@ def test_a_consumer_that_the_workers_slow_down_counts():
         assert simulation.contended(used=1e-4).inline
         simulation.run_inline(1.5e-4, times=5, used=used)
         assert simulation.run_inline(1.5e-4, times=15, used=used).inline == inline
-
-
-def test_a_trial_has_as_many_elements_as_a_window_and_ends_early_if_it_is_hopeless():
-    """A consumer that uses one batch after another: a short trial might end before it does."""
-    simulation = Simulation()
-    count = 0
-    simulation.contended(used=1e-4)
-    while not simulation.sizer.is_settled:
-        assert simulation.run_inline(1e-4, times=1, count=10).inline
-        count += 10
-    assert count > 100
-    hopeless = Simulation()
-    hopeless.contended()
-    assert not hopeless.run_inline(1e-2, times=3, count=1).inline
 
 
 def test_the_workers_come_back_when_the_consumer_is_slower_and_after_a_while():
@@ -279,28 +213,6 @@ def test_threads_of_a_process_that_uses_one_core_are_tried_against_the_consumer(
     assert Simulation().windows(0.5e-4, 1e-7, used=1e-4, cpu=cpu, process=process, count=20).inline == inline
 
 
-@pytest.mark.parametrize(("share", "settles"), [(0.96, True), (1.02, False)])
-def test_the_consumer_alone_keeps_the_work_of_such_threads_if_it_is_as_fast(share, settles):
-    simulation = Simulation()
-    elapsed = 1e-4 + 1e-7
-    simulation.windows(0.5e-4, 1e-7, used=1e-4, cpu=0.4e-4, process=1.0, count=20)
-    simulation.run_inline(0.5e-4, 50, used=share * elapsed - 0.5e-4)
-    assert simulation.sizer.inline == settles
-
-
-@pytest.mark.parametrize("per_element", [1.5e-3, 8e-3])
-def test_a_trial_begins_with_few_elements_and_ends_if_they_take_much_longer(per_element):
-    """Two workers need 1 ms for an element."""
-    simulation = Simulation()
-    simulation.windows(1e-3, 1e-3)
-    trial, pulled = simulation.sizer._trial, []
-    while simulation.sizer.inline:
-        pulled.append(min(100, simulation.sizer.pull_max))
-        simulation.run_inline(per_element, times=1, count=pulled[-1])
-    assert max(pulled[:4]) * per_element <= 8e-3
-    assert sum(pulled) < trial
-
-
 @pytest.mark.parametrize(("per_element", "count", "pulls"), [(1e-6, 1, LEASE), (0.9e-4, 10, 5), (0.9e-4, 1000, 0)])
 def test_pulls_without_measurement_are_bounded_in_number_and_time_and_count_like_others(per_element, count, pulls):
     simulation = Simulation()
@@ -314,18 +226,6 @@ def test_pulls_without_measurement_are_bounded_in_number_and_time_and_count_like
     assert simulation.sizer.lease() == 0
 
 
-def test_the_chances_of_the_workers_become_rarer():
-    simulation, seconds = Simulation(), []
-    for _ in range(3):
-        assert simulation.contended().inline
-        seconds.append(0.0)
-        while simulation.sizer.inline:
-            simulation.run_inline(0.9e-4, times=1)
-            seconds[-1] += 0.9e-2
-    assert seconds[1] > 1.9 * seconds[0]
-    assert seconds[2] > 1.9 * seconds[1]
-
-
 def test_the_next_epoch_begins_inline_if_a_trial_has_succeeded_and_leaves_if_it_becomes_expensive():
     simulation = Simulation()
     assert simulation.contended().learned.bound is None  # not yet
@@ -334,16 +234,6 @@ def test_the_next_epoch_begins_inline_if_a_trial_has_succeeded_and_leaves_if_it_
     for per_element, inline in ((0.9e-4, True), (2e-4, True), (1e-3, False)):  # the first elements take longer
         simulation.follow(learned)
         assert simulation.run_inline(per_element, times=10).inline == inline
-
-
-@pytest.mark.parametrize(("used", "inline"), [(0.0, True), (0.3e-4, True), (1e-4, False)])
-def test_workers_are_tried_again_if_the_consumer_has_become_slower(used, inline):
-    simulation = Simulation()
-    simulation.contended()
-    for pause in (0.0, used):  # the second time, more than a check of half a second, and less than the next chance
-        simulation.sizer._left_seconds = 10.0
-        simulation.run_inline(0.9e-4, times=70, used=pause)
-    assert simulation.sizer.inline == inline
 
 
 def test_work_that_was_cheap_begins_inline_and_leaves_when_it_is_expensive():
