@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
 import publish  # noqa: E402
-from harness import child, data, digests, machine, results, tables, tree  # noqa: E402
+from harness import child, digests, machine, results, tables, tree  # noqa: E402
 
 FAKE = """
 import os, subprocess, sys, time
@@ -201,25 +201,6 @@ def test_short_passes_are_repeated_and_others_are_not():
     assert results.wrong_run(used_up, 1).startswith("wrong: 0 elements") or used_up["elements"] == 1
 
 
-def test_passes_close_their_iterator_after_settling():
-    events = []
-
-    def batches():
-        try:
-            while True:
-                yield [1]
-        finally:
-            events.append("closed")
-
-    child.a_pass(batches(), len, 0.001, lambda result: events.append(f"settled {result['complete']}"))
-    assert events == ["settled False", "closed"]
-
-
-def test_spreads_are_medians_and_extremes():
-    assert results.spread([3.0, None, 1.0, 10.0]) == {"median": 3.0, "min": 1.0, "max": 10.0}
-    assert results.spread([None]) is None
-
-
 ME, WAITED_FOR, UNNOTICED = (10, 0.0), (11, 0.0), (12, 0.0)
 
 
@@ -283,14 +264,6 @@ def test_compares_the_fastest_of_ours_with_the_fastest_peer_and_the_last_limit()
     absent = workload({"dataset": not_ok("failed: no")}, {})
     assert results.standing(absent).remarks == ["no result of ours"]
     assert not tables.ours_is_sound(absent)
-
-
-def test_numbers_have_three_digits_and_sizes_a_unit():
-    numbers = [1_234_567, 999.6, 99.96, 45.61, 9.996, 1.0, 0.9996, 0.0078912, 0, None]
-    texts = ["1,230,000", "1,000", "100", "45.6", "10.0", "1.00", "1.00", "0.00789", "0", "-"]
-    assert [tables.three(number) for number in numbers] == texts
-    sizes = [tables.in_bytes(size) for size in (0, 7, 1000, 47_040_000, 2_500_000_000)]
-    assert sizes == ["0 bytes", "7 bytes", "1.00 kB", "47.0 MB", "2.50 GB"]
 
 
 def test_markdown_rows_are_full_and_escaped():
@@ -362,18 +335,3 @@ def test_published_tables_are_those_of_the_published_results(part):
     results = json.loads((ROOT / "docs" / "assets" / "benchmarks" / f"{part}.json").read_text())
     text = (ROOT / "docs" / "benchmarks.md").read_text()
     assert publish.filled(text, part, publish.PARTS[part](results)) == text, "publish.py renders the page anew"
-
-
-def test_the_chart_of_the_front_page_is_that_of_the_published_results(tmp_path):
-    plots = pytest.importorskip("harness.plots")
-    assets = ROOT / "docs" / "assets" / "benchmarks"
-    plots.front(json.loads((assets / "results.json").read_text()), tmp_path / "front.svg")
-    bars = [len(re.findall(r'<g id="patch_', (folder / "front.svg").read_text())) for folder in (tmp_path, assets)]
-    assert bars[0] == bars[1] > 10
-
-
-def test_sizes_of_folders_are_those_of_their_files(tmp_path):
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "file").write_bytes(b"12345")
-    assert data.size(tmp_path) == 5
-    data.warm(tmp_path)

@@ -1,7 +1,6 @@
 """Tests of calling user functions: one by one, on columns, and when they raise."""
 
 import re
-import threading
 import traceback
 
 import numpy as np
@@ -41,14 +40,6 @@ def test_an_exception_takes_the_place_of_one_element(size):
     assert note.startswith("in map(fail_at_threes) from test_call_loop.py:")
     assert note.endswith(", element 6")
     assert traceback.extract_tb(results[6].__traceback__)[-1].name == "fail_at_threes"
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 10])
-def test_a_failure_drops_what_precedes_it_in_its_batch_and_nothing_else(size):
-    dataset = Dataset.range(7).map(lambda x: 1 // int(x != 3) * x)
-    results = shown(outcomes(iter(unoptimized(dataset.batch(size).unbatch()))))
-    dropped = range(3 - 3 % size, 4)
-    assert [x for x in results if x != "ZeroDivisionError"] == [x for x in range(7) if x not in dropped]
 
 
 @pytest.mark.parametrize("step", [1, 4])
@@ -100,20 +91,15 @@ def test_a_function_that_returns_nothing_is_an_error(function):
     "wrap",
     [
         lambda numbers, f: numbers.map(f),
-        lambda numbers, f: numbers.map(f).batch(2).unbatch(),
         lambda numbers, f: numbers.map(f).prefetch(3),
         lambda numbers, f: numbers.map(f).shuffle(4, seed=1),
         lambda numbers, f: numbers.map(f).map(lambda x: x).filter(lambda x: x >= 0),
-        lambda numbers, f: numbers.map(f).take(7).skip(1).shard(2, 0),
         lambda numbers, f: Dataset.zip(numbers, numbers.map(f)).map(lambda a, b: b),
-        lambda numbers, f: numbers.batch(4).flat_map(lambda b: Dataset.from_tensor_slices(b).map(f)),
         lambda numbers, f: (
             numbers.batch(4).interleave(lambda b: Dataset.from_tensor_slices(b).map(f)).batch(4).unbatch()
         ),
         lambda numbers, f: numbers.map(f).cache(),
-        lambda numbers, f: numbers.map(f).repeat(2).enumerate().map(lambda i, x: x),
         lambda numbers, f: numbers.take(3).concatenate(numbers.map(f)),
-        lambda numbers, f: numbers.map(f).padded_batch(3).unbatch(),
     ],
 )
 def test_after_a_keyboard_interrupt_in_a_function_nothing_is_lost(wrap, kind):
@@ -265,20 +251,3 @@ def test_a_user_who_lets_numpy_raise_gets_the_error_at_its_place(last, function)
         plain = outcomes(iter(unoptimized(dataset)))
         assert [type(r) for r in plain] == [np.ndarray, np.ndarray, FloatingPointError]
         assert_elements_equal(outcomes(iter(dataset)), plain)
-
-
-def test_a_function_may_be_called_from_several_iterators_at_once():
-    barrier = threading.Barrier(2)
-
-    def meet(x):
-        barrier.wait(timeout=60)
-        return x
-
-    dataset = Dataset.range(3).map(meet)
-    found = [[], []]
-    threads = [threading.Thread(target=lambda k=k: found[k].extend(map(int, dataset))) for k in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [[0, 1, 2], [0, 1, 2]]

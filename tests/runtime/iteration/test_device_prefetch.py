@@ -15,7 +15,6 @@ from dataset.dataset import device_iterator
 from dataset.runtime.iteration.iterator import DatasetIterator
 from dataset.testing import no_leaks
 from support.pipelines import Pair, Record
-from support.process_helpers import in_thread
 
 COUNTS = [0, 1, 2, 5]
 
@@ -142,15 +141,6 @@ def outcomes_left(iterator):
     return list(iter(lambda: outcome_of_one(iterator), None))
 
 
-def test_a_state_can_be_loaded_into_the_middle_of_a_pass_and_taking_one_does_not_disturb():
-    iterator = opened(Dataset.range(5), 2)
-    next(iterator)
-    state = iterator.state_dict()
-    for _ in range(2):
-        assert results(value for value in iterator if iterator.state_dict()) == [10, 20, 30, 40]
-        iterator.load_state_dict(state)
-
-
 @pytest.mark.parametrize("make", [Pair, Record, lambda x, y: {"b": x, "a": (y, None)}])
 def test_what_is_read_ahead_is_saved_whatever_its_structure(make):
     def same(element):
@@ -204,14 +194,6 @@ def test_dropping_it_ends_the_threads_without_the_garbage_collector(bad):
             assert dropped() is None
         finally:
             gc.enable()
-
-
-def test_each_element_goes_to_one_of_several_threads():
-    iterator = opened(Dataset.range(2000), 3)
-    threads = [in_thread(lambda: list(map(int, iterator))) for _ in range(4)]
-    assert sorted(x for thread in threads for x in thread.result()) == list(range(0, 20000, 10))
-    assert iterator.stats().elements == 2000
-    assert len(iterator.tuning_log()) == 0
 
 
 def by_value(iterator):

@@ -2,12 +2,10 @@
 
 import threading
 
-import numpy as np
 import pytest
 
 from dataset import ClosedError, Dataset, OutOfRangeError, TFRecordDataset, io
-from dataset.testing import assert_elements_equal, no_leaks, outcomes
-from support.pipelines import double
+from dataset.testing import no_leaks
 from support.process_helpers import in_thread
 
 
@@ -75,27 +73,6 @@ def test_at_the_end_of_the_data_files_and_generators_are_closed_while_the_iterat
 # Several threads.
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Dataset.range(2000),
-        lambda: Dataset.range(2000).map(double).map(lambda x: x // 2),
-        lambda: Dataset.range(2000).prefetch(5),
-        lambda: Dataset.range(2000).shuffle(50, seed=1).batch(1).unbatch(),
-        lambda: Dataset.from_generator(lambda: iter(range(2000))),
-    ],
-)
-def test_several_threads_get_each_element_once(make):
-    iterator, barrier = iter(make()), threading.Barrier(4)
-
-    def consume():
-        barrier.wait(timeout=60)
-        return ints(iterator)
-
-    threads = [in_thread(consume) for _ in range(4)]
-    assert sorted(x for thread in threads for x in thread.result()) == list(range(2000))
-
-
 def test_states_taken_while_another_thread_reads_are_whole():
     dataset = Dataset.range(300).prefetch(3)
     iterator, states, found = iter(dataset), [], []
@@ -136,45 +113,8 @@ def test_closing_while_another_thread_waits_for_an_element_wakes_it_and_raises_n
 
 # States.
 
-PIPELINES = {
-    "slices": lambda: Dataset.from_tensor_slices({"a": np.arange(12), "b": [bytes([i]) for i in range(12)]}),
-    "generator": lambda: Dataset.from_generator(lambda: iter(range(12))),
-    "batch": lambda: Dataset.range(12).filter(lambda x: x != 3).batch(2),
-    "gather": lambda: Dataset.from_tensor_slices(np.arange(12)).shuffle(5, seed=1),
-    "repeat": lambda: Dataset.range(3).shuffle(3, seed=1).repeat(4),
-    "prefetch": lambda: Dataset.range(12).map(double).prefetch(3),
-    "flat_map": lambda: Dataset.range(5).flat_map(Dataset.range),
-    "interleave": lambda: Dataset.range(6).interleave(Dataset.range, cycle_length=2),
-    "zip": lambda: Dataset.zip(Dataset.range(12), Dataset.range(12)),
-    "concatenate": lambda: Dataset.range(3).concatenate(Dataset.range(9)),
-    "cache": lambda: Dataset.range(6).cache().repeat(2),
-    "take": lambda: Dataset.range(20).skip(2).take(12).shard(2, 0).enumerate(),
-    "unbatch": lambda: Dataset.range(12).batch(4).unbatch(),
-}
-
-
-@pytest.mark.parametrize("name", sorted(PIPELINES))
-def test_an_iterator_goes_back_and_forth(name):
-    plain = outcomes(iter(PIPELINES[name]()))
-    iterator = iter(PIPELINES[name]())
-    states = []
-    for _ in range(4):
-        states.append(iterator.state_dict())
-        next(iterator)
-    for index in (2, 0, 3, 1):
-        iterator.load_state_dict(states[index])
-        assert_elements_equal([next(iterator), next(iterator)], plain[index : index + 2])
-
 
 # Interrupts.
-
-
-def test_a_system_exit_in_a_function_comes_out():
-    def leave(x):
-        raise SystemExit(3)
-
-    with pytest.raises(SystemExit):
-        next(iter(Dataset.range(2).map(leave).prefetch(1)))
 
 
 def test_get_next_raises_another_error_at_the_end_than_next():

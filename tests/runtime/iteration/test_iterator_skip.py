@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chains.model import Failure, Pipeline, plain
 from dataset import Dataset
 from dataset.errors import ClosedError
-from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from dataset.testing import assert_elements_equal, outcomes
 from support.libraries import Ours
 from support.strategies import pipelines
 
@@ -96,21 +96,6 @@ def test_an_element_that_fails_counts_as_one_and_is_not_raised():
     assert list(iterator) == [4, 5]
 
 
-def test_a_state_behind_it_goes_on_there():
-    def make():
-        return Dataset.range(50).shuffle(10, seed=1, reshuffle_each_iteration=False).map(lambda x: x).batch(3)
-
-    expected = list(make())
-    iterator = iter(make())
-    next(iterator)
-    iterator.skip(5)
-    resumed = iter(make())
-    resumed.load_state_dict(iterator.state_dict())
-    assert resumed.skip(1) == 1
-    assert_elements_equal(list(resumed), expected[7:])
-    assert_elements_equal(list(iterator), expected[6:])
-
-
 def test_uses_up_no_order_of_a_shuffle():
     def orders(move):
         dataset, found = Dataset.range(20).shuffle(20, seed=1), []
@@ -122,17 +107,6 @@ def test_uses_up_no_order_of_a_shuffle():
         return found
 
     assert orders(lambda iterator: iterator.skip(3)) == orders(lambda iterator: [next(iterator) for _ in range(3)])
-
-
-def test_leaves_nothing_behind_and_stats_count_what_next_returned():
-    with no_leaks():
-        iterator = iter(Dataset.range(1000).map(lambda x: x, num_parallel_calls=2).prefetch(2))
-        next(iterator)
-        iterator.skip(500)
-        next(iterator)
-        assert iterator.stats().elements == 2
-        assert [operator.name for operator in iterator.stats().operators][-1] == "range(1000)"
-        del iterator
 
 
 @pytest.mark.parametrize(("count", "error"), [(-1, ValueError), (1.5, TypeError), (None, TypeError)])

@@ -100,22 +100,6 @@ def test_an_element_that_fails_raises_in_its_place():
     assert [int(x) for x in iterator] == [1, 2]
 
 
-def test_a_dataset_without_elements_ends():
-    iterator = iter(Dataset.range(0).map(str))
-    iterator.start()
-    assert list(iterator) == []
-    assert iterator.stats().elements == 0
-    iterator.start()
-    assert list(iterator) == []
-
-
-def test_elements_may_be_skipped():
-    iterator = iter(Dataset.range(6).map(Source()))
-    iterator.start()
-    assert iterator.skip(2) == 2
-    assert [int(x) for x in iterator] == [2, 3, 4, 5]
-
-
 def test_closing_and_dropping_end_the_thread():
     for close in (True, False):
         entered, leave = threading.Event(), threading.Event()

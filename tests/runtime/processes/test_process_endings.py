@@ -98,16 +98,6 @@ def test_dropping_it_ends_it_at_once_and_in_a_cycle_when_it_is_collected(start):
         del processes, holder
 
 
-def test_what_a_worker_has_started_ends_with_it(start):
-    def function(x):
-        return subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).pid
-
-    processes = start(function)
-    [pid] = plain(processes.run(numbers(1), 0))
-    processes.close()
-    assert has_ended(pid)
-
-
 def test_a_forked_child_leaves_the_processes_alone(start):
     processes = start(lambda x: x + 1)
     processes.run(numbers(1), 0)

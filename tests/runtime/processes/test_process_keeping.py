@@ -1,10 +1,8 @@
 """Tests that worker processes are kept between the iterations of a dataset, and end with it."""
 
 import contextlib
-import copy
 import gc
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -17,7 +15,7 @@ import pytest
 from dataset import Dataset
 from dataset.runtime.processes import resting_groups
 from dataset.testing import leaks, no_leaks
-from support.process_helpers import WAIT, exit_code_of, fork, has_ended, members
+from support.process_helpers import exit_code_of, fork, has_ended, members
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -211,12 +209,6 @@ def test_one_that_was_killed_while_it_rested_is_replaced(family, which):
     assert (other_launcher == launcher) == (which == "worker")
 
 
-def test_a_function_that_kills_its_worker_does_so_in_each_iteration(family):
-    dataset = Dataset.range(3).map(lambda x: x if x != 1 else os._exit(3), num_parallel_calls=1, executor="process")
-    for _ in range(2):
-        assert listed(dataset.ignore_errors()) == [0, 2]
-
-
 def test_a_forked_child_uses_none_of_the_parents_and_leaves_them_alone(family):
     holder = [pids()]
     before = kept_pid(holder[0])
@@ -231,13 +223,6 @@ def test_a_forked_child_uses_none_of_the_parents_and_leaves_them_alone(family):
     assert kept_pid(holder[0]) == before
 
 
-def test_copies_of_a_plan_in_other_processes_have_owners_of_their_own(family):
-    node = pids().plan
-    assert copy.deepcopy(node.process_owner) is not node.process_owner
-    assert pickle.loads(pickle.dumps(node.process_owner)) is not node.process_owner
-    assert node.with_inputs(node.inputs).process_owner is node.process_owner
-
-
 def test_no_leaks_ends_those_that_rest_and_finds_those_that_do_not(family, monkeypatch):
     dataset = pids(100)
     with no_leaks():
@@ -246,26 +231,3 @@ def test_no_leaks_ends_those_that_rest_and_finds_those_that_do_not(family, monke
     monkeypatch.setattr(leaks, "_JOIN_SECONDS", 0.1)
     with iter(dataset) as iterator, pytest.raises(AssertionError, match="still"), no_leaks():
         next(iterator)
-
-
-PROGRAM = """\
-import os, sys
-from dataset import Dataset
-
-dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
-[(worker, launcher)] = dataset
-print(worker, launcher, flush=True)
-sys.stdin.readline()
-"""
-
-
-@pytest.mark.parametrize("way", ["exit", "kill"])
-def test_none_is_left_when_the_program_ends(way):
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    process = subprocess.Popen([sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM], **pipes, text=True)
-    rested = list(map(int, process.stdout.readline().split()))
-    if way == "kill":
-        process.kill()
-    _, errors = process.communicate("\n", timeout=WAIT)
-    assert errors == ""
-    assert all(map(has_ended, rested))

@@ -3,9 +3,7 @@
 import datetime as dt
 import decimal
 import enum
-import os
 import pathlib
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dataset import Dataset, WorkerDiedError
-from dataset.testing import assert_elements_equal, outcomes
+from dataset import Dataset
+from dataset.testing import assert_elements_equal
 from support.pipelines import Pair
 from support.process_helpers import WAIT
 
@@ -155,28 +153,3 @@ def test_functions_and_classes_of_the_main_script(way, method, tmp_path):
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "checked\n"), done.stderr
-
-
-def test_a_launcher_that_was_killed_is_replaced():
-    def function(n):
-        if n == 5:
-            os.kill(os.getppid(), signal.SIGKILL)
-            signal.pause()
-        return n
-
-    got = outcomes(iter(Dataset.range(10).map(function, num_parallel_calls=1, executor="process")))
-    assert [*got[:5], *got[6:]] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
-    assert isinstance(got[5], WorkerDiedError)
-    assert "the process that starts the workers was killed by SIGKILL" in str(got[5])
-    assert "while it worked on element 5" in str(got[5])
-
-
-def test_a_launcher_that_was_killed_while_all_is_idle_costs_no_element():
-    elements = iter(Dataset.range(100).map(lambda n: (n, os.getppid()), num_parallel_calls=1, executor="process"))
-    first, launcher = next(elements)
-    os.kill(int(launcher), signal.SIGKILL)
-    rest = [None if isinstance(one, WorkerDiedError) else one[0] for one in outcomes(elements)]
-    assert first == 0
-    assert len(rest) == 99
-    assert rest.count(None) <= 1  # the element that was in progress
-    assert rest[-1] == 99

@@ -142,21 +142,14 @@ def test_the_state_counts_the_elements_that_were_returned():
 PIPELINES = {
     "range": lambda: Dataset.range(12),
     "slices": lambda: Dataset.from_tensor_slices({"a": np.arange(12), "b": [bytes([i]) for i in range(12)]}),
-    "gather": lambda: Dataset.from_tensor_slices(np.arange(12)).shuffle(5, seed=1),
     "generator": lambda: Dataset.from_generator(lambda: iter(range(12))),
     "map": lambda: Dataset.range(12).map(double).batch(2),
-    "filter": lambda: Dataset.range(12).filter(lambda x: x != 3).batch(4).unbatch(),
     "shuffle": lambda: Dataset.range(12).map(double).shuffle(5, seed=1),
     "repeat": lambda: Dataset.range(3).shuffle(3, seed=1).repeat(4),
     "prefetch": lambda: Dataset.range(12).map(double).prefetch(3),
-    "flat_map": lambda: Dataset.range(1, 5).flat_map(Dataset.range),
     "interleave": lambda: Dataset.range(1, 6).interleave(Dataset.range, cycle_length=2),
-    "zip": lambda: Dataset.zip(Dataset.range(12), Dataset.range(12).filter(lambda x: True)),
-    "concatenate": lambda: Dataset.range(3).map(double).concatenate(Dataset.range(9)),
     "cache": lambda: Dataset.range(6).map(double).cache().repeat(2),
     "take": lambda: Dataset.range(20).skip(2).take(12).shard(2, 0).enumerate(),
-    "window": lambda: Dataset.range(12).filter(lambda x: True).window(3, shift=2).flat_map(lambda x: x),
-    "mix": lambda: Dataset.sample_from_datasets([Dataset.range(8), Dataset.range(8)], seed=1),
     "random_map": lambda: Dataset.range(12).random_map(lambda rng, x: rng.random() + x, seed=1),
 }
 ODD = [None, "x", -1, 2**62, 10**30, 1.5, float("nan"), [], {}, {"a": 1}, np.zeros(3), DELETED]
