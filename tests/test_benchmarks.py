@@ -69,6 +69,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.explore
 def test_measures_what_is_right_and_says_what_is_wrong(run, tmp_path):
     done = run({"numbers": FAKE}, "--runs", "2", "--cap", "0.5")
     whole = json.loads((tmp_path / "results.json").read_text())
@@ -105,6 +106,7 @@ def test_measures_what_is_right_and_says_what_is_wrong(run, tmp_path):
     assert "- backwards: the other way round ([recommended here](https://example.org/way))" in page
 
 
+@pytest.mark.explore
 def test_kills_what_hangs_and_all_below_it(run, tmp_path):
     """The processes write their own pids; each has a separate session."""
     source = f"""
@@ -129,6 +131,7 @@ def test_kills_what_hangs_and_all_below_it(run, tmp_path):
     assert not any(psutil.pid_exists(int(pid)) for pid in pids)
 
 
+@pytest.mark.explore
 def test_data_is_kept_until_its_workload_changes(run, tmp_path):
     source = FAKE.partition('@WORKLOAD.runner("dataset")')[0]
     arguments = ["--runs", "1", "--cap", "0.1"]
@@ -139,6 +142,7 @@ def test_data_is_kept_until_its_workload_changes(run, tmp_path):
     assert (about["elements"], about["bytes"]) == (400, 3)
 
 
+@pytest.mark.explore
 def test_fingerprints_follow_what_a_workload_takes_from_its_folder(tmp_path, monkeypatch):
     package = tmp_path / "fingerprinted"
     package.mkdir()
@@ -286,6 +290,7 @@ def scaled(size, cost):
     return {"size": size, "marginal_ns": cost, "build_ms": 1.0, "first_ms": 2.0, "memory_mib": size / 100}
 
 
+@pytest.mark.explore
 def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(tmp_path):
     measured, docs = tmp_path / "measured", tmp_path / "docs"
     measured.mkdir()

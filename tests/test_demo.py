@@ -43,6 +43,7 @@ def losses_and_accuracy(output):
     return re.findall(r"loss (\d+\.\d+)", output), re.search(r"test accuracy (\d\.\d+)", output)[1]
 
 
+@pytest.mark.explore
 def test_every_epoch_shows_a_full_bar_the_loss_falls_and_the_pipeline_is_shown_at_the_end(first_run):
     _, result = first_run
     lines = [line for line in result.stdout.splitlines() if line.startswith("epoch")]
@@ -60,6 +61,7 @@ def test_every_epoch_shows_a_full_bar_the_loss_falls_and_the_pipeline_is_shown_a
     assert result.stderr == ""
 
 
+@pytest.mark.explore
 def test_the_shards_hold_the_training_part_and_nothing_else(demo, first_run):
     paths = sorted((first_run[0] / "shards").iterdir())
     assert [path.name for path in paths] == [f"train-{i:05d}-of-00006.tfrecord" for i in range(6)]
@@ -70,6 +72,7 @@ def test_the_shards_hold_the_training_part_and_nothing_else(demo, first_run):
     assert found == sorted(zip((row.tobytes() for row in pixels[kept]), labels[kept].tolist(), strict=True))
 
 
+@pytest.mark.explore
 def test_a_second_run_over_the_same_files_repeats_the_first(first_run):
     folder, first = first_run
     second = run_script(folder, "--epochs", str(EPOCHS), "--data-dir", "shards")
@@ -78,6 +81,7 @@ def test_a_second_run_over_the_same_files_repeats_the_first(first_run):
     assert len(list((folder / "shards").iterdir())) == 6
 
 
+@pytest.mark.explore
 def test_without_a_data_dir_nothing_is_left_behind(tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()

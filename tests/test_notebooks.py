@@ -1,15 +1,16 @@
 """Tests of the notebooks: they run, are stored without outputs, and match the pages in docs/notebooks."""
 
-import faulthandler
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib.font_manager  # noqa: F401  # its first import on a machine warns once while it searches for fonts
-import nbformat
 import pytest
+
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("matplotlib.font_manager")  # its first import on a machine warns once while it searches for fonts
+pytestmark = pytest.mark.explore
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks"
@@ -43,18 +44,11 @@ def write_notebook(path, *sources):
     return path
 
 
-@pytest.fixture
-def patience():
-    """A notebook may exceed the time after which pytest prints all stacks; cells have their own time limit."""
-    faulthandler.cancel_dump_traceback_later()
-
-
 # The notebooks.
 
 
 @each_notebook
 @pytest.mark.timeout(400)
-@pytest.mark.usefixtures("patience")
 def test_it_runs_without_a_complaint_and_leaves_nothing_behind(path):
     before = files()
     notebook = executed(path)
@@ -65,7 +59,6 @@ def test_it_runs_without_a_complaint_and_leaves_nothing_behind(path):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.usefixtures("patience")
 def test_the_one_on_tf_data_runs_without_tensorflow_and_says_so(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['tensorflow'] = None  # not to be found\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))

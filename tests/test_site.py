@@ -16,10 +16,13 @@ from support.browser import Browser, find_browser
 SITE = Path(__file__).parents[1] / "site"
 PAGES = sorted(page for page in SITE.rglob("*.html") if page.name != "404.html")
 
-pytestmark = pytest.mark.skipif(
-    "BROWSER_REQUIRED" not in os.environ and (find_browser() is None or not PAGES),
-    reason="needs `make docs` and Chromium: apt-get install chromium",
-)
+pytestmark = [
+    pytest.mark.explore,
+    pytest.mark.skipif(
+        "BROWSER_REQUIRED" not in os.environ and (find_browser() is None or not PAGES),
+        reason="needs `make docs` and Chromium: apt-get install chromium",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

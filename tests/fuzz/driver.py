@@ -18,6 +18,7 @@ from .worker import PROGRESS, WALL_SECONDS
 
 ROOT = Path(__file__).parents[2]
 _START_SECONDS = 120  # for imports, on a busy machine
+_LONG = 600  # seconds, where the number of inputs is the limit
 _TAIL = 3000
 _VARIABLES = {
     "PYTHONPATH": str(ROOT / "src"),
@@ -38,15 +39,15 @@ class Findings:
     faults: list[str] = field(default_factory=list)
 
 
-def fuzz(target: str, seed: int, seconds: float, faults_max: int = 5) -> Findings:
-    """Try inputs of a target for some time, in worker processes; a worker that dies is replaced."""
+def fuzz(target: str, seed: int, seconds: float = _LONG, faults_max: int = 5, *, count: int = sys.maxsize) -> Findings:
+    """Try ``count`` inputs of a target, or as many as the time allows. A worker process that dies is replaced."""
     found = Findings(target)
     with tempfile.TemporaryDirectory() as folder:
         shared = Path(folder, "progress")
         shared.write_bytes(PROGRESS.pack(0, 0, 0))
         start = 0
-        while found.seconds < seconds and len(found.faults) < faults_max:
-            limits = {"seconds": seconds - found.seconds, "faults": faults_max - len(found.faults)}
+        while start < count and found.seconds < seconds and len(found.faults) < faults_max:
+            limits = {"seconds": seconds - found.seconds, "faults": faults_max - len(found.faults), "stop": count}
             start = _run_worker(found, seed, start, shared, limits)
     return found
 

@@ -199,6 +199,7 @@ def main() -> int:
     """Run the fuzzer; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kernels", description="Try mutated inputs.")
     parser.add_argument("--seconds", type=float, default=60, help="for all kernels together (default: 60)")
+    parser.add_argument("--count", type=int, default=sys.maxsize, help="at most this many inputs for each kernel")
     parser.add_argument("--seed", type=int, help="default: a fresh one")
     parser.add_argument("--library", type=Path, help="the compiled kernels; default: compile them and start again")
     arguments = parser.parse_args()
@@ -207,12 +208,13 @@ def main() -> int:
 
         arguments.seed = fresh_seed()
     if arguments.library is None:
-        return _with_sanitizers(["--seconds", str(arguments.seconds), "--seed", str(arguments.seed)])
+        limits = {"seconds": arguments.seconds, "count": arguments.count, "seed": arguments.seed}
+        return _with_sanitizers([part for name, value in limits.items() for part in (f"--{name}", str(value))])
     library.LIBRARY = arguments.library
     sys.stdout.write(f"seed {arguments.seed}; native kernels: {library.kernels_status()}\n")
     for name in library.KERNELS:
         rng, tried, end = random.Random(arguments.seed), 0, time.monotonic() + arguments.seconds / len(library.KERNELS)
-        while time.monotonic() < end:
+        while tried < arguments.count and time.monotonic() < end:
             tried += 1
             if not TRIALS[name](rng):
                 sys.stdout.write(f"{name}: input {tried} differs from the twin\n")

@@ -1,4 +1,4 @@
-"""Worker process: tries inputs of one target until the time is over, or an input crashes it.
+"""Worker process: tries inputs of one target until their number or the time is reached, or an input crashes it.
 
 The parent reads the number of the current input from a small shared file. If an input takes too long, a timer signal
 kills the process, which also works inside C libraries.
@@ -80,11 +80,11 @@ def say(**fields: Any) -> None:
 
 
 def main() -> None:
-    """Try inputs from ``--start`` on."""
+    """Try inputs from ``--start`` to ``--stop``."""
     parser = argparse.ArgumentParser()
     for name in ("target", "progress"):
         parser.add_argument(f"--{name}", required=True)
-    for name in ("seed", "start", "faults"):
+    for name in ("seed", "start", "stop", "faults"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     arguments = parser.parse_args()
@@ -105,7 +105,7 @@ def main() -> None:
 def _try_many(target: Target, arguments: argparse.Namespace, progress: mmap.mmap) -> None:
     _, tried, taken = PROGRESS.unpack(progress[:])
     number, findings, end = arguments.start, 0, time.monotonic() + arguments.seconds
-    while time.monotonic() < end and findings < arguments.faults:
+    while number < arguments.stop and time.monotonic() < end and findings < arguments.faults:
         data = input_of(target, arguments.seed, number)
         progress[:] = PROGRESS.pack(number, tried, taken)
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)

@@ -11,7 +11,7 @@ import contextlib
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -22,6 +22,7 @@ from dataset.ops.interleave import reader_pool, subdatasets
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.parallel import outcome_queue, pool
 from dataset.runtime.resources import coordinator
+from support.seeds import rng
 
 HANDLERS = frozenset({"fail", "_report_fault", "stop", "raise_failure", "_finish_if_last", "shut_down"})
 """Code that handles faults and the end of a run is exempt, with all that it calls: it cannot work without memory."""
@@ -173,6 +174,18 @@ def _arrays(fault: Fault) -> Iterator[None]:
 def _arrays_and_chunks(fault: Fault) -> Iterator[None]:
     with _arrays(fault), _chunk(fault):
         yield
+
+
+def covering(pairs: Sequence[tuple[str, str]], *key: object) -> set[tuple[str, str]]:
+    """Return a few of the pairs, drawn by the seed, in which every first and every second part occurs."""
+    draw, found = rng(*key), set[tuple[str, str]]()
+    for side in (1, 0):
+        for part in dict.fromkeys(draw.sample([pair[side] for pair in pairs], len(pairs))):
+            if all(part != pair[side] for pair in found):
+                possible = [pair for pair in pairs if pair[side] == part]
+                new = [pair for pair in possible if all(pair[1 - side] != other[1 - side] for other in found)]
+                found.add(draw.choice(new or possible))
+    return found
 
 
 POINTS: dict[str, Callable[[Fault], contextlib.AbstractContextManager[Any]]] = {
