@@ -12,7 +12,7 @@ from support.libraries import Ours
 from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
 
 OURS = Ours()
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 
 
 def outcomes_of(root, limit=200):

@@ -23,7 +23,7 @@ from support.pipelines import unoptimized
 from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
 
 OURS = Ours()
-THOROUGH = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 ANY = st.one_of(shuffled_pipelines(), rewritable_pipelines(), rewritable_pipelines(), pipelines())
 
 

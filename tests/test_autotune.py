@@ -1,7 +1,6 @@
 """Tests of AUTOTUNE from the user's view: the same elements, the log, and values that are kept for the next epoch."""
 
 import copy
-import itertools
 import json
 import os
 import pickle
@@ -136,11 +135,6 @@ def test_the_next_iteration_begins_with_the_values_that_the_last_one_that_was_be
             assert (said == []) == (again is other)
 
 
-def takes_a_while(x):
-    time.sleep(1e-3)  # its work
-    return x
-
-
 def test_what_was_only_being_tried_is_not_handed_on(script):
     """Otherwise short epochs would pass on increasing values whose benefit was never measured."""
     dataset = Dataset.range(500).map(plus).prefetch(AUTOTUNE, name="prefetch")
@@ -150,18 +144,6 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
     with iter(dataset) as iterator:
         next(iterator)
         assert values(iterator) == {"prefetch": 4}
-
-
-def test_work_that_turned_out_to_be_quicker_inline_begins_so():
-    dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
-    first = iter(dataset)
-    first._root.warm_start(Learned(bound=10.0, usual=10.0))  # seconds per element
-    next(first)
-    first.close()
-    with iter(dataset) as second:
-        assert not second._root.inline
-        next(second)
-        assert second._root.inline
 
 
 def test_operators_that_are_opened_later_begin_with_the_last_values_too(script):
@@ -174,15 +156,6 @@ def test_operators_that_are_opened_later_begin_with_the_last_values_too(script):
             next(second)
         second._observer.look(time.perf_counter())  # as the next thread does
         assert values(second) == {"later": 6}
-
-
-def test_operators_that_are_opened_anew_keep_their_values():
-    with iter(Dataset.range(20).map(plus).prefetch(AUTOTUNE, name="prefetch").repeat()) as iterator:
-        next(iterator)
-        knobs(iterator)["prefetch"].value = 9
-        list(itertools.islice(iterator, 50))
-        assert values(iterator) == {"prefetch": 9}
-        assert iterator._root.source.knob.value == 9
 
 
 def test_operators_that_are_opened_anew_keep_what_they_have_learned():
@@ -203,13 +176,6 @@ def test_operators_that_are_opened_anew_keep_what_they_have_learned():
 
 
 DEFAULTS = {"map": usable_cores(), "interleave": 3, "batch": usable_cores(), "prefetch": 2}
-
-
-def test_without_autotune_nothing_is_decided():
-    iterator = iter(Dataset.range(300).map(plus).shuffle(10).batch(3).prefetch(2))
-    list(iterator)
-    assert iterator.tuning_log() == []
-    assert not any(operator.is_tuned for operator in iterator.stats().operators)
 
 
 def given_numbers():
@@ -253,12 +219,6 @@ def test_a_budget_of_cores_is_what_calls_begin_with(enabled):
     with iter(tuned(everywhere(), enabled=enabled, cpu_budget=1)) as iterator:
         assert values(iterator) == {"map": 1, "interleave": 1, "batch": 1, "prefetch": 2}
         assert iterator.stats().cpu_budget == 1
-
-
-def test_values_stay_within_their_bounds():
-    iterator = iter(tuned(everywhere(3000), cpu_budget=2))
-    for _ in iterator:
-        assert all(knob.minimum <= knob.value <= knob.maximum for knob in knobs(iterator).values())
 
 
 def test_a_copy_of_a_dataset_that_was_tuned_is_one_that_was_not():
@@ -345,7 +305,7 @@ def turning(iterator, seed):
 
 
 @given(names, st.integers(0, 1000))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(names, seed):
     expected = [int(x) for x in build(names, None, 0)]
     dataset = build(names, AUTOTUNE, AUTOTUNE)
@@ -378,12 +338,11 @@ RUNNING = {
 
 @pytest.mark.usefixtures("switch_interval")
 @pytest.mark.parametrize("order", [True, False])
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", RUNNING)
-def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order, seed):
+def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order):
     with iter(RUNNING[name](order)) as iterator:
         assert any(isinstance(record.stage, BackgroundOperator) for record in iterator._profile.top.walk())
-        found = list(turning(iterator, seed))
+        found = list(turning(iterator, 1))
     assert sorted(found) == list(range(1, 401))
     if order and name != "interleave":
         assert found == list(range(1, 401))

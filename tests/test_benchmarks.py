@@ -1,7 +1,6 @@
 """Tests of the harness of benchmarks/: its arithmetic, and runners that are wrong, hang or leak processes."""
 
 import json
-import re
 import subprocess
 import sys
 import textwrap
@@ -15,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
 import publish  # noqa: E402
-from harness import child, digests, machine, results, tables, tree  # noqa: E402
+from harness import digests, machine, results, tables, tree  # noqa: E402
 
 FAKE = """
 import os, subprocess, sys, time
@@ -179,32 +178,6 @@ def test_digests_do_not_depend_on_order_or_batches_and_are_compared_within_the_t
     assert results.compared([(10, 1000.0), (11, 1000.0)], reference, 0.5) == "wrong: 11 elements in epoch 2, not 10"
 
 
-def test_passes_are_whole_or_cut_short():
-    whole = child.a_pass([[1, 2], [3]], len, None)
-    assert {**whole, "seconds": 0, "first_batch_s": 0} == {
-        "elements": 3, "complete": True, "seconds": 0, "first_batch_s": 0,
-    }  # fmt: skip
-    many = child.a_pass(([1, 2] for _ in range(100_000)), len, None)
-    assert (many["elements"], many["complete"]) == (200_000, True)
-    endless = child.a_pass(iter(lambda: [1], None), len, 0.02)
-    assert not endless["complete"]
-    assert endless["elements"] > 0
-    empty = child.a_pass([], len, 1.0)
-    assert (empty["elements"], empty["first_batch_s"], empty["complete"]) == (0, None, True)
-
-
-def test_short_passes_are_repeated_and_others_are_not():
-    settled = []
-    short = child.passes([[1, 2], [3]], len, 0.01, lambda: settled.append(True))
-    assert settled == [True]
-    assert short["passes"] > 1
-    assert (short["elements"], short["complete"]) == (3 * short["passes"], True)
-    assert not child.passes(iter(lambda: [1], None), len, 0.01)["complete"]
-    assert child.passes([], len, 0.01)["passes"] == 1
-    used_up = child.passes(iter([[1]]), len, 0.01)
-    assert results.wrong_run(used_up, 1).startswith("wrong: 0 elements") or used_up["elements"] == 1
-
-
 ME, WAITED_FOR, UNNOTICED = (10, 0.0), (11, 0.0), (12, 0.0)
 
 
@@ -268,22 +241,6 @@ def test_compares_the_fastest_of_ours_with_the_fastest_peer_and_the_last_limit()
     absent = workload({"dataset": not_ok("failed: no")}, {})
     assert results.standing(absent).remarks == ["no result of ours"]
     assert not tables.ours_is_sound(absent)
-
-
-def test_markdown_rows_are_full_and_escaped():
-    made = workload({"dataset": ok(2.0), "grain": not_ok("failed: <a|b>")}, {"copy": ok(4.0)})
-    lines = tables.as_markdown(tables.heads(made), tables.rows(made)).splitlines()
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(tables.HEADS) + 1}
-    assert "failed: &lt;a\\|b>" in lines[3]
-    assert "50.0%" in lines[2]
-
-
-def test_pages_are_filled_between_their_comments_only():
-    begin, end = "<!-- scale: begin -->", "<!-- scale: end -->"
-    page = f"before\n{begin}\nold\n{end}\nafter\n"
-    assert publish.filled(page, "scale", "new") == f"before\n{begin}\nnew\n{end}\nafter\n"
-    assert publish.filled(page, "results", "new") is None
-    assert publish.filled("no place\n", "scale", "new") is None
 
 
 def scaled(size, cost):

@@ -17,19 +17,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "noteb
 PAGES.append(DOCS / "llms.txt")
 RUNNABLE = [page for page in PAGES if any(with_outputs(page.read_text(encoding="utf-8")))]
 TEXT = (DOCS / "tf_data.md").read_text(encoding="utf-8")
-OPTIONAL = {
-    "datasets",
-    "jax",
-    "keras",
-    "lightning",
-    "pandas",
-    "polars",
-    "ray",
-    "tensorflow",
-    "torch",
-    "torchdata",
-    "tqdm",
-}
+OPTIONAL = set("datasets jax keras lightning pandas polars ray tensorflow torch torchdata tqdm".split())
 ROWS = re.findall(r"^\| `(.*?)` \|.*\[(test_tf_\w+)\]\((.*?)\) \|$", TEXT, re.MULTILINE)
 
 
@@ -42,6 +30,7 @@ def run_page(page, folder):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
 
 
+@pytest.mark.explore
 @pytest.mark.timeout(300)  # one page imports four frameworks
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path):

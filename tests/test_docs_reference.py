@@ -107,12 +107,14 @@ def pages(site):
     return {path: Page(path) for path in sorted(site.rglob("*.html"))}
 
 
+@pytest.mark.explore
 @needs_mkdocs
 def test_every_public_name_has_one_place_on_the_site(pages):
     ids = [name for page in pages.values() for name in page.ids]
     assert [name for name in EVERYTHING if ids.count(name) != 1] == []
 
 
+@pytest.mark.explore
 @needs_mkdocs
 def test_the_site_loads_nothing_from_elsewhere(pages):
     loaded = {source for page in pages.values() for source in page.loaded}
@@ -120,6 +122,7 @@ def test_the_site_loads_nothing_from_elsewhere(pages):
     assert sorted(source for source in loaded if urlsplit(source).netloc) == []
 
 
+@pytest.mark.explore
 @needs_mkdocs
 def test_the_links_of_the_site_lead_to_places_that_are_there(pages):
     for path, page in pages.items():
@@ -133,6 +136,7 @@ def test_the_links_of_the_site_lead_to_places_that_are_there(pages):
                 assert unquote(parts.fragment) in pages[target].ids, f"{path.name}: {link}"
 
 
+@pytest.mark.explore
 @needs_mkdocs
 def test_examples_are_code_named_methods_are_links_and_the_search_knows_methods(site):
     text = (site / "reference" / "transformations.html").read_text(encoding="utf-8")

@@ -266,40 +266,6 @@ def test_an_iterator_that_was_interrupted_in_the_middle_says_so():
     assert len(list(other)) == 50
 
 
-@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
-@pytest.mark.parametrize("after", [False, True], ids=["before it starts", "after it has started"])
-def test_a_thread_that_cannot_start(error, after, monkeypatch):
-    start = threading.Thread.start
-    failures = [error]
-
-    def fail_once(thread: threading.Thread) -> None:
-        if failures and thread.name.startswith("dataset-"):
-            if after:
-                start(thread)
-            raise failures.pop()
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", fail_once)
-    with no_leaks(), watched(SECONDS_MAX):
-        for dataset in (
-            Dataset.range(20).prefetch(2),
-            Dataset.range(20).filter(lambda x: x >= 0).map(lambda x: x, num_parallel_calls=2),
-            Dataset.range(4).interleave(lambda x: Dataset.range(5 * x, 5 * x + 5), num_parallel_calls=2),
-        ):
-            failures[:] = [error]
-            with iter(dataset) as iterator:
-                try:
-                    found = [next(iterator)]
-                except (RuntimeError, MemoryError):
-                    found = []
-                try:
-                    found += iterator
-                except ClosedError as closed:  # after a fault it may refuse to continue, but must raise an error
-                    assert "MemoryError" in str(closed)  # noqa: PT017
-                else:
-                    assert sorted(map(int, found)) == list(range(20))
-
-
 def test_a_signal_while_an_iterator_is_dropped_is_not_lost():
     for number in range(0, 400, 7):
         iterator = iter(Dataset.range(5).map(lambda x: x, num_parallel_calls=2).prefetch(1))
@@ -312,20 +278,6 @@ def test_a_signal_while_an_iterator_is_dropped_is_not_lost():
             came_out = True
         assert came_out == how.fired, number
     iter(Dataset.range(1)).close()
-
-
-def test_dropping_an_exhausted_iterator_calls_no_finalizer():
-    """Its end has restored the program's handlers, so a signal in a finalizer would be lost."""
-    iterator = iter(Dataset.range(5).prefetch(1))
-    list(iterator)
-    called = set()
-    former = sys.getprofile()
-    sys.setprofile(lambda frame, *_: called.add(frame.f_code.co_filename))
-    try:
-        del iterator
-    finally:
-        sys.setprofile(former)
-    assert interrupts.__file__ not in called
 
 
 def test_condition_that_is_interrupted_passes_on_that_it_was_told(monkeypatch):

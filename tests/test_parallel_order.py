@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, io, set_random_seed
 from dataset.testing import assert_elements_equal, outcomes
-from support.overlap import WAIT, Calls, Counter, Meeting, Work, double, once, slow_at_first
+from support.overlap import WAIT, Calls, Counter, Meeting, Work, once, slow_at_first
 
 UNORDERED = {"deterministic": False}
 
@@ -218,24 +218,6 @@ def test_never_more_calls_at_once_than_allowed(calls, seconds, how, batch):
     assert running.most <= calls
 
 
-def test_fewer_datasets_are_read_at_once_than_are_open():
-    calls = Calls()
-    read = counted(calls, Meeting(2))
-    dataset = Dataset.range(8).interleave(lambda x: Dataset.range(x, 64, 8).map(read), 6, 2, num_parallel_calls=2)
-    assert sorted(numbers(dataset)) == list(range(64))
-    assert calls.most == 2
-
-
-def test_two_parallel_maps_run_at_once_each_within_its_own_bound():
-    first, second, barrier = Calls(), Calls(), threading.Barrier(2)
-    below = counted(first, lambda x: (x != 5 or barrier.wait(WAIT), x)[1])
-    above = counted(second, lambda x: (x != 0 or barrier.wait(WAIT), x)[1])
-    dataset = Dataset.range(40).map(below, num_parallel_calls=2).map(above, num_parallel_calls=3)
-    assert numbers(dataset) == list(range(40))
-    assert first.most <= 2
-    assert second.most <= 3
-
-
 @pytest.mark.parametrize("pool", [1, 2, None])
 def test_parallel_ops_within_parallel_ops_never_wait_for_each_others_threads(pool):
     """One thread is enough for all of them, because none holds a thread while it waits for another."""
@@ -254,16 +236,6 @@ def test_parallel_ops_within_parallel_ops_never_wait_for_each_others_threads(poo
     )
     expected = list(Dataset.range(8).interleave(lambda x: Dataset.range(x * 6, x * 6 + 6), 4, 2).batch(3))
     assert_elements_equal(list(with_options(dataset, pool=pool)), expected)
-
-
-@pytest.mark.parametrize("pool", [1, None])
-def test_a_parallel_function_may_iterate_over_parallel_datasets(pool):
-    def function(x):
-        inner = Dataset.range(x + 1).map(lambda y: y + 1, num_parallel_calls=2)
-        return sum(numbers(with_options(inner, pool=pool)))
-
-    dataset = Dataset.range(12).map(function, num_parallel_calls=3)
-    assert numbers(with_options(dataset, pool=pool)) == [(x + 1) * (x + 2) // 2 for x in range(12)]
 
 
 def test_a_generator_below_a_parallel_map_is_entered_by_one_thread_at_a_time():
@@ -381,14 +353,6 @@ def test_the_first_element_comes_out_while_all_later_ones_are_held_back(make):
     assert sorted(numbers(iterator)) == list(range(1, 9))
 
 
-def test_the_first_batch_comes_out_while_the_elements_of_later_ones_are_held_back():
-    gate = threading.Event()
-    iterator = iter(Dataset.range(9).map(held_back(gate, 4), num_parallel_calls=3).batch(4, num_parallel_calls=2))
-    assert next(iterator).tolist() == [0, 1, 2, 3]
-    gate.set()
-    assert [batch.tolist() for batch in iterator] == [[4, 5, 6, 7], [8]]
-
-
 # Exceptions
 
 
@@ -412,17 +376,6 @@ def test_an_exception_of_a_parallel_call_comes_with_its_own_type_traceback_and_n
         (note,) = error.__notes__
         assert "decoder" in note
         assert note.endswith(f"element {number}")
-
-
-def test_stop_iteration_and_another_structure_fail_at_their_places_as_they_do_one_at_a_time():
-    def change(x):
-        if x == 2:
-            raise StopIteration
-        return (x, x) if x in {3, 6} else x
-
-    types = [[type(o) for o in outcomes(iter(Dataset.range(9).map(change, num_parallel_calls=n)))] for n in (None, 3)]
-    assert types[0] == types[1]
-    assert types[0][2] is RuntimeError
 
 
 def test_a_function_that_uses_one_array_for_each_thread_gives_elements_of_their_own():
@@ -496,18 +449,6 @@ def test_worker_processes_give_what_the_function_gives_here(how):
     errors = [outcome for outcome in found if isinstance(outcome, Exception)]
     assert all(error.__notes__[-1].rpartition(" ")[2] == str(error).removeprefix("bad ") for error in errors)
     assert len(errors) == 6
-
-
-def test_threads_and_processes_in_one_pipeline_keep_the_order():
-    dataset = (
-        Dataset.range(60)
-        .map(Work((0.0, 0.001)), num_parallel_calls=2, executor="thread")
-        .map(double, num_parallel_calls=2, executor="process")
-        .map(lambda x: x + 1, num_parallel_calls=2)
-        .batch(7, num_parallel_calls=2)
-        .prefetch(1)
-    )
-    assert np.concatenate(list(dataset)).tolist() == [2 * x + 1 for x in range(60)]
 
 
 @pytest.mark.parametrize("calls", [None, 1, 3])

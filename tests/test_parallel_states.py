@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, StateError
+from dataset import Dataset, Options
 from dataset.ops.elementwise import Elementwise
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.overlap import WAIT, Work, double
-from support.resuming import resealed
 
 SIZE = 60
 ORDERS = {"in order": True, "in any order": False}
@@ -191,36 +190,6 @@ works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
 NOTHING = {"num_parallel_calls": None, "deterministic": True}
 
 
-@pytest.mark.parametrize("run", [(4, 2, 0), (0, 2, 0), (0, 2, 1), (0, 0, 1), (4, 0, 1), (4, 2, 1)])
-def test_fused_stages_say_what_was_given_of_later_inputs_only_where_the_first_can_know_it(run):
-    """The last stage skips the outcomes of an input that were returned, and does not count those of earlier inputs."""
-    start, inputs, outputs = run
-
-    def make():
-        return Dataset.range(8).map(plus_one).filter(odd_ones)
-
-    def through(numbers):
-        return [n + 1 for n in numbers if odd_ones(n + 1)]
-
-    with iter(make()) as iterator:
-        operator = iterator._root
-        assert type(operator).__name__ == "FusedOperator"
-        state = operator.with_given(operator.save(), [run], 8)
-        sealed = iterator.state_dict()
-    if start and outputs:
-        assert state is None
-        return
-    with iter(make()) as again:
-        again.load_state_dict(resealed(sealed, operator=state))
-        rest = [int(x) for x in again]
-    before, behind = through(range(start)), through(range(start + inputs, 8))
-    assert rest == before + behind[outputs:]
-
-
-def plus_one(x):
-    return int(x) + 1
-
-
 def odd_ones(x):
     if x == 11:
         raise ValueError("eleven")
@@ -353,40 +322,7 @@ def test_a_state_further_on_is_told_only_where_it_is_exact(make, is_told):
         assert pickle.dumps(start) == before
 
 
-def test_the_state_of_a_parallel_map_of_a_range_is_that_of_a_sequential_one():
-    for how in ({}, parallel(3)):
-        with opened(Dataset.range(SIZE).map(double, **how)) as operator:
-            for _ in range(17):
-                operator.pull(1)
-            expected = {"op": "map", "source": {"op": "range", "position": 17}, "position": 17}
-            assert operator.save() == expected
-
-
 # Invalid states
-
-IN_PARALLEL = {"map": lambda d: d.map(double, **parallel(2)), "batch": lambda d: d.batch(2, **parallel(2))}
-
-
-def given_state(make, given):
-    iterator = iter(make(Dataset.range(20)))
-    state = iterator.state_dict()
-    return iterator, resealed(state, operator={**state["operator"], "given": given})
-
-
-@pytest.mark.parametrize("given", [[[-1, 2, 0]], [[0, -2, 0]], [[5, 1, 0], [2, 1, 0]], [[1, 2]], ["abc"], [[0, 1, -1]]])
-@pytest.mark.parametrize("make", list(IN_PARALLEL.values()), ids=list(IN_PARALLEL))
-def test_a_place_that_cannot_be_is_refused(make, given):
-    iterator, state = given_state(make, given)
-    with pytest.raises(StateError):
-        iterator.load_state_dict(state)
-    assert outcomes(iterator)
-
-
-@pytest.mark.parametrize("make", [lambda d: d.map(double), *IN_PARALLEL.values()])
-def test_more_given_than_there_is_is_the_end(make):
-    iterator, state = given_state(make, [[0, 10**15, 0]])
-    iterator.load_state_dict(state)
-    assert next(iterator, None) is None
 
 
 @in_both_orders

@@ -17,7 +17,7 @@ from support.strategies import pipelines, shuffles
 
 OURS = Ours()
 LIMIT = 100  # maximum outcomes of a prefix, which may be infinite
-QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 
 
 def found(dataset: Dataset[Any]) -> list[Any]:
@@ -60,7 +60,7 @@ def test_a_pipeline_gives_the_same_in_parallel(pipeline: Pipeline, calls: int, w
         assert found(in_parallel(pipeline.make(OURS), calls, where=where)) == pipeline.model()
 
 
-@settings(QUICK, max_examples=100)
+@settings(QUICK, max_examples=50)
 @given(pipelines(length_max=3), shuffles(), st.lists(st.integers(0, 4), max_size=3))
 def test_a_shuffled_pipeline_is_repeatable_optimized_or_not(pipeline, shuffle, tail):
     def make() -> Dataset[Any]:

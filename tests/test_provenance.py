@@ -162,16 +162,24 @@ def draw(rng: random.Random, paths: list[str]) -> Dataset[Any]:
     return found
 
 
+Draw = Callable[[random.Random, list[str]], Dataset[Any]]
+
+
+def check_resumed(draw: Draw, check: Callable[..., int], seed: int, paths: list[str]) -> None:
+    """Check the records of a random pipeline, and those after a state at a random place."""
+    made = lambda: traced(draw(random.Random(seed), paths))
+    count = check(made())
+    place = random.Random(-seed).randint(0, count)
+    stopped, resumed = made(), made()
+    check(stopped, limit=place)
+    resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
+    assert check(resumed) == count - place
+
+
 @examples(25)
 @given(seed=st.integers(0, 10**6))
 def test_the_records_are_those_in_the_elements_before_and_after_a_resume(paths, seed):
-    count = check(traced(draw(random.Random(seed), paths)))
-    place = random.Random(-seed).randint(0, count)
-    stopped = traced(draw(random.Random(seed), paths))
-    check(stopped, limit=place)
-    resumed = traced(draw(random.Random(seed), paths))
-    resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
-    assert check(resumed) == count - place
+    check_resumed(draw, check, seed, paths)
 
 
 @examples(20)
@@ -284,17 +292,10 @@ def check_rows(iterator: Any, limit: int = 10**6) -> int:
     return count
 
 
-@examples(40)
+@examples(25)
 @given(seed=st.integers(0, 10**6))
 def test_the_records_of_a_row_are_those_whose_tokens_it_holds_before_and_after_a_resume(paths, seed):
-    rng = random.Random(seed)
-    count = check_rows(traced(drawn_rows(random.Random(seed), paths)))
-    place = rng.randint(0, count)
-    stopped = traced(drawn_rows(random.Random(seed), paths))
-    check_rows(stopped, place)
-    resumed = traced(drawn_rows(random.Random(seed), paths))
-    resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
-    check_rows(resumed)
+    check_resumed(drawn_rows, check_rows, seed, paths)
 
 
 def test_the_records_of_a_row_are_in_its_order_and_come_once(paths):

@@ -29,18 +29,6 @@ def test_a_first_element_does_not_make_thousands():
     assert "outbox" not in iterator.state_dict()["operator"]
 
 
-def test_a_user_function_below_is_called_for_no_element_early():
-    calls = []
-
-    def note(x):
-        calls.append(int(x))
-        return x
-
-    iterator = iter(Dataset.range(100).map(note).map(lambda x: x + 1).filter(lambda x: x > 3))
-    assert next(iterator) == 4
-    assert calls == [0, 1, 2, 3]
-
-
 def test_objects_with_operators_of_their_own_are_not_run_ahead():
     calls = []
 

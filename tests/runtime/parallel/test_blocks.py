@@ -1,8 +1,5 @@
 """Tests of arrays that are filled while elements are computed."""
 
-import threading
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,6 @@ from dataset.plan.structure import LEAF, structure_of
 from dataset.runtime.chunks.chunk import Chunk, concatenate_columns
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.parallel.blocks import Block, BlockMemory
-from support.process_helpers import in_thread
 
 BIG = 2048  # bytes of a row; large enough that a few rows are checked for adjacent addresses
 
@@ -54,17 +50,6 @@ def test_what_does_not_fit_stays_as_it_is(other):
     block.write(0, rows(0))
     assert all(a is b for a, b in zip(block.write(1, other).columns(), other.columns(), strict=True))
     assert Block(2).write(0, other).length == other.length
-
-
-def test_several_threads_write_at_once():
-    block, barrier = Block(64), threading.Barrier(8)
-
-    def write(k):
-        barrier.wait(60)
-        return block.write(8 * k, rows(*range(8 * k, 8 * k + 8)))
-
-    parts = [thread.result() for thread in [in_thread(partial(write, k)) for k in range(8)]]
-    assert Chunk.concatenate(parts).columns()[0][:, 0].tolist() == list(range(64))
 
 
 def test_read_only_neighbours_are_copied():
@@ -136,19 +121,3 @@ def test_batches_of_a_parallel_map_are_rows_of_one_block():
     batches = list(Dataset.range(640).map(work, num_parallel_calls=2).batch(32))
     assert [int(batch[row, 0, 0]) for batch in batches for row in range(32)] == list(range(640))
     assert sum(batch.base is not None for batch in batches) >= 10  # few when work moves between threads
-
-
-def test_batches_that_are_kept_keep_their_values():
-    def work(number):
-        np.sort(np.arange(20_000)[::-1])
-        return np.full((128, 128), number, np.float32)
-
-    kept, rows = [], []
-    for number, batch in enumerate(Dataset.range(640).map(work, num_parallel_calls=2).batch(32)):
-        if number % 3 == 0:
-            kept.append(batch)
-        if number % 3 == 1:
-            rows.append(batch[7])
-    assert [int(batch[0, 0, 0]) for batch in kept] == [96 * k for k in range(len(kept))]
-    assert all((batch == batch[:, :1, :1]).all() for batch in kept)
-    assert [int(row[0, 0]) for row in rows] == [96 * k + 39 for k in range(len(rows))]

@@ -98,20 +98,6 @@ def test_holds_no_more_elements_and_bytes_than_it_may():
     assert max(source.asked) == 30
 
 
-def test_a_step_is_whole_batches():
-    source = Source(90)
-    taken(bulk(source, elements_max=64), 36, 12)
-    assert all(asked % 12 == 0 for asked in source.asked)
-
-
-def test_the_rest_of_a_batch_does_not_shift_those_after_it():
-    source = Source(90)
-    operator = bulk(source)
-    for n in (12, 12, 12, 5):
-        operator.pull(n)
-    assert source.asked == [12, 24, 45]
-
-
 @pytest.mark.parametrize("repeats", [True, False])
 def test_goes_on_from_every_place_and_from_there_again(repeats):
     walking = bulk(Source(330), Build(repeats))

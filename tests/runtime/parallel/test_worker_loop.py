@@ -105,27 +105,6 @@ def test_a_refused_worker_is_an_error_only_if_it_is_needed_and_none_is_active(co
     assert not loop._active
 
 
-def test_a_worker_whose_call_was_interrupted_leaves_without_doing_tasks(coordinator, monkeypatch):
-    submit, ran = coordinator.submit, threading.Event()
-
-    def interrupted(job, *, counted):
-        def noted():
-            job()
-            ran.set()
-
-        with loop.lock:  # as in the loop, so that the job runs after the interrupt
-            submit(noted, counted=counted)
-            raise KeyboardInterrupt
-
-    loop = Tasks(coordinator, lambda: pytest.fail("the task was done"))
-    monkeypatch.setattr(coordinator, "submit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        loop.call_workers()
-    assert ran.wait(WAIT)
-    assert not loop._active
-    assert len(loop.tasks) == 1
-
-
 def test_nothing_runs_while_workers_are_kept_still_and_the_rest_is_done_later(coordinator):
     gate, done = Gate(), threading.Event()
     loop = Tasks(coordinator, gate, done.set)
@@ -173,19 +152,3 @@ def test_a_fault_stops_the_iteration_and_the_worker_leaves(coordinator):
     assert str(NODE) in coordinator.failed
     with pytest.raises(ZeroDivisionError):
         coordinator.raise_failure()
-
-
-def test_an_error_of_a_stopped_worker_is_not_a_fault(coordinator):
-    gate = Gate()
-
-    def fail():
-        gate()
-        raise ZeroDivisionError
-
-    loop = Tasks(coordinator, fail)
-    loop.call_workers()
-    assert gate.entered.wait(WAIT)
-    loop.wake()
-    gate.opened.set()
-    loop.wait_until_left()
-    assert not coordinator.failed

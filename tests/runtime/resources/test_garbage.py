@@ -78,16 +78,6 @@ def test_the_last_of_several_iterations_restores_it(collections):
     assert gc.isenabled()
 
 
-def test_a_state_that_is_loaded_continues_the_schedule(collections):
-    iterator = iter(scheduled(10))
-    next(iterator)
-    iterator.load_state_dict(iterator.state_dict())
-    next(iterator)
-    assert not gc.isenabled()
-    iterator.close()
-    assert gc.isenabled()
-
-
 def test_what_the_program_has_set_is_kept(collections):
     gc.disable()
     gc.freeze()

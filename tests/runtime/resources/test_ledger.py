@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset.runtime.resources.ledger import UNBOUNDED, Ledger
-from support.process_helpers import in_thread
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
@@ -143,18 +142,6 @@ def test_one_that_comes_later_finds_room_and_soon_has_as_many_bytes_as_the_other
     assert [account.held for account in accounts] == pytest.approx([333_333, 333_333], rel=rel)
 
 
-def test_what_is_only_counted_leaves_less_for_the_others_and_is_never_refused():
-    ledger = Ledger(1_000_000)
-    counted, other = ledger.account(), known(ledger, 1000)
-    counted.hold(800_000)
-    assert other.reserve(10_000) * other.expected == pytest.approx(100_000, rel=0.02)
-    counted.hold(800_000)
-    assert other.reserve(1) == 0
-    counted.release_all()
-    assert counted.held == 0
-    assert other.reserve(10_000)
-
-
 def test_while_no_size_is_known_each_worker_begins_one_element_at_a_time():
     account = Ledger(10**9).account()
     assert [account.reserve(100) for _ in range(3)] == [1, 1, 1]
@@ -164,20 +151,6 @@ def test_while_no_size_is_known_each_worker_begins_one_element_at_a_time():
     account.settle(1, 1, 8)
     assert account.held == 8 + 2 * account.expected
     assert account.reserve(100) == 100
-
-
-def test_few_known_elements_are_trusted_less_than_many_and_inputs_count_while_elements_are_computed():
-    account = Ledger(10**9).account()
-    account.reserve(1)
-    account.settle(1, 1, 1000)
-    assert account.expected == 2000
-    account.settle(0, 999, 999_000)
-    assert account.expected == 1001
-    other = Ledger(10**9).account()
-    other.reserve(1)
-    other.settle(1, 1, 100, 900)
-    assert other.held == 100
-    assert other.expected >= 1000
 
 
 def test_one_giant_does_not_throttle_for_ever():
@@ -215,22 +188,3 @@ def test_the_default_is_found_once_and_not_before_it_is_needed():
     account.reserve(1)
     assert ledger.budget == 1000
     assert calls == [1]
-
-
-def test_many_threads_keep_within_the_budget_and_leave_nothing():
-    ledger = Ledger(100_000)
-
-    def work(account):
-        for count in range(300):
-            granted = account.reserve(count % 7 + 1)
-            assert ledger.held <= ledger.budget
-            account.settle(granted, granted, 900 * granted)
-            account.release(900 * granted)
-
-    accounts = [known(ledger, 1000) for _ in range(3)]
-    threads = [in_thread(lambda account=account: work(account)) for account in accounts for _ in range(2)]
-    assert [thread.result() for thread in threads] == [None] * 6
-    assert ledger.held == 0
-    for account in accounts:
-        account.close()
-    assert ledger.charged == 0

@@ -119,16 +119,6 @@ def test_a_segment_in_hand_is_not_written_to_and_one_that_was_dropped_is():
     assert (np.asarray(again[0]) == 3).all()
 
 
-def test_one_part_that_is_held_holds_the_segment():
-    lender, borrower = Lender(), Borrower()
-    first, second = lent(lender, borrower, some_bytes(70_000, 1), some_bytes(70_000, 2))
-    part = np.asarray(second)[5:9]
-    del first, second
-    for value in range(5):
-        lent(lender, borrower, some_bytes(140_000, value + 10))
-    assert part.tolist() == [2] * 4
-
-
 def test_free_segments_are_few_and_both_sides_agree_on_them():
     lender, borrower = Lender(), Borrower()
     held = [lent(lender, borrower, some_bytes(1 << 16)) for _ in range(20)]
