@@ -146,18 +146,6 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
         assert values(iterator) == {"prefetch": 4}
 
 
-def test_operators_that_are_opened_later_begin_with_the_last_values_too(script):
-    dataset = Dataset.range(300).map(plus).prefetch(AUTOTUNE, name="later").cache().batch(1)
-    with iter(dataset) as first:
-        next(first)
-        knobs(first)["later"].value = 6
-    with iter(dataset) as second:
-        for _ in range(3):
-            next(second)
-        second._observer.look(time.perf_counter())  # as the next thread does
-        assert values(second) == {"later": 6}
-
-
 def test_operators_that_are_opened_anew_keep_what_they_have_learned():
     """Otherwise each epoch begins with workers, and notices again that the consumer is faster."""
     with iter(Dataset.range(20).map(plus, num_parallel_calls=2).repeat()) as iterator:

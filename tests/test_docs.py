@@ -17,7 +17,19 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "noteb
 PAGES.append(DOCS / "llms.txt")
 RUNNABLE = [page for page in PAGES if any(with_outputs(page.read_text(encoding="utf-8")))]
 TEXT = (DOCS / "tf_data.md").read_text(encoding="utf-8")
-OPTIONAL = set("datasets jax keras lightning pandas polars ray tensorflow torch torchdata tqdm".split())
+OPTIONAL = {
+    "datasets",
+    "jax",
+    "keras",
+    "lightning",
+    "pandas",
+    "polars",
+    "ray",
+    "tensorflow",
+    "torch",
+    "torchdata",
+    "tqdm",
+}
 ROWS = re.findall(r"^\| `(.*?)` \|.*\[(test_tf_\w+)\]\((.*?)\) \|$", TEXT, re.MULTILINE)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from dataset import ClosedError, Dataset, TFRecordDataset, io, vectorized
 from dataset.testing import outcomes
-from support.overlap import WAIT, Work, nothing_left
+from support.overlap import WAIT, Gate, Work, nothing_left
 
 ENDING = 5  # seconds for threads that were told to end
 
@@ -270,23 +270,6 @@ def test_where_the_system_gives_no_more_threads_it_works_with_those_there_are_or
 # Blocked
 
 
-class Gate:
-    """Function whose calls wait for all numbers except 0."""
-
-    def __init__(self):
-        self.entered = threading.Event()
-        self.opened = threading.Event()
-
-    def __call__(self, x):
-        if x > 0:
-            self.entered.set()
-            self.opened.wait(6 * WAIT)
-        return x
-
-    def numbers(self):
-        return map(self, range(9))
-
-
 BLOCKED = {
     "map": lambda gate: Dataset.range(9).map(gate, num_parallel_calls=2),
     "map without order": lambda gate: Dataset.range(9).map(gate, num_parallel_calls=3, deterministic=False),
@@ -296,9 +279,11 @@ BLOCKED = {
     "the function of interleave": lambda gate: Dataset.range(9).interleave(
         lambda x: Dataset.from_tensors(gate(x)), 2, num_parallel_calls=2
     ),
-    "a generator below a prefetch": lambda gate: Dataset.from_generator(gate.numbers).prefetch(1),
-    "a generator below a map": lambda gate: Dataset.from_generator(gate.numbers).map(lambda x: x, num_parallel_calls=2),
-    "a generator below an interleave": lambda gate: Dataset.from_generator(gate.numbers).interleave(
+    "a generator below a prefetch": lambda gate: Dataset.from_generator(lambda: map(gate, range(9))).prefetch(1),
+    "a generator below a map": lambda gate: Dataset.from_generator(lambda: map(gate, range(9))).map(
+        lambda x: x, num_parallel_calls=2
+    ),
+    "a generator below an interleave": lambda gate: Dataset.from_generator(lambda: map(gate, range(9))).interleave(
         Dataset.from_tensors, 2, num_parallel_calls=2
     ),
     "all of them": lambda gate: (
@@ -320,7 +305,7 @@ def in_a_thread(function):
 @cases(BLOCKED)
 @pytest.mark.usefixtures("no_collector")
 def test_dropping_it_while_user_code_is_blocked_comes_back_at_once(make):
-    gate = Gate()
+    gate = Gate(1)
     with threads_end():
         iterator = iter(make(gate))
         assert next(iterator) == 0
@@ -353,7 +338,7 @@ def test_a_generator_is_closed_by_the_thread_that_ends_last():
 
 @cases(BLOCKED)
 def test_closing_it_waits_for_user_code_and_sends_home_who_waits_for_an_element(make):
-    gate, stopped = Gate(), threading.Event()
+    gate, stopped = Gate(1), threading.Event()
 
     def consume():
         with contextlib.suppress(ClosedError):
@@ -381,7 +366,7 @@ def test_closing_it_waits_for_user_code_and_sends_home_who_waits_for_an_element(
 @cases(BLOCKED)
 def test_the_end_of_the_data_comes_although_user_code_that_nobody_needs_is_blocked(make, monkeypatch):
     monkeypatch.setattr("dataset.runtime.iteration.iterator.PATIENCE_SECONDS", 0.2)
-    gate = Gate()
+    gate = Gate(1)
     with nothing_left():
         try:
             assert list(make(gate).take(1)) == [0]

@@ -22,6 +22,7 @@ from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.runtime.resources import interrupts
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
+from support.overlap import Gate
 from support.resume_cases import BY_PROCESSES, CASES
 from support.resume_chains import build
 from support.resume_files import write_files
@@ -124,23 +125,11 @@ def test_every_moment_of_a_parallel_map():
             check(make, AtMoment(number), ENDINGS[number % len(ENDINGS)], expected, True, "")
 
 
-class Gate:
-    """Function that signals when it is called and waits until it is released."""
-
-    def __init__(self) -> None:
-        self.called, self.open = threading.Event(), threading.Event()
-
-    def __call__(self, x: Any) -> Any:
-        self.called.set()
-        self.open.wait(SECONDS_MAX)
-        return x
-
-
 @pytest.fixture
 def gate() -> Iterator[Gate]:
     gate = Gate()
     yield gate
-    gate.open.set()
+    gate.opened.set()
 
 
 def interrupt_once(called: threading.Event) -> threading.Thread:
@@ -186,11 +175,11 @@ linux_only = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="th
 def test_a_wait_ends_at_once(name, gate):
     with no_leaks():
         iterator = iter(WAITS[name](gate))
-        sender = interrupt_once(gate.called)
+        sender = interrupt_once(gate.entered)
         with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
             next(iterator)
         sender.join()
-        gate.open.set()
+        gate.opened.set()
         assert [int(x) for x in iterator] == [0, 1, 2]
 
 
@@ -198,7 +187,7 @@ def test_a_wait_ends_at_once(name, gate):
 def test_close_can_be_interrupted_while_it_waits(gate):
     with no_leaks():
         iterator = iter(Dataset.range(3).map(lambda x: x).prefetch(1).map(gate, num_parallel_calls=2).prefetch(1))
-        sender = interrupt_once(gate.called)
+        sender = interrupt_once(gate.entered)
         with pytest.raises(KeyboardInterrupt):
             next(iterator)
         sender.join()
@@ -208,7 +197,7 @@ def test_close_can_be_interrupted_while_it_waits(gate):
         with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
             iterator.close()
         sender.join()
-        gate.open.set()
+        gate.opened.set()
         iterator.close()
 
 

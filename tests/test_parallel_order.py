@@ -7,7 +7,6 @@ import collections
 import itertools
 import threading
 import time
-from functools import partial
 
 import numpy as np
 import pytest
@@ -168,25 +167,24 @@ def test_what_is_ready_goes_first_only_where_the_op_or_else_the_options_allow_it
 # Concurrent calls
 
 AT_ONCE = {
-    f"{calls} calls of map, {how}": (calls, partial(Dataset.map, num_parallel_calls=calls, **how))
-    for calls in (2, 16)
-    for how in ({}, UNORDERED)
-}
-AT_ONCE |= {
-    f"a batch of {size} downstream": (4, lambda d, f, size=size: d.map(f, num_parallel_calls=4).batch(size).unbatch())
-    for size in (1, 2, 5, 64)
-}
-AT_ONCE |= {
-    f"the datasets of an interleave, block {block}, {how}": (
+    "map": (2, lambda d, f: d.map(f, num_parallel_calls=2)),
+    "map of many calls without order": (16, lambda d, f: d.map(f, num_parallel_calls=16, **UNORDERED)),
+    "map, a batch": (4, lambda d, f: d.map(f, num_parallel_calls=4).batch(5).unbatch()),
+    "map, a batch of all": (4, lambda d, f: d.map(f, num_parallel_calls=4).batch(64).unbatch()),
+    "random_map": (3, lambda d, f: d.random_map(lambda rng, x: f(x), num_parallel_calls=3)),
+    "the datasets of an interleave": (
         4,
-        lambda d, f, block=block, how=how: Dataset.range(8).interleave(
-            lambda x: Dataset.range(x, 12, 8).map(f), 4, block, num_parallel_calls=4, **how
+        lambda d, f: Dataset.range(8).interleave(
+            lambda x: Dataset.range(x, 12, 8).map(f), 4, block_length=3, num_parallel_calls=4
         ),
-    )
-    for block in (1, 3)
-    for how in ({}, UNORDERED)
+    ),
+    "the datasets of an interleave without order": (
+        4,
+        lambda d, f: Dataset.range(8).interleave(
+            lambda x: Dataset.range(x, 12, 8).map(f), 4, num_parallel_calls=4, **UNORDERED
+        ),
+    ),
 }
-AT_ONCE["random_map"] = (3, lambda d, f: d.random_map(lambda rng, x: f(x), num_parallel_calls=3))
 
 
 @pytest.mark.parametrize("name", AT_ONCE)

@@ -233,14 +233,3 @@ def test_what_a_killed_process_has_written_is_not_taken_for_complete(keeper, tmp
     assert not CALLS
     left = [file.name for file in Path(path).rglob("*") if file.is_file()]
     assert len([name for name in left if name.endswith(".lock")]) <= 1, left
-
-
-@pytest.mark.parametrize("keeper", KEEPERS)
-def test_a_process_that_is_killed_behind_the_first_pass_leaves_all_of_it(keeper, tmp_path):
-    path = str(tmp_path / "kept")
-    expected = outcomes(iter(kept(keeper, str(tmp_path / "elsewhere"))))
-    state = killed_after(230, keeper, path)
-    with loaded(kept(keeper, path), state) as iterator:
-        assert_from(230, outcomes(iterator), expected)
-    with loaded(kept(keeper, str(tmp_path / "nowhere")), state) as iterator:  # without a cache
-        assert_from(230, outcomes(iterator), expected)

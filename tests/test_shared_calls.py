@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, ParseError, RaggedTensor, SparseTensor, TFRecordDataset, io
-from dataset.shared_calls import SharedCalls, calling_for, shares_calls
-from dataset.testing import assert_elements_equal, check_operator, outcomes
+from dataset.shared_calls import shares_calls
+from dataset.testing import check_operator, outcomes
 
 FEATURES = {
     "number": io.FixedLenFeature((), np.int64),
@@ -146,25 +146,6 @@ def test_in_workers(parallel):
 
 def _number(record):
     return io.parse_single_example(record, FEATURES)["number"] * 2
-
-
-def test_results_that_are_not_used_are_no_longer_computed():
-    computed = []
-
-    def function(values):
-        computed.append(len(values))
-        return list(values)
-
-    calls = SharedCalls(function)
-    values = [b"%d" % i for i in range(1000)]
-    for _ in range(100):
-        with calling_for(len(values), lambda: [values]):
-            calls.result(values[0])
-    assert len(computed) < 10
-    for _ in range(3):
-        with calling_for(len(values), lambda: [values]):
-            assert [calls.result(value) or value for value in values] == values
-    assert computed[-1] == 1000
 
 
 _PARSER = io.ExampleParser(FEATURES)
@@ -303,20 +284,6 @@ def test_a_function_is_called_up_to_the_element_that_fills_a_bucket(file):
             assert called == RECORDS[:count]
 
 
-def test_texts_that_become_longer_are_called_for_one_by_one(file):
-    called = []
-
-    def parse(record):
-        called.append(io.parse_single_example(record, FEATURES)["number"])
-        return {"text": "é" * (called[-1] % 2 + 1), "number": called[-1]}
-
-    dataset = TFRecordDataset(file).map(parse)
-    buckets = dataset.bucket_by_sequence_length(lambda row: len(row["text"]), [3], [2, 3], no_padding=True)
-    with iter(buckets) as iterator:
-        assert next(iterator)["number"].tolist() == [0, 2]
-        assert called == [0, 1, 2]
-
-
 def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):
     """A program may write a record to a pipe only after it has seen the answer to the one before."""
     pipe, answered, in_time = tmp_path / "pipe", threading.Semaphore(0), []
@@ -338,14 +305,3 @@ def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):
         answered.release()
     thread.join()
     assert in_time == [True] * 40
-
-
-def test_a_function_that_reads_elsewhere_while_records_wait(file):
-    """The calls of an iteration inside the function are its own."""
-
-    def parse(record):
-        inner = list(TFRecordDataset(file).map(_number).take(20))
-        return np.array([_number(record), *inner])
-
-    expected = [np.array([2 * i, *range(0, 40, 2)]) for i in range(COUNT)]
-    assert_elements_equal(list(TFRecordDataset(file).map(parse)), expected)

@@ -218,19 +218,3 @@ def test_an_overloaded_machine_is_not_taken_for_slow_storage(monkeypatch, wait, 
     assert stats.bottleneck.name == "fetch"
     assert stats.bottleneck.remedy.startswith(remedy)
     assert ("overloaded" in repr(stats)) == (remedy == "fewer processes")
-
-
-def test_samples_of_the_waits_for_a_core_are_rare_and_by_thread(monkeypatch):
-    times = []
-    monkeypatch.setattr(SchedulingTimes, "of_this_thread", lambda: times.append(len(times)) or next(script))
-    script = iter([SchedulingTimes(1.0, 5.0), SchedulingTimes(3.0, 11.0), SchedulingTimes(0.5, 0.1)])
-    wait = CoreWait(every=1.0)
-    for now in range(100):
-        wait.look(now / 100)
-    assert not times  # an iteration that is short is not sampled
-    for now in range(100, 250):
-        wait.look(now / 100)
-    assert len(times) == 2
-    assert wait.ratio == 3.0
-    wait.look(9.0)  # another thread with the same number
-    assert wait.ratio == 3.0

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from simulation import ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
 
 from dataset.autotune.tuner import Tuner
-from dataset.autotune.windows import PipelineSnapshot
 from dataset.runtime.metrics.background import Tunable
 
 MS = 1e-3
@@ -199,14 +198,6 @@ def test_a_prefetch_holds_as_much_as_the_variation_needs():
     assert driven.actions(since=10)["keep"] <= 1
 
 
-@pytest.mark.parametrize(("value", "wait"), [(2, 10), (8, 1)])
-def test_no_workers_are_added_if_reading_the_input_is_the_bottleneck(value, wait):
-    make = one_map(Work(wait=wait * MS), Work(wait=0.1 * MS), value, input_work=Work(wait=5 * MS))
-    driven = check(make, WORKERS[:4], seconds=10)
-    assert driven.values[0] <= value + 1
-    assert driven.actions(since=7) == {}
-
-
 # Work that changes
 
 WAIT, QUICK, SLOW = Work(wait=10 * MS), Work(wait=MS), Work(wait=5 * MS)
@@ -330,23 +321,6 @@ def test_what_is_on_trial_when_a_stage_becomes_inline_is_taken_back():
     assert before == driven.log[0][4]
     assert "in the meantime" in reason
     assert len(driven.log) == 2
-
-
-def test_a_window_that_says_nothing_yet_is_looked_at_again_after_an_eighth_of_its_length(monkeypatch):
-    """A look takes as long as some fast elements."""
-    seconds, window = [], PipelineSnapshot.window
-
-    def counted(self, now):
-        seconds.append(now - self.began)
-        return window(self, now)
-
-    monkeypatch.setattr(PipelineSnapshot, "window", counted)
-    driven = Driven([ParallelMap("map", Work(compute=0.2), calls())], Work(wait=0.1 * MS)).until(4)
-    assert driven.log == []
-    assert seconds[0] >= 0.02
-    pairs = [(before, after) for before, after in itertools.pairwise(seconds) if after > before]
-    assert all(after >= 1.125 * before - 1e-6 for before, after in pairs)
-    assert len(seconds) < 60
 
 
 def test_without_stages_there_is_nothing_to_do():

@@ -9,7 +9,6 @@ from dataset.autotune.windows import CONSUMER, PipelineSnapshot
 from dataset.runtime.metrics.background import Counters, Tunable
 
 
-
 class Stage:
     """As much of a stage as windows read."""
 
@@ -133,20 +132,6 @@ def test_sections_have_the_costs_of_an_element_and_how_many_make_one():
     assert second.serial_seconds == 0
 
 
-@pytest.mark.parametrize(("waited", "seconds"), [(3.0, 0.1), (5.0, 0)])  # or more than the thread has counted yet
-def test_the_thread_of_a_relay_works_when_it_does_not_wait_for_its_input(waited, seconds):
-    read, ahead = Stage(), Stage(7, relays=True)
-    watch = watched(part(ahead, part(read), name="prefetch"))
-    read.works(10, 0.5)
-    read.gives(10)
-    read.counters.add_wait(10.0, 10.0 + waited)
-    ahead.works(10, 0.4, cpu=0.4)
-    ahead.gives(10)
-    (section,) = watch.window(15.0).sections({}, cores=8).inputs
-    assert section.wall_seconds == section.cpu_seconds == pytest.approx(seconds)
-    assert (section.workers, section.buffer) == (1, 7)
-
-
 def test_contention_is_work_under_the_lock_and_its_wait_for_it_is_left_out():
     stage = Stage(8)
     top = part(stage)
@@ -160,24 +145,6 @@ def test_contention_is_work_under_the_lock_and_its_wait_for_it_is_left_out():
     assert (section(0.0).lock_seconds, section(0.0).wall_seconds) == (0, pytest.approx(0.4))
     assert (section(0.5).lock_seconds, section(0.5).wall_seconds) == (pytest.approx(0.05), pytest.approx(0.25))
     assert (section(1.0).lock_seconds, section(1.0).wall_seconds) == (pytest.approx(0.1), pytest.approx(0.1))
-
-
-@pytest.mark.parametrize(
-    ("cores", "cpu", "wall"),
-    [
-        (2, 0.2, 0.2),  # crowded: who computes that much has waited for a core
-        (3, 0.2, 0.4),  # not crowded
-        (1, 0.1, 0.4),  # crowded, but this has something else to wait for
-    ],
-)
-def test_where_cores_are_busy_what_those_waited_for_who_compute_is_left_out(cores, cpu, wall):
-    stage = Stage(8)
-    watch = watched(part(stage))
-    stage.works(10, 0.4, cpu=cpu)
-    stage.gives(10)
-    section = watch.window(11.0).sections({}, cores).inputs[0]
-    assert section.wall_seconds == pytest.approx(wall)
-    assert section.cpu_seconds == pytest.approx(cpu)
 
 
 # Several, and inline

@@ -13,10 +13,10 @@ import numpy as np
 from dataset.errors import ParseError
 from dataset.io import decode_wav, encode_wav, parse_tensor, serialize_tensor
 from dataset.io.example.messages import TensorProto
-from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
+from dataset.io.files.compression import DamagedStreamError, new_compressor
 
 from .mutate import INTEGERS, mutated
-from .target import Target
+from .target import Target, drained
 
 # By dtype: its number and its field in TensorFlow.
 _FIELDS = {
@@ -212,15 +212,8 @@ class SnappyBlocks(Target):
     def check(self, data: bytes) -> None:
         expected, is_whole = _unsnapped(data)
         for size in (100, 1 << 18):
-            stream, pieces = open_stream(io.BytesIO(data), "SNAPPY"), []
-            failure = None
-            try:
-                while piece := stream.read(size):
-                    assert len(piece) <= size
-                    pieces.append(piece)
-            except DamagedStreamError as error:
-                failure = error
-            assert b"".join(pieces) == expected, (len(b"".join(pieces)), len(expected))
+            found, failure = drained(data, "SNAPPY", size)
+            assert found == expected, (len(found), len(expected))
             assert (failure is None) == is_whole, failure
         if failure is not None:
             raise failure

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dataset.io.files.compression import DamagedStreamError, open_stream
+
 from .mutate import mutated
+
+
+def drained(data: bytes, compression: str, size: int) -> tuple[bytes, DamagedStreamError | None]:
+    """Return the content of a compressed stream, read in pieces of at most ``size`` bytes, and the damage, if any."""
+    stream, pieces = open_stream(io.BytesIO(data), compression), []
+    try:
+        while piece := stream.read(size):
+            assert len(piece) <= size
+            pieces.append(piece)
+    except DamagedStreamError as error:
+        return b"".join(pieces), error
+    return b"".join(pieces), None
 
 
 class Target:

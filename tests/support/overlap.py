@@ -103,6 +103,35 @@ class Counter:
                 self.reached.set()
 
 
+class Gate:
+    """Function whose calls for numbers from ``first`` on wait until the gate is opened.
+
+    Attributes:
+        entered: set when a call waits.
+        opened: the gate.
+        called: the numbers of all calls.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+        self.entered, self.opened = threading.Event(), threading.Event()
+        self.called: list[int] = []
+        self._waiting = threading.Semaphore(0)
+
+    def __call__(self, x: Any) -> Any:
+        self.called.append(int(x))
+        if x >= self.first:
+            self._waiting.release()
+            self.entered.set()
+            assert self.opened.wait(6 * WAIT)
+        return x
+
+    def wait_for(self, calls: int) -> None:
+        """Wait until this many calls wait."""
+        for _ in range(calls):
+            assert self._waiting.acquire(timeout=WAIT)
+
+
 def once(function: Callable[[], Iterator[Any]], calls: Calls) -> Callable[[], Iterator[Any]]:
     """Generator function that counts how many threads are inside its generators."""
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensor
 from dataset.plan.structure import LEAF, structure_of
-from dataset.plan.values import object_column
-from dataset.runtime.chunks.chunk import Chunk, concatenate_columns, pack, take_list
+from dataset.runtime.chunks.chunk import Chunk, concatenate_columns, take_list
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.testing import assert_elements_equal
 
@@ -92,14 +91,6 @@ def test_read_only_arrays_leave_the_original_writable():
     assert all(a.flags.writeable for a in listed)
 
 
-def test_scalars_of_one_type_are_packed_and_nothing_else():
-    assert pack([np.int8(1), np.int8(2)]).dtype == np.int8
-    assert pack([np.float16(1)]).dtype == np.float16
-    assert pack([np.int8(1), np.int16(2)]) == [1, 2]
-    for column in ([b"a", b"b"], (np.zeros(2), np.zeros(2)), [np.datetime64(1, "s"), np.datetime64(1, "ms")]):
-        assert isinstance(pack(column), list)
-
-
 def test_columns_of_other_dtype_or_shape_are_joined_as_lists():
     assert isinstance(concatenate_columns([np.zeros(2), np.zeros(2)]), np.ndarray)
     joined = concatenate_columns([np.zeros(1, np.int64), np.ones(1, np.float32)])
@@ -136,11 +127,6 @@ def test_other_values_stay_in_a_list(values, rows):
         joined = concatenate_columns(parts)
         assert isinstance(joined, list)
         assert sum(value is values[0] for value in joined) == 1
-
-
-def test_an_object_column_has_one_dimension_whatever_is_in_it():
-    for values in ([np.zeros(2), np.zeros(2)], [[1, 2], [3, 4]], np.arange(2)):
-        assert (object_column(values).shape, object_column(values).dtype) == ((2,), object)
 
 
 def test_what_is_canonical_is_kept_as_rows():

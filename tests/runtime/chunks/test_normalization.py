@@ -103,13 +103,6 @@ def test_a_list_that_a_function_returns_at_the_top_is_a_tuple():
     assert_elements_equal([element], [(np.int64(0), np.array([1, 2]))])
 
 
-@pytest.mark.parametrize("first", range(0, len(CASES), 3))
-def test_the_form_does_not_depend_on_the_company_that_a_value_is_in(first):
-    values = [value for value, _ in CASES[first:] + CASES[:first]]
-    together = chunk_of_rows([(value,) for value in values]).rows()
-    assert_elements_equal(together, [(canonical_component(value),) for value in values])
-
-
 def test_integers_beyond_64_bits_and_lists_that_are_not_rectangular_are_refused():
     for value in (2**64, -(2**63) - 1):
         with pytest.raises(ValueError, match=f"integers must fit into 64 bits, got {value}"):
@@ -128,11 +121,6 @@ def test_an_exception_while_a_value_becomes_an_array_comes_at_its_place(bad, err
     dataset = Dataset.range(4).map(lambda x: bad if x == 2 else x)
     for variant in (dataset, dataset.batch(1).unbatch(), dataset.prefetch(4)):
         assert [type(r) for r in outcomes(iter(variant))] == [np.int64, np.int64, error, np.int64]
-
-
-def test_batches_of_subclasses_of_arrays_are_arrays_of_numbers():
-    (batch,) = Dataset.range(4).map(lambda x: np.full(2, x, np.float32).view(Mine)).batch(4)
-    assert (type(batch), batch.dtype, batch.shape) == (np.ndarray, np.float32, (4, 2))
 
 
 @pytest.mark.parametrize(

@@ -6,30 +6,6 @@ import numpy as np
 import pytest
 
 from dataset import Dataset
-from dataset.testing import assert_elements_equal
-
-CHAINS = {
-    "maps": lambda: Dataset.range(5000).map(lambda x: x * 2).map(lambda x: x + 1),
-    "filter": lambda: Dataset.range(5000).map(lambda x: x * 2 + 1).filter(lambda x: x % 3 == 0),
-    "map of a filter": lambda: Dataset.range(5000).filter(lambda x: x % 3 == 0).map(lambda x: x + 1),
-    "shuffled": lambda: Dataset.range(5000).shuffle(50, seed=1, reshuffle_each_iteration=False).map(lambda x: x + 1),
-}
-
-
-@pytest.mark.parametrize("make", CHAINS.values(), ids=CHAINS.keys())
-@pytest.mark.parametrize("steps", [(1,), (2, 1), (100, 7, 300), (0, 1000), (1, 0, 1)])
-def test_several_resumes_in_a_row_go_on_exactly_and_hold_nothing(make, steps):
-    expected, taken = list(make()), 0
-    iterator = iter(make())
-    for step in steps:
-        for _ in range(step):
-            next(iterator)
-        taken += step
-        state = pickle.loads(pickle.dumps(iterator.state_dict()))
-        assert "outbox" not in repr(state)
-        iterator = iter(make())
-        iterator.load_state_dict(state)
-    assert_elements_equal(list(iterator), expected[taken:])
 
 
 def test_an_element_of_the_size_of_an_image_is_not_in_a_state():

@@ -230,33 +230,6 @@ def test_a_state_holds_no_element_where_the_input_repeats_itself():
     assert len(by_value(iterator).state_dict()["operator"]["held"]) == 5
 
 
-@pytest.mark.parametrize("bad", [(), (2, 3)])
-def test_what_is_passed_over_behind_a_state_is_not_converted(bad):
-    converted, made = [], []
-
-    def note(element):
-        converted.append(int(element))
-        return element * 10, element
-
-    dataset = Dataset.range(30).map(fail_at(*bad)).map(lambda x: made.append(int(x)) or x)
-    iterator = opened(dataset, 2, note)
-    iterator._root.load({**iterator._root.save(), "behind": 7})
-    assert made == []
-    assert next(iterator) == 70
-    assert converted == [7, 8, 9]
-    assert iterator.state_dict()["operator"]["behind"] <= 8
-
-
-def test_an_interrupt_while_elements_are_passed_over_loses_none():
-    iterator = opened(Dataset.range(6).map(pressing(1, 4)), 1)
-    iterator._root.load({**iterator._root.save(), "behind": 3})
-    found = []
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            found += list(iterator)
-    assert [int(x) for x in [*found, *iterator]] == [30, 40, 50]
-
-
 def test_elements_that_no_state_can_hold_are_recomputed():
     def number(x):
         return x["number"], x

@@ -10,7 +10,6 @@ from dataset import ClosedError, Dataset
 from dataset.plan.structure import map_structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.testing import assert_elements_equal, outcomes
-from support.process_helpers import in_thread
 
 COUNT = 3000
 
@@ -152,27 +151,3 @@ def test_nothing_comes_out_of_a_closed_iterator_or_one_of_another_process():
     assert iterator.stats().elements == 1000
     with pytest.raises(ClosedError, match="closed"):
         next(iterator)
-
-
-def test_going_back_to_a_state_in_the_midst():
-    dataset = DATASETS["map"]
-    iterator, _ = after(dataset, 10)
-    state = iterator.state_dict()
-    for _ in range(555):
-        next(iterator)
-    iterator.load_state_dict(state)
-    assert next(iterator) == 20
-    assert iterator.state_dict()["elements"] == 11
-
-
-def test_states_and_skips_while_other_threads_read():
-    iterator, states, skipped = iter(warm(Dataset.range(20_000).map(array))), [], 0
-    threads = [in_thread(lambda: [int(element[0]) for element in iterator]) for _ in range(3)]
-    while iterator.stats().elements + skipped < 20_000:
-        skipped += iterator.skip(2)
-        states.append(iterator.state_dict())
-    found = [thread.result() for thread in threads]
-    seen = [x for part in found for x in part]
-    assert len(seen) == len(set(seen)) == 20_000 - skipped
-    assert all(part == sorted(part) for part in found)
-    assert [state["elements"] for state in states] == sorted(state["elements"] for state in states)

@@ -171,26 +171,6 @@ def test_a_number_of_calls_that_is_turned_up_and_down_is_obeyed(deterministic):
         assert gate.most == 7
 
 
-def test_a_number_of_reads_that_is_turned_up_and_down_is_obeyed():
-    gate = Gate()
-    dataset = Dataset.range(8).interleave(
-        lambda x: Dataset.range(100).map(gate).map(lambda y: 100 * x + y), 8, num_parallel_calls=4
-    )
-    with consumed(dataset, gate, list(range(800)), in_order=False) as stage:
-        gate.wait_until(4)
-        assert gate.most == 4
-        stage.knob.value = 1
-        while stage.readers._reading > 1:  # a worker finishes the run that it has started
-            gate.let_through(1)
-        assert gate.most_of_20(1) == 1
-        stage.knob.value = 6
-        gate.most = 0
-        while gate.most < 3:
-            gate.wait_until(1)
-            gate.let_through(1)
-        assert gate.most <= 6
-
-
 @pytest.mark.usefixtures("switch_interval")
 def test_a_buffer_that_is_turned_up_and_down_is_obeyed():
     gate = Gate()  # it counts the elements that were taken

@@ -135,22 +135,6 @@ def test_waiting_takes_time_but_no_processor_and_what_the_consumer_does_is_its_o
     assert stats.seconds == pytest.approx(0.13)
 
 
-def test_the_cpu_times_of_a_sample_tell_waiting_from_computing_although_most_pulls_are_short(clock):
-    """A block of a file is read now and then; all other elements are computed at once."""
-
-    def work(x):
-        if x % 16:
-            clock.compute(1e-6)
-        else:
-            clock.wait(1e-3)
-        return x + 1
-
-    iterator = iter(Dataset.range(16_000).map(work))
-    list(iterator)
-    mapped, _ = iterator.stats().operators
-    assert mapped.cpu_seconds / mapped.seconds < 0.1
-
-
 @pytest.mark.parametrize("count", [3_000, 30_000])
 def test_figures_of_a_sample_stand_for_all(clock, count):
     """Most cheap elements are not measured, but all of the work is charged."""
@@ -163,18 +147,6 @@ def test_figures_of_a_sample_stand_for_all(clock, count):
     assert batch.seconds + source.seconds == pytest.approx(0.0, abs=1e-6)
     assert [one.is_estimated for one in (batch, mapped, source)] == [False, True, True]
     assert f"about {count:,} " in repr(iterator.stats())
-
-
-def test_filling_a_buffer_at_first_does_not_count_for_all_that_follows(clock):
-    """The first element of a shuffle reads thousands of input elements; later ones read one each."""
-    count, size = 20_000, 2_000
-    iterator = iter(Dataset.range(count).map(doing(clock.compute, 1e-5)).shuffle(size, seed=1))
-    list(iterator)
-    shuffle, mapped, source = iterator.stats().operators
-    assert shuffle.elements == count
-    assert count - size <= mapped.elements <= count
-    assert source.elements == mapped.elements
-    assert mapped.seconds == pytest.approx(count * 1e-5, rel=0.15)
 
 
 def test_operators_that_are_opened_later_are_measured_too(clock):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, LEASE, SIZE_MAX, TASK_SECONDS, Learned, TaskSizer
+from dataset.runtime.parallel.task_sizer import CHEAP_SECONDS, SIZE_MAX, TASK_SECONDS, Learned, TaskSizer
 
 FEW = 20
 CHEAP = CHEAP_SECONDS / SIZE_MAX
@@ -191,12 +191,6 @@ def test_threads_that_use_about_one_core_are_tried_against_the_consumer(alone, c
     assert Simulation().windows(alone, 1e-4, cpu=cpu, count=20).inline == inline
 
 
-@pytest.mark.parametrize(("alone", "used", "inline"), [(0.2e-4, 1e-4, True), (0.5e-4, 1e-4, False)])
-def test_threads_that_do_a_small_part_of_the_work_are_tried_against_the_consumer(alone, used, inline):
-    """The consumer hardly waits, but workers that hold the interpreter lock may slow it down."""
-    assert Simulation().windows(alone, 1e-7, used=used, count=20).inline == inline
-
-
 @pytest.mark.parametrize(
     ("process", "cpu", "inline"),
     [
@@ -211,19 +205,6 @@ def test_threads_that_do_a_small_part_of_the_work_are_tried_against_the_consumer
 def test_threads_of_a_process_that_uses_one_core_are_tried_against_the_consumer(process, cpu, inline):
     """Unless they wait for a device, or the consumer does: they all wait for one lock, whoever holds it."""
     assert Simulation().windows(0.5e-4, 1e-7, used=1e-4, cpu=cpu, process=process, count=20).inline == inline
-
-
-@pytest.mark.parametrize(("per_element", "count", "pulls"), [(1e-6, 1, LEASE), (0.9e-4, 10, 5), (0.9e-4, 1000, 0)])
-def test_pulls_without_measurement_are_bounded_in_number_and_time_and_count_like_others(per_element, count, pulls):
-    simulation = Simulation()
-    simulation.contended()
-    assert simulation.sizer.lease() == 0  # nothing was measured yet
-    simulation.run_inline(per_element, times=20, count=count)
-    before = simulation.sizer.learned.left_seconds
-    assert simulation.sizer.lease() == pulls
-    assert before - simulation.sizer.learned.left_seconds == pytest.approx(pulls * per_element * count)
-    simulation.run_inline(1e-2, times=1, count=1)
-    assert simulation.sizer.lease() == 0
 
 
 def test_the_next_epoch_begins_inline_if_a_trial_has_succeeded_and_leaves_if_it_becomes_expensive():

@@ -9,7 +9,6 @@ import sys
 import uuid
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dataset import Dataset
@@ -115,24 +114,6 @@ def test_a_resting_worker_has_forgotten_the_function(family, gate):
     os.close(os.open(gate, os.O_RDONLY))  # waits for that
     assert listed(dataset) == [0, 1]
     os.close(os.open(gate, os.O_RDONLY))
-
-
-def test_arrays_outlast_the_iteration_and_the_next_and_leave_no_memory_mapped(family):
-    def mapped():
-        """Return the sizes of the pieces of shared memory."""
-        lines = Path("/proc/self/maps").read_text().splitlines()
-        bounds = [line.split()[0].split("-") for line in lines if "/memfd:dataset" in line]
-        return [int(stop, 16) - int(start, 16) for start, stop in bounds]
-
-    dataset = Dataset.range(3).map(lambda x: np.full(100_000, x), num_parallel_calls=2, executor="process")
-    passes = [list(dataset) for _ in range(2)]
-    for elements in passes:
-        assert all((element == row).all() for row, element in enumerate(elements))
-    assert max(mapped()) >= 100_000
-    passes.clear()
-    del elements
-    list(dataset)
-    assert all(size < 100_000 for size in mapped())
 
 
 CHANGES = {

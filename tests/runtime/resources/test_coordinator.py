@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dataset import ClosedError, Dataset
+from dataset import ClosedError
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.testing import no_leaks
 
@@ -108,20 +108,6 @@ def test_a_thread_may_join_the_others_from_within(coordinator):
     assert done.wait(WAIT)
 
 
-@pytest.mark.parametrize("ending", ["close", "continue"])
-def test_a_thread_that_the_system_refuses_is_an_error_and_nothing_else(monkeypatch, ending):
-    def refuse(self):
-        raise RuntimeError("can't start new thread")
-
-    with no_leaks(), iter(Dataset.range(3).prefetch(1)) as iterator:
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", refuse)
-            with pytest.raises(RuntimeError, match="can't start new thread"):
-                next(iterator)
-        if ending == "continue":
-            assert [int(x) for x in iterator] == [0, 1, 2]
-
-
 def test_a_forked_coordinator_refuses_and_does_nothing():
     coordinator, finished = Coordinator(), []
     coordinator.forked = True
@@ -129,31 +115,6 @@ def test_a_forked_coordinator_refuses_and_does_nothing():
         coordinator.check_usable()
     coordinator.shut_down(lambda: finished.append(1), wait=True)
     assert finished == []
-
-
-def test_a_job_that_waits_for_a_place_is_run_after_a_stop_when_the_idle_workers_have_left():
-    coordinator, helped, idle, ready, go_on, ran = Coordinator(1), *(threading.Event() for _ in range(5))
-    wait_for_a_job = coordinator._job_came.wait
-    coordinator._job_came.wait = lambda: (idle.set(), wait_for_a_job())
-
-    def first():
-        with coordinator.blocked():
-            assert helped.wait(WAIT)  # by another worker, which is idle afterward
-        ready.set()
-        assert go_on.wait(WAIT)
-        with coordinator.blocked():
-            assert ran.wait(WAIT)
-
-    with no_leaks():
-        coordinator.submit(first)
-        coordinator.submit(helped.set)
-        assert ready.wait(WAIT)
-        assert idle.wait(WAIT)
-        coordinator.submit(ran.set)
-        coordinator.stop()
-        go_on.set()
-        coordinator.join()
-    assert ran.is_set()
 
 
 def submitted(coordinator, count, **kwargs):
