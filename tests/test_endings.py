@@ -1,6 +1,6 @@
 """Tests that every way of ending an iteration in this process leaves no thread, descriptor or reference.
 
-Worker processes, faults at every op, and programs that exit or fork are in test_parallel_endings.py.
+Worker processes, and programs that exit or fork, are in test_parallel_endings.py.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Tests that endings of worker processes, faults at every op, exits and forks leave nothing, however busy the workers.
+"""Tests that endings of worker processes, exits and forks leave nothing, however busy the workers.
 
 Other endings in one process are in test_endings.py.
 """
@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 import test_endings
-from dataset import Dataset, TFRecordDataset, io
-from dataset.testing import assert_elements_equal, outcomes
+from dataset import Dataset, TFRecordDataset
+from dataset.testing import outcomes
 from support import overlap
 from support.overlap import WAIT, Work, block_for_ever, double, fail_at_two, nothing_left
-from test_endings import add, stacked, taken
+from test_endings import stacked, taken
 
 files = test_endings.files
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -95,53 +95,6 @@ def test_dropping_while_functions_in_worker_processes_are_blocked_for_ever():
         iterator = iter(by_processes(Dataset.range(9), block_for_ever))
         assert next(iterator) == 0
         del iterator
-
-
-# Faults of files
-
-
-THREE = {"num_parallel_calls": 3}
-
-
-@pytest.mark.parametrize("reads", [1, 3])
-@pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
-def test_a_damaged_file_below_a_parallel_map_fails_at_its_place(tmp_path, damage, reads):
-    paths = [tmp_path / f"{number}.tfrecord" for number in range(3)]
-    for number, path in enumerate(paths):
-        with io.TFRecordWriter(path) as writer:
-            for record in range(4):
-                writer.write(b"%d %d" % (number, record))
-    content = paths[1].read_bytes()
-    paths[1].write_bytes(content[:-3] if damage == "cut" else content[:20] + b"?" + content[21:])
-    if damage == "missing":
-        paths[1].unlink()
-
-    def found(work, how):
-        records = TFRecordDataset(list(map(str, paths)), num_parallel_reads=reads)
-        return outcomes(iter(records.map(lambda record: (work(int(record[0])), record)[1], **how).batch(2).prefetch(1)))
-
-    expected = found(Work(), {})
-    assert any(isinstance(outcome, Exception) for outcome in expected)
-    with nothing_left():
-        assert_elements_equal(found(Work((0.0, 0.001)), THREE), expected)
-
-
-@pytest.mark.parametrize("keep", ["cache", "snapshot", "save"])
-def test_a_fault_while_elements_are_written_to_files(tmp_path, keep):
-    def attempt(folder, work, how):
-        dataset, path = Dataset.range(18).map(work, **how), str(tmp_path / folder)
-        try:
-            if keep == "save":
-                dataset.save(path)
-            kept = Dataset.load(path) if keep == "save" else getattr(dataset, keep)(path)
-            return outcomes(iter(kept.map(add)))
-        except ValueError as error:
-            return [error]
-
-    work = Work((0.0, 0.001), frozenset({7}))
-    expected = attempt("one", work.at_once(), {})
-    with nothing_left():
-        assert_elements_equal(attempt("two", work, THREE), expected)
 
 
 # Separate programs

@@ -183,16 +183,6 @@ def die(how: str, x: Any) -> Any:
     return x
 
 
-def interrupt_all(x: Any) -> Any:
-    """Send a signal to the program and all its processes at the number 3, as Ctrl-C does."""
-    while x == 3:
-        os.killpg(int(os.environ["MAIN_PID"]), signal.SIGINT)
-        threading.Event().wait(5)  # repeat it, as a user would: Python loses a signal that arrives just before it waits
-    if x > 3:
-        threading.Event().wait()
-    return x
-
-
 def be_impatient() -> None:
     """Reduce the time for which iterators and the interpreter wait for threads that a test blocks forever."""
     iterator.PATIENCE_SECONDS = coordinator.PATIENCE_SECONDS = 0.2
