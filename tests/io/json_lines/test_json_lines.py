@@ -80,7 +80,9 @@ def test_each_kind_of_value_has_its_component(tmp_path):
         **dict.fromkeys(("chat", "mixed", "nothing", "empty"), TensorSpec((), bytes)),
     }
     first, second = dataset
-    assert list(first) == list(dataset.element_spec)
+    assert list(first) == list(dataset.element_spec) == [
+        "int", "float", "flag", "text", "ints", "texts", "deep", "who", "chat", "mixed", "nothing", "empty",
+    ]  # fmt: skip
     assert plain(first) == {
         "int": 1, "float": 1.0, "flag": True, "text": "é".encode(), "ints": [1, 2], "texts": [b"a"],
         "deep": [[1.5], []], "who": {"name": b"Ann", "age": 3}, "chat": b'[{"role":"user"}]', "mixed": b"1",
@@ -197,6 +199,12 @@ def test_types_are_inferred_from_several_files_and_bad_lines_do_not_count(tmp_pa
     assert outcomes(JsonLinesDataset(paths))[1:] == [{"n": 1.0}, {"n": 0.5}]
 
 
+def test_the_rows_for_inference_are_counted_over_all_files(tmp_path):
+    paths = [write(tmp_path / "a", [{"n": 1}]), write(tmp_path / "b", [{"n": 0.5}])]
+    dtypes = [Dataset.from_json_lines(paths, num_rows_for_inference=n).element_spec["n"].dtype for n in (1, 2)]
+    assert dtypes == [np.int64, np.float64]
+
+
 def test_arguments_that_are_wrong(tmp_path):
     path = write(tmp_path / "a", [{"n": 1}])
     for columns, error, words in (
@@ -227,6 +235,14 @@ def test_blank_lines_a_byte_order_mark_and_carriage_returns_are_not_data(tmp_pat
         found = outcomes(JsonLinesDataset(tmp_path / "a", {"n": int}, buffer_size=size))
         assert [row for row in found if isinstance(row, dict)] == [{"n": 1}, {"n": 2}, {"n": 3}]
         assert "line 6, column 6: Expecting value" in found[2]
+
+
+@pytest.mark.parametrize("size", [None, 1])
+def test_a_byte_order_mark_within_a_file_is_not_valid(tmp_path, size):
+    (tmp_path / "a").write_bytes(b'{"n": 1}\n\xef\xbb\xbf{"n": 2}\n{"n": 3}\n')
+    first, error, last = outcomes(JsonLinesDataset(tmp_path / "a", {"n": int}, buffer_size=size))
+    assert [first, last] == [{"n": 1}, {"n": 3}]
+    assert "line 2, column 1: Expecting value" in error
 
 
 @pytest.mark.parametrize(

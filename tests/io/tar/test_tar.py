@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import DataLossError, Dataset, SpecError, TarDataset, TensorSpec
+from dataset.io.files import compression
 from dataset.io.tar import members
 from dataset.io.tar.reader import TarFile
 from dataset.testing import check_operator
-from support.block_files import COMPRESS, KINDS
+from support.block_files import COMPRESS, KINDS, OpenedFiles
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -140,6 +141,12 @@ def test_global_pax_headers_sizes_in_pax_headers_and_binary_sizes_are_understood
     member[124:136] = b"00000000000\0"
     content = with_checksum(header) + with_checksum(member)
     assert list(TarDataset(write(tmp_path / "c", content))) == [{"__key__": b"a", "txt": b"abc"}]
+
+
+def test_times_in_the_header_of_a_gnu_archive_are_not_part_of_the_name(tmp_path):
+    member = bytearray(archive([("a.txt", b"abc")], tarfile.GNU_FORMAT))
+    member[345:369] = b"%011o\0" % 7 * 2  # where a ustar header has the beginning of a long name
+    assert list(TarDataset(write(tmp_path / "a", with_checksum(member)))) == [{"__key__": b"a", "txt": b"abc"}]
 
 
 def with_checksum(content):
@@ -375,6 +382,19 @@ def test_a_pipe_is_read_once(tmp_path):
     writer.join()
 
 
+def test_files_are_closed_at_the_end_and_after_damage(tmp_path, monkeypatch):
+    opened = OpenedFiles()
+    monkeypatch.setattr(compression, "open_input", opened)
+    content = archive(shard(0))
+    whole, damaged = TarFile(write(tmp_path / "a", content), None), TarFile(write(tmp_path / "b", content[:2100]), None)
+    whole.columns(1)
+    assert not opened.all_closed()
+    assert len(read_all(whole)[0]) == 4
+    assert len(read_all(damaged)[1]) == 1
+    assert len(opened.files) == 2
+    assert opened.all_closed()
+
+
 def test_remote_shards_in_an_interleave_and_resumed():
     memory = fsspec.filesystem("memory")
     for part in range(3):
@@ -428,6 +448,19 @@ def test_a_file_that_changed_after_it_was_indexed_is_an_error(tmp_path):
         list(dataset)
     with pytest.raises(DataLossError, match=r"record 1, at byte \d+: .*truncated"):
         TarDataset(write(tmp_path / "a", archive(shard(0))[:2100]), ["txt"], index=True)
+
+
+def test_a_file_that_changes_while_its_index_is_built_is_an_error(tmp_path, monkeypatch):
+    path = write(tmp_path / "a", archive(shard(0)))
+    true = members.MemberReader.next_member
+
+    def modifying(reader):
+        os.utime(path, ns=(0, 0))
+        return true(reader)
+
+    monkeypatch.setattr(members.MemberReader, "next_member", modifying)
+    with pytest.raises(OSError, match="modified while its index was built; try again"):
+        TarDataset(path, ["txt"], index=True)
 
 
 @pytest.mark.parametrize("index", [False, True])

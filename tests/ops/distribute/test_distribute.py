@@ -432,6 +432,7 @@ def test_the_number_of_workers_may_change_between_any_two_elements():
     resumed.load_state_dict(state)
     rest = values(iterator)
     assert found + rest == values(numbers(200).batch(2))
+    assert operator._account.held == 0
     assert values(resumed) == rest
 
 

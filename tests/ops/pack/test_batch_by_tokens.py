@@ -117,6 +117,9 @@ def test_a_sequence_that_does_not_fit_is_an_error():
     assert "element 1 has 9 tokens, and a batch can have from 0 to 8" in str(found[0])
     found = outcomes(iter(numbered([3, 9, 2]).batch_by_tokens(80, pad_to=[4, 8])))
     assert [type(outcome) for outcome in found] == [ValueError, dict]
+    found = outcomes(iter(numbered([3, 5, 2]).batch_by_tokens(6, pad_to=4, shuffle=False)))
+    assert "element 1 has 5 tokens, and a batch can have from 0 to 6 after padding" in str(found[0])
+    assert [batch["t"].shape for batch in found[1:]] == [(1, 4), (1, 4)]
     found = outcomes(iter(Dataset.range(3).map(lambda n: np.zeros(n, "i4" if n else "i8")).batch_by_tokens(9)))
     assert [type(outcome) for outcome in found] == [SpecError]
 

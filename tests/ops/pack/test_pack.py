@@ -182,6 +182,11 @@ def test_a_sequence_that_is_too_long_is_an_error_in_its_place():
     assert row["label"].tolist() == [0, 2]
 
 
+def test_after_a_resume_an_error_names_the_element_of_the_input():
+    found = check_every_place(lambda: sequences([2, 4, 1, 3, 5]).pack(4, window=2, too_long="error"), range(5))
+    assert "element 4 has 5 tokens" in str(found[-1])
+
+
 def test_token_features_must_agree():
     def element(n):
         return {"a": np.zeros(n), "b": np.zeros(n + (n == 2))}
