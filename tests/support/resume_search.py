@@ -3,6 +3,7 @@
     python tests/support/resume_search.py --count 1000                 1000 cases from a fresh seed
     python tests/support/resume_search.py --first 0 --count 100000     the cases 0 to 99,999
     python tests/support/resume_search.py --first 123 --count 1        one case again
+    python tests/support/resume_search.py --seconds 600 --corpus build/corpus    write what fails as cases of the corpus
 
 A case is a chain of ops (resume_chains.py), and up to three places at which its iteration is interrupted. Each time,
 the state is serialized, and a pipeline built anew continues from it, in one of ten cases in another process. All
@@ -48,7 +49,8 @@ import numpy as np  # noqa: E402
 
 import dataset  # noqa: E402
 from dataset import ClosedError, Dataset, RaggedTensor, SparseTensor, StateError, checkpoint  # noqa: E402
-from support.resume_chains import Chain, build, draw_chain, with_other_parallelism  # noqa: E402
+from explore import corpus  # noqa: E402
+from support.resume_chains import Chain, Op, build, draw_chain, with_other_parallelism  # noqa: E402
 from support.resume_files import write_files  # noqa: E402
 from support.seeds import fresh_seed  # noqa: E402
 
@@ -120,6 +122,33 @@ class Case:
         if self.earlier:
             lines.append(f"    after earlier iterations of {self.earlier} outcomes")
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the case as values of JSON. It depends on no generator: the chain is its text."""
+        flags = {
+            "by_chance": self.chain.by_chance,
+            "stores_elements": self.chain.stores_elements,
+            "at_each_stage": self.at_each_stage,
+            "earlier": list(self.earlier),
+            "checks_next_epoch": self.checks_next_epoch,
+        }
+        stops = [{key: value for key, value in stop._asdict().items() if value} for stop in self.stops]
+        return {"chain": str(self.chain), "stops": stops} | {key: value for key, value in flags.items() if value}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Case:
+        """Return the case that ``to_json`` has written."""
+        ops = (
+            Op(found["chain"], None, keeps_order=found.get("stores_elements", False)),
+            Op("", None, by_chance=found.get("by_chance", False)),
+        )
+        return cls(
+            Chain(ops),
+            tuple(Stop(**stop) for stop in found["stops"]),
+            found.get("at_each_stage", False),
+            tuple(found.get("earlier", ())),
+            found.get("checks_next_epoch", False),
+        )
 
 
 _WHERE = ["start", *["middle"] * 3, *["stage"] * 4, *["error"] * 2, "end", "over"]
@@ -570,8 +599,7 @@ def _answer(kind: str, given: list[Any], files: Path, other: Worker | None) -> A
     if kind == "run":
         return _outcome(case(given[0]), files, other)
     if kind == "shrink":
-        found, message = shrunk(case(given[0]), files, _SHRINK_SECONDS)
-        return f"{found}\n    {message}"
+        return shrunk(case(given[0]), files, _SHRINK_SECONDS)
     whole, expression, stop, state, count, next_stop, folder = given
     numbers = itertools.count()
 
@@ -649,8 +677,18 @@ def prepared() -> Iterator[Path]:
         yield Path(folder)
 
 
-def search(seeds: Iterator[int], files: Path, totals: Totals, *, shrinks: bool = True) -> None:
-    """Try cases in a worker process, and print those that fail."""
+def search(
+    seeds: Iterator[int], files: Path, totals: Totals, *, shrinks: bool = True, folder: Path | None = None
+) -> None:
+    """Try cases in a worker process, and print those that fail.
+
+    Args:
+        seeds: the numbers of the cases.
+        files: what ``prepared`` has written.
+        totals: gets the outcomes.
+        shrinks: whether to look for the smallest case that fails.
+        folder: where failing cases are written for the corpus, if anywhere.
+    """
     worker: Worker | None = None
     for seed in seeds:
         worker = worker or Worker(files)
@@ -662,12 +700,17 @@ def search(seeds: Iterator[int], files: Path, totals: Totals, *, shrinks: bool =
             found = Outcome(failure=repr(found))
         totals.add(seed, found)
         if found.failure:
-            print(f"\nseed {seed} fails: {case(seed)}\n    {found.failure}", flush=True)
+            smallest, message = case(seed), found.failure
+            print(f"\nseed {seed} fails: {smallest}\n    {message}", flush=True)
             if shrinks and worker is not None:
                 try:
-                    print(f"smallest that fails: {worker.ask('shrink', seed)}", flush=True)
+                    smallest, message = worker.ask("shrink", seed)
+                    print(f"smallest that fails: {smallest}\n    {message}", flush=True)
                 except DiedError:
                     worker = None
+            if folder is not None:
+                path = corpus.write(folder, "resume", smallest.to_json(), message)
+                print(f"written to {path}", flush=True)
     if worker is not None:
         worker.close()
 
@@ -677,6 +720,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=int, help="the first seed (default: a fresh one)")
     parser.add_argument("--count", type=int, default=1000, help="how many cases to try")
+    parser.add_argument("--seconds", type=float, help="try cases for so long, whatever --count says")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="FOLDER", help="write failing cases here, as tests/corpus has them"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time")
     parser.add_argument("--only", default="", help="try only pipelines with this text in them")
     parser.add_argument("--no-shrink", action="store_true", help="print failing cases as they are")
@@ -689,24 +736,27 @@ def main() -> int:
     def seeds() -> Iterator[int]:
         nonlocal reported
         while (seed := next(numbers, None)) is not None and len(totals.failures) < given.stop:
+            if given.seconds is not None and time.monotonic() > started + given.seconds:
+                break
             if time.monotonic() > reported + 60:
                 reported = time.monotonic()
                 print(f"{reported - started:.0f} s: {totals}", flush=True)
             if given.only in str(case(seed)):
                 yield seed
 
-    numbers = iter(range(first, first + given.count))
-    print(f"seeds {first} to {first + given.count - 1}", flush=True)
+    numbers = iter(range(first, first + given.count)) if given.seconds is None else itertools.count(first)
+    print(f"seeds from {first}", flush=True)
     with prepared() as files, concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         for done in [
-            pool.submit(search, seeds(), files, totals, shrinks=not given.no_shrink) for _ in range(given.jobs)
+            pool.submit(search, seeds(), files, totals, shrinks=not given.no_shrink, folder=given.corpus)
+            for _ in range(given.jobs)
         ]:
             done.result()
-    print(f"seeds {first} to {first + given.count - 1} in {time.monotonic() - started:.0f} s: {totals}")
     for counts in (totals.places, totals.skipped, totals.refused):
         print("   ", dict(counts.most_common(12)))
     if totals.failures:
         print("failing seeds:", *sorted(totals.failures))
+    print(f"seeds from {first} in {time.monotonic() - started:.0f} s: {totals}")
     return int(bool(totals.failures))
 
 
