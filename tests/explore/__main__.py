@@ -15,7 +15,6 @@ import contextlib
 import os
 import random
 import re
-import secrets
 import shlex
 import signal
 import subprocess
@@ -32,6 +31,7 @@ from .parts import PARTS, Part
 
 sys.path[:0] = [str(ROOT / "tests")]
 from support import recording  # noqa: E402
+from support.seeds import fresh_seed  # noqa: E402
 
 LOGS = ROOT / "build" / "explore"
 FOUND = ROOT / "build" / "corpus"
@@ -232,7 +232,7 @@ def main() -> int:
         prog="python -m tests.explore", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=600, help="for all parts together (default: 600)")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**9), help="default: a fresh one")
+    parser.add_argument("--seed", type=int, default=fresh_seed(), help="default: a fresh one")
     parser.add_argument("--only", action="append", choices=names, metavar="PART", help=f"default: all of {names}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts at a time (default: one per core)")
     given = parser.parse_args()

@@ -16,6 +16,8 @@ from .corpus import ROOT
 Arguments = Callable[[int, float], list[str]]
 MAKE = shutil.which("make") or "make"
 MINORS = range(11, 16)
+ALL = ["-m", ""]
+"""Selects also the tests that are marked for this search."""
 WITHOUT_FRAMEWORKS = [
     "tests/test_architecture.py",
     "tests/test_lazy_imports.py",
@@ -70,9 +72,9 @@ def program(name: str, *given: str) -> Arguments:
 
 
 def pytest(*given: str) -> Arguments:
-    """Return the arguments of a run of pytest in random order."""
+    """Return the arguments of a run of pytest, which takes the order of the tests from the seed in the environment."""
     options = ["-p", "support.recording", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-q"]
-    return lambda seed, _: ["-m", "pytest", *options, f"--randomly-seed={seed}", f"--hypothesis-seed={seed}", *given]
+    return lambda seed, _: ["-m", "pytest", *options, f"--hypothesis-seed={seed}", *given]
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,10 @@ class Part:
 def interpreter(minor: int) -> str | None:
     """Return the path of an interpreter of the machine, or None."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    code = f"import sys; sys.exit(sys.version_info[:2] != (3, {minor}))"
     for python in (f"python3.{minor}", *map(str, sorted(pyenv.glob(f"3.{minor}.*/bin/python")))):
-        code = f"import sys; sys.exit(sys.version_info[:2] != (3, {minor}))"
-        if (path := shutil.which(python)) and not subprocess.run(
-            [path, "-c", code], stderr=subprocess.DEVNULL
-        ).returncode:
+        path = shutil.which(python)
+        if path and subprocess.run([path, "-c", code], capture_output=True, check=False).returncode == 0:
             return path
     return None
 
@@ -149,13 +150,13 @@ PARTS = [
     Part(
         "chains",
         12,
-        pytest("tests/oracle/test_tf_chains.py"),
+        pytest(*ALL, "tests/oracle/test_tf_chains.py"),
         modules("tensorflow"),
         {"CHAINS": "300", "ORACLE": "live"},
         seconds_min=120,
     ),
-    Part("machine", 10, pytest("tests/test_iterator_machine.py")),
-    Part("faults", 10, pytest("tests/faults"), environment={"FAULTS": "all"}),
+    Part("machine", 10, pytest(*ALL, "tests/test_iterator_machine.py")),
+    Part("faults", 10, pytest(*ALL, "tests/faults"), environment={"FAULTS": "all"}),
     Part("fuzz", 8, program("tests.fuzz"), seconds_min=120),
     Part("kernels", 5, program("tests.fuzz.kernels"), sanitizers),
     Part("suite", 8, pytest(), seconds_min=180),
@@ -172,12 +173,12 @@ PARTS = [
         ),
         seconds_min=180,
     ),
-    Part("oracle", 4, pytest("tests/oracle"), modules("tensorflow"), {"ORACLE": "live"}, seconds_min=120),
+    Part("oracle", 4, pytest(*ALL, "tests/oracle"), modules("tensorflow"), {"ORACLE": "live"}, seconds_min=120),
     *[
         Part(
             f"keras-{backend}",
             2,
-            pytest("tests/adapters/test_to_keras.py"),
+            pytest(*ALL, "tests/adapters/test_to_keras.py"),
             modules("keras", backend),
             environment=given,
         )

@@ -100,6 +100,7 @@ def _run(tree: Path, tests: list[str], folder: Path) -> dict[str, bool]:
                 env={
                     **os.environ,
                     "PYTHONPATH": os.pathsep.join([str(folder), str(tree / "src")]),
+                    "PYTHONHASHSEED": "0",  # as in the gate
                     "EXPLORE": "1",  # tests in flaky.txt run, too
                     "RECORD": str(outcomes),
                     "RECORD_ONLY": str(selection),

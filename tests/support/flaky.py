@@ -1,7 +1,7 @@
 """The list of flaky tests, tests/flaky.txt: they do not run in the gate for 14 days after their date.
 
-A line is the id of a test, a date and a reason; an id without parameters stands for all of them. After 14 days, the test
-runs and blocks again.
+A line is the id of a test, a date and a reason; an id without parameters stands for all of them. After 14 days, the
+test runs and blocks again.
 """
 
 from __future__ import annotations
