@@ -5,6 +5,7 @@ The gate runs all tests but those that are marked ``explore``. It draws the same
 """
 
 import contextlib
+import datetime as dt
 import gc
 import os
 import signal
@@ -34,6 +35,7 @@ with contextlib.suppress(ImportError):
 from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
 from dataset.native import library  # noqa: E402
 from dataset.runtime.random import streams  # noqa: E402
+from support import flaky  # noqa: E402
 from support.durations import Recorder  # noqa: E402
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts programs in the background like this
@@ -49,6 +51,19 @@ def pytest_configure(config):
         config.option.randomly_seed = SEED  # the order of the tests, and the global generators
     if "DURATIONS" in os.environ:
         config.pluginmanager.register(Recorder(Path(os.environ["DURATIONS"])))
+
+
+def pytest_report_header():
+    return [] if "EXPLORE" in os.environ else flaky.header(today())
+
+
+def pytest_collection_modifyitems(config, items):
+    if "EXPLORE" not in os.environ:  # the search and make blame run the flaky tests, too
+        flaky.deselect(config, items, today())
+
+
+def today():
+    return dt.datetime.now(dt.UTC).date()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -110,8 +110,6 @@ class Search:
         """Run once. Return whether another run can find more."""
         arguments = self.part.arguments(seed, seconds)
         variables = {**self.part.environment, "SEED": f"{seed}"}
-        if "FAULTS" in variables:
-            variables["FAULTS_SEED"] = f"{seed}"
         record = log.with_suffix(".jsonl")
         environment = (
             os.environ
