@@ -1,13 +1,20 @@
-"""Comparison of a pipeline in both libraries: everything that a user can observe."""
+"""Comparison of a pipeline in both libraries: everything that a user can observe.
+
+All that tests learn of tf.data is what ``theirs`` returns: TensorFlow computes it, or it was recorded. See recorded.py.
+"""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from recorded import current
 
 import dataset
 from dataset.plan.node import spec_is_static
@@ -15,7 +22,7 @@ from dataset.plan.spec import flatten_spec
 from dataset.testing import assert_elements_equal
 from support import libraries
 from support.combinations import diagonals
-from support.libraries import map_plain
+from support.libraries import map_plain, spec_from_tensorflow
 
 FAILED = "an element that failed"
 ENDS_LATER = "and so on"
@@ -44,9 +51,31 @@ def oracle() -> TensorFlow:
     return TensorFlow()
 
 
-def both() -> tuple[Ours, TensorFlow]:
-    """Return both libraries."""
-    return Ours(), oracle()
+def theirs(use: Callable[[Any], Any], *given: Any) -> Any:
+    """Return what ``use(lib)`` returns for tf.data, computed or recorded, as plain data.
+
+    Tensors become this library's components, datasets their elements, and specs this library's.
+
+    Args:
+        use: returns tensors, datasets, specs, exceptions, or Python data of them.
+        given: what this library made and ``use`` reads, such as the content of files. A recorded result is valid only
+            for the same.
+    """
+    return current().next(lambda: to_numpy(oracle().tf, use(oracle())), given)
+
+
+def theirs_for(case: str, use: Callable[[Any], Any]) -> Any:
+    """Return what ``theirs`` does, recorded for ``case`` instead of for the place of the call in the test.
+
+    Raises:
+        LookupError: nothing is recorded for it.
+    """
+    return current().of(case, lambda: to_numpy(oracle().tf, use(oracle())))
+
+
+def in_both(use: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """Return what ``use(lib)`` returns for this library and for tf.data. What it asserts is checked in both."""
+    return use(Ours()), theirs(use)
 
 
 def assert_same(
@@ -67,18 +96,30 @@ def assert_same(
     Returns:
         The elements of this library, FAILED for each failure.
     """
-    lib = oracle()
-    theirs, ours = attempt(build, lib), attempt(build, Ours())
-    if isinstance(theirs, Exception) or isinstance(ours, Exception):
-        if not (isinstance(theirs, Exception) and isinstance(ours, Exception)):
-            raise AssertionError(f"only one cannot be built: tf.data {theirs!r}, dataset {ours!r}")
+
+    def observed(lib: Any) -> Any:
+        built = attempt(build, lib)
+        if isinstance(built, Exception):
+            return built
+        return (
+            int(built.cardinality()) if cardinality else None,
+            built.element_spec if spec != "any" else None,
+            outcomes_of(lib, built, limit),
+        )
+
+    seen, ours = theirs(observed), attempt(build, Ours())
+    if isinstance(seen, Exception) or isinstance(ours, Exception):
+        if not (isinstance(seen, Exception) and isinstance(ours, Exception)):
+            raise AssertionError(f"only one cannot be built: tf.data {seen!r}, dataset {ours!r}")
         return []
+    expected_cardinality, expected_spec, expected = seen
     if cardinality:
-        expected = int(theirs.cardinality())
-        assert ours.cardinality() == expected, f"cardinality {ours.cardinality()}, in tf.data {expected}"
+        assert ours.cardinality() == expected_cardinality, (
+            f"cardinality {ours.cardinality()}, in tf.data {expected_cardinality}"
+        )
     if spec != "any":
-        compare_specs(ours.element_spec, lib.spec(theirs.element_spec), as_known(ours, spec))
-    found, expected = outcomes_of(Ours(), ours, limit), outcomes_of(lib, theirs, limit)
+        compare_specs(ours.element_spec, expected_spec, as_known(ours, spec))
+    found = outcomes_of(Ours(), ours, limit)
     assert_outcomes_equal(found, expected)
     return found
 
@@ -135,24 +176,31 @@ def inner_outcomes(elements: Iterator[Any], convert: Callable[[Any], Any]) -> An
     return ("dataset", tuple(outcomes(elements, convert, 100)))
 
 
-def to_numpy(tf: Any, element: Any) -> Any:
-    """Return an element of tf.data with this library's classes for components."""
+def to_numpy(tf: Any, value: Any) -> Any:
+    """Return an element of tf.data, or Python data of elements and specs, with this library's classes."""
 
-    def component(value: Any) -> Any:
-        if value is None:
-            return None
-        if isinstance(value, tf.Tensor):
-            return value.numpy()
-        if isinstance(value, tf.RaggedTensor):
-            splits = [part.numpy() for part in value.nested_row_splits]
-            return dataset.RaggedTensor.from_nested_row_splits(value.flat_values.numpy(), splits)
-        if isinstance(value, tf.SparseTensor):
-            return dataset.SparseTensor(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
-        if isinstance(value, tf.data.Dataset):
-            return inner_outcomes(iter(value), lambda inner: to_numpy(tf, inner))
-        raise TypeError(f"this library has no component for {value!r}")
+    def component(part: Any) -> Any:
+        if isinstance(part, list):
+            return [to_numpy(tf, one) for one in part]
+        if isinstance(part, tf.Tensor):
+            return part.numpy()
+        if isinstance(part, tf.RaggedTensor):
+            splits = [one.numpy() for one in part.nested_row_splits]
+            return dataset.RaggedTensor.from_nested_row_splits(part.flat_values.numpy(), splits)
+        if isinstance(part, tf.SparseTensor):
+            return dataset.SparseTensor(part.indices.numpy(), part.values.numpy(), part.dense_shape.numpy())
+        if isinstance(part, tf.data.Dataset):
+            return inner_outcomes(iter(part), lambda inner: to_numpy(tf, inner))
+        if isinstance(part, tf.TypeSpec):
+            return spec_from_tensorflow(tf, part)
+        return part
 
-    return map_plain(component, element)
+    return map_plain(component, value)
+
+
+def uncompressed(path: Any, compression: str = "") -> bytes:
+    """Return the content of a file, which is the same whatever compresses it."""
+    return {"": bytes, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}[compression](Path(path).read_bytes())
 
 
 def as_known(ours: Any, how: str) -> str:
@@ -170,17 +218,17 @@ def compare_specs(ours: Any, theirs: Any, how: str) -> None:
 
 def assert_both_refuse(build: Callable[[Any], Any], error: type[Exception] | tuple[type[Exception], ...]) -> None:
     """Check that building or the first iteration fails in both libraries; in this one, building raises ``error``."""
-    theirs = attempt(lambda lib: list(build(lib).take(5)), oracle())
-    assert isinstance(theirs, Exception), f"tf.data accepts it: {theirs!r}"
+    found = theirs(lambda lib: attempt(lambda lib: list(build(lib).take(5)), lib))
+    assert isinstance(found, Exception), f"tf.data accepts it: {found!r}"
     ours = attempt(build, Ours())
     assert isinstance(ours, error), f"expected {error!r}, got {ours!r}"
 
 
 def assert_both_raise(use: Callable[[Any], Any], error: type[Exception] | tuple[type[Exception], ...]) -> None:
     """Check that ``use(lib)`` raises ``error`` in both libraries."""
-    for lib in both():
-        found = attempt(use, lib)
-        assert isinstance(found, error), f"expected {error!r} in {lib.name}, got {found!r}"
+    ours, expected = in_both(lambda lib: attempt(use, lib))
+    assert isinstance(ours, error), f"expected {error!r}, got {ours!r}"
+    assert isinstance(expected, error), f"expected {error!r} in tf.data, got {expected!r}"
 
 
 def same(
@@ -266,11 +314,13 @@ __all__ = [
     "assert_both_refuse",
     "assert_outcomes_equal",
     "assert_same",
-    "both",
     "has_failed",
+    "in_both",
     "np",
-    "oracle",
     "outcomes_of",
     "refused",
     "same",
+    "theirs",
+    "theirs_for",
+    "uncompressed",
 ]

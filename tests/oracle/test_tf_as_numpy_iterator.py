@@ -4,16 +4,13 @@ import collections.abc
 
 import numpy as np
 from cases import ELEMENTS, NUMBERS, SOURCES
-from compare import Ours, assert_outcomes_equal, both, oracle, outcomes, same
+from compare import assert_outcomes_equal, in_both, outcomes, same
 
 DENSE = {name: make for name, make in ELEMENTS.items() if "ragged" not in name and "sparse" not in name}
 
 
 def values(build, limit=100):
-    found, expected = (
-        outcomes(build(lib).as_numpy_iterator(), lambda value: value, limit) for lib in (Ours(), oracle())
-    )
-    assert_outcomes_equal(found, expected)
+    assert_outcomes_equal(*in_both(lambda lib: outcomes(build(lib).as_numpy_iterator(), lambda value: value, limit)))
 
 
 test_sources = same(
@@ -36,7 +33,7 @@ test_text = same(
 
 
 def test_each_is_one_pass_that_stays_at_its_end():
-    for lib in both():
+    def check(lib):
         dataset = lib.range(3)
         first, second = dataset.as_numpy_iterator(), dataset.as_numpy_iterator()
         assert isinstance(first, collections.abc.Iterator)
@@ -45,3 +42,5 @@ def test_each_is_one_pass_that_stays_at_its_end():
         assert list(second) == [1, 2]
         assert list(second) == []
         assert next(first, None) is None
+
+    in_both(check)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from compare import attempt, oracle, outcomes_of, refused, same
+from compare import assert_both_raise, in_both, outcomes_of, refused, same
 
 from dataset import io
-from support.libraries import Ours
 
 DTYPES = {"x": np.int64, "w": bytes, "f": np.float32}
 
@@ -24,7 +23,7 @@ def pattern(tmp_path_factory):
 
 def features(lib, *names):
     found = lib.tf.io if lib.name != "dataset" else io
-    text = oracle().tf.string if lib.name != "dataset" else bytes
+    text = lib.tf.string if lib.name != "dataset" else bytes
     made = {
         "x": found.FixedLenFeature((), np.int64, default_value=-1),
         "f": found.FixedLenFeature((2,), np.float32),
@@ -76,21 +75,22 @@ test_label = same(
 
 
 def test_shuffled_batches_hold_the_same_examples(pattern):
-    found = []
-    for lib in (Ours(), oracle()):
+    def numbers(lib):
         batches = outcomes_of(lib, build(lib, pattern, ["x"], shuffle=True, shuffle_seed=3))
-        found.append(sorted(np.concatenate([batch["x"] for batch in batches]).tolist()))
-    assert found[0] == found[1] == [0, 1, 2, 3, 4, 20, 21, 22]
+        return sorted(np.concatenate([batch["x"] for batch in batches]).tolist())
+
+    ours, theirs = in_both(numbers)
+    assert ours == theirs == [0, 1, 2, 3, 4, 20, 21, 22]
 
 
 def test_reader_and_its_arguments(pattern):
     def read(lib):
         reader = lib.TFRecordDataset
-        return build(lib, pattern, ["x"], reader=lambda name, kind: reader(name, kind).take(2), reader_args=[""])
+        built = build(lib, pattern, ["x"], reader=lambda name, kind: reader(name, kind).take(2), reader_args=[""])
+        return [batch["x"].tolist() for batch in outcomes_of(lib, built)]
 
-    found = [outcomes_of(lib, read(lib)) for lib in (Ours(), oracle())]
-    assert [batch["x"].tolist() for batch in found[0]] == [batch["x"].tolist() for batch in found[1]]
-    assert [batch["x"].tolist() for batch in found[0]] == [[0, 1, 20], [21]]
+    ours, theirs = in_both(read)
+    assert ours == theirs == [[0, 1, 20], [21]]
 
 
 test_refused = refused(
@@ -104,5 +104,4 @@ test_refused = refused(
 
 
 def test_no_file_matches(tmp_path):
-    for lib in (Ours(), oracle()):
-        assert isinstance(attempt(lambda lib: list(build(lib, str(tmp_path / "*"), ["x"])), lib), Exception)
+    assert_both_raise(lambda lib: list(build(lib, str(tmp_path / "*"), ["x"])), Exception)

@@ -2,7 +2,7 @@
 
 import pytest
 from cases import SOURCES
-from compare import Ours, compare_specs, oracle
+from compare import compare_specs, in_both
 
 TRANSFORMATIONS = {
     **{f"take({n})": lambda lib, ds, n=n: ds.take(n) for n in (0, 2, 100, -1)},
@@ -36,9 +36,13 @@ FUNCTIONS = {
 
 
 def assert_same_plan(source, first, second, spec):
-    ours, theirs = (second(lib, first(lib, SOURCES[source](lib))) for lib in (Ours(), oracle()))
-    assert ours.cardinality() == int(theirs.cardinality())
-    compare_specs(ours.element_spec, oracle().spec(theirs.element_spec), spec)
+    def planned(lib):
+        dataset = second(lib, first(lib, SOURCES[source](lib)))
+        return int(dataset.cardinality()), dataset.element_spec
+
+    (cardinality, mine), (expected_cardinality, expected) = in_both(planned)
+    assert cardinality == expected_cardinality
+    compare_specs(mine, expected, spec)
 
 
 @pytest.mark.parametrize("first", TRANSFORMATIONS)

@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 import pytest
-from compare import FAILED, assert_outcomes_equal, attempt, compare_specs, oracle, outcomes, to_numpy
+from compare import FAILED, assert_outcomes_equal, attempt, compare_specs, outcomes, theirs_for, to_numpy
 from compare import plain as by_value
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -33,13 +33,19 @@ THOROUGH = settings(
 )
 
 
-def outcomes_in_tf(dataset: Any) -> list[Any]:
-    """Return the outcomes of a tf.data.Dataset without its optimizations, because some of them move failures."""
-    lib = oracle()
-    options = lib.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    options.autotune.enabled = False
-    return outcomes(iter(dataset.with_options(options)), lambda value: to_numpy(lib.tf, value), LIMIT)
+def in_tf(lib: Any, pipeline: Pipeline, *, is_run: bool) -> Any:
+    """Return the cardinality of each stage, the spec, and the outcomes if it is to be run.
+
+    It runs without tf.data's optimizations, because some of them move failures.
+    """
+    stages = pipeline.stages(lib)
+    found = None
+    if is_run:
+        options = lib.Options()
+        options.experimental_optimization.apply_default_optimizations = False
+        options.autotune.enabled = False
+        found = outcomes(iter(stages[-1].with_options(options)), lambda value: to_numpy(lib.tf, value), LIMIT)
+    return [int(stage.cardinality()) for stage in stages], stages[-1].element_spec, found
 
 
 def as_modelled(outcome: Any) -> Any:
@@ -53,29 +59,37 @@ def assert_modelled(modelled: list[Any], found: list[Any]) -> None:
 
 
 @pytest.mark.timeout(1800)  # after a failure, Hypothesis shrinks examples for up to five minutes
-@THOROUGH
-@given(pipelines())
-def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
-    with differences() as known:
-        modelled = pipeline.model()
-    ours = pipeline.stages(Ours())
-    found = outcomes(iter(ours[-1]), by_value, LIMIT)
-    assert_modelled(modelled, found)
-    lib = oracle()
-    theirs = pipeline.stages(lib)
-    if not known:
-        expected = outcomes_in_tf(theirs[-1])
-        assert_modelled(modelled, expected)
-        assert_outcomes_equal(found, expected)
-    for step, mine, other in zip(pipeline.steps, ours, theirs, strict=True):
-        size, expected_size = mine.cardinality(), int(other.cardinality())
-        if expected_size == lib.UNKNOWN and "sparse" in repr(pipeline):
-            continue  # tf.data does not know the number of rows for unbatch() of sparse batches
-        assert size == expected_size, f"cardinality {size} after {step.name}, in tf.data {expected_size}"
-    spec = attempt(lambda dataset: dataset.element_spec, ours[-1])
-    if isinstance(
-        spec, Exception
-    ):  # a part with a spec that is known only at run time is empty, or all its elements fail
-        assert isinstance(spec, ValueError)
-    else:
-        compare_specs(spec, lib.spec(theirs[-1].element_spec), "compatible")
+def test_a_chain_is_the_same_in_all_three() -> None:
+    unrecorded: list[Pipeline] = []
+
+    @THOROUGH
+    @given(pipelines())
+    def check(pipeline: Pipeline) -> None:
+        with differences() as known:
+            modelled = pipeline.model()
+        ours = pipeline.stages(Ours())
+        found = outcomes(iter(ours[-1]), by_value, LIMIT)
+        assert_modelled(modelled, found)
+        is_run = not known
+        try:
+            sizes, spec, expected = theirs_for(repr(pipeline), lambda lib: in_tf(lib, pipeline, is_run=is_run))
+        except LookupError:
+            unrecorded.append(pipeline)
+            return
+        if is_run:
+            assert_modelled(modelled, expected)
+            assert_outcomes_equal(found, expected)
+        for step, mine, expected_size in zip(pipeline.steps, ours, sizes, strict=True):
+            size = mine.cardinality()
+            if expected_size == Ours.UNKNOWN and "sparse" in repr(pipeline):
+                continue  # tf.data does not know the number of rows for unbatch() of sparse batches
+            assert size == expected_size, f"cardinality {size} after {step.name}, in tf.data {expected_size}"
+        mine = attempt(lambda dataset: dataset.element_spec, ours[-1])
+        if isinstance(mine, Exception):  # a part with a spec that is known only at run time is empty, or always fails
+            assert isinstance(mine, ValueError)
+        else:
+            compare_specs(mine, spec, "compatible")
+
+    check()
+    if unrecorded:  # Hypothesis draws others in another version, or for CHAINS
+        pytest.skip(f"{len(unrecorded)} chains have no recorded results and were compared with the model only")

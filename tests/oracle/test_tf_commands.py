@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from compare import oracle
+from compare import theirs, uncompressed
 
 from dataset.commands.main import main
 
@@ -19,21 +19,27 @@ def compression(request):
 @pytest.fixture
 def written(tmp_path, compression):
     """Return a file of Examples that tf.io.TFRecordWriter wrote, and its records."""
-    tf = oracle().tf
-    path = str(tmp_path / "written")
-    records = []
-    with tf.io.TFRecordWriter(path, compression) as writer:
+    path = tmp_path / "written"
+
+    def write(lib):
+        train, records = lib.tf.train, []
         for i in range(COUNT):
-            image = np.full((3 + i % 2, 5, 3), i, np.uint8)
+            image = lib.tf.io.encode_png(np.full((3 + i % 2, 5, 3), i, np.uint8)).numpy()
             feature = {
-                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[tf.io.encode_png(image).numpy()])),
-                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[i])),
-                "box": tf.train.Feature(float_list=tf.train.FloatList(value=[0.1] * (i % 3))),
+                "image": train.Feature(bytes_list=train.BytesList(value=[image])),
+                "label": train.Feature(int64_list=train.Int64List(value=[i])),
+                "box": train.Feature(float_list=train.FloatList(value=[0.1] * (i % 3))),
             }
-            record = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-            writer.write(record)
-            records.append(record)
-    return path, records
+            example = train.Example(features=train.Features(feature=feature))
+            records.append(example.SerializeToString(deterministic=True))
+        with lib.tf.io.TFRecordWriter(str(path), compression) as writer:
+            for record in records:
+                writer.write(record)
+        return path.read_bytes(), records
+
+    content, records = theirs(write)
+    path.write_bytes(content)
+    return str(path), records
 
 
 def document(capsys, *words):
@@ -57,14 +63,18 @@ def test_info_and_verify_and_head(written, compression, capsys):
 
 
 def test_sequence_examples(tmp_path, capsys):
-    tf = oracle().tf
-    message = tf.train.SequenceExample()
-    message.context.feature["id"].int64_list.value.append(7)
-    for step in range(3):
-        message.feature_lists.feature_list["steps"].feature.add().float_list.value.extend([step, 0.5])
-    path = str(tmp_path / "written")
-    with tf.io.TFRecordWriter(path) as writer:
-        writer.write(message.SerializeToString())
+    path = tmp_path / "written"
+
+    def write(lib):
+        message = lib.tf.train.SequenceExample()
+        message.context.feature["id"].int64_list.value.append(7)
+        for step in range(3):
+            message.feature_lists.feature_list["steps"].feature.add().float_list.value.extend([step, 0.5])
+        with lib.tf.io.TFRecordWriter(str(path)) as writer:
+            writer.write(message.SerializeToString(deterministic=True))
+        return path.read_bytes()
+
+    path.write_bytes(theirs(write))
     (record,) = document(capsys, "head", path)["files"][0]["records"]
     assert record["kind"] == "SequenceExample"
     assert record["features"] == {"id": [7]}
@@ -73,9 +83,15 @@ def test_sequence_examples(tmp_path, capsys):
 
 def test_tensorflow_reads_what_split_and_merge_write(written, compression, tmp_path, capsys):
     path, records = written
-    tf = oracle().tf
     shards = document(capsys, "split", path, "--num-shards", 4, "--output", tmp_path / "{shard}-of-{num_shards}")
     names = [file["path"] for file in shards["files"]]
-    assert list(tf.data.TFRecordDataset(names, compression).as_numpy_iterator()) == records
+    assert_tensorflow_reads(names, compression, records)
     document(capsys, "merge", *names, "--output", tmp_path / "merged", "--compression", "none")
-    assert list(tf.data.TFRecordDataset(str(tmp_path / "merged")).as_numpy_iterator()) == records
+    assert_tensorflow_reads([str(tmp_path / "merged")], "", records)
+
+
+def assert_tensorflow_reads(paths, compression, records):
+    def check(lib):
+        assert list(lib.TFRecordDataset(paths, compression).as_numpy_iterator()) == records
+
+    theirs(check, [uncompressed(path, compression) for path in paths])

@@ -2,11 +2,11 @@
 
 import pytest
 from cases import SOURCES, failing
-from compare import Ours, assert_outcomes_equal, attempt, both, oracle, outcomes, same
+from compare import assert_outcomes_equal, attempt, in_both, outcomes, same
 
 
 def assert_same_length(build):
-    ours, theirs = (attempt(lambda lib: len(build(lib)), lib) for lib in both())
+    ours, theirs = in_both(lambda lib: attempt(lambda lib: len(build(lib)), lib))
     assert type(ours) is type(theirs)
     assert isinstance(ours, TypeError) or ours == theirs
 
@@ -34,7 +34,7 @@ def test_iter_starts_anew_each_time(source):
         first, second = iter(dataset), iter(dataset)
         return [*values(first, 2), *values(second, 5), *values(first), *values(iter(dataset))]
 
-    assert_outcomes_equal(passes(Ours()), passes(oracle()))
+    assert_outcomes_equal(*in_both(passes))
 
 
 def test_a_loop_ends_at_a_failure_and_another_goes_on_behind_it():
@@ -48,11 +48,12 @@ def test_a_loop_ends_at_a_failure_and_another_goes_on_behind_it():
                 found.append("failed")
         return found
 
-    assert loops(Ours()) == loops(oracle()) == [0, "failed", 2, "failed", 4]
+    ours, theirs = in_both(loops)
+    assert ours == theirs == [0, "failed", 2, "failed", 4]
 
 
 def test_what_a_dataset_is_and_is_not():
-    for lib in both():
+    def check(lib):
         dataset, iterator = lib.range(3), iter(lib.range(2))
         assert iter(iterator) is iterator
         assert [values(iterator), values(iterator), next(iterator, None)] == [[0, 1], [], None]
@@ -61,3 +62,5 @@ def test_what_a_dataset_is_and_is_not():
             next(dataset)
         assert dataset != lib.range(3)
         assert len({dataset, dataset, lib.range(3)}) == 2
+
+    in_both(check)

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 from cases import ELEMENTS, NUMBERS, Point
-from compare import Ours, as_known, both, compare_specs, oracle, same
+from compare import Ours, as_known, assert_both_raise, compare_specs, in_both, same, theirs
 
 from dataset import TensorSpec
-from support.libraries import spec_from_tensorflow
+from support.libraries import map_plain
 
 
 def assert_same_spec(build):
     ours = build(Ours())
-    compare_specs(ours.element_spec, oracle().spec(build(oracle()).element_spec), as_known(ours, "equal"))
+    compare_specs(ours.element_spec, theirs(lambda lib: build(lib).element_spec), as_known(ours, "equal"))
 
 
 def start(lib, element):
@@ -55,17 +55,12 @@ SPECS = [
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 def test_a_declared_spec(spec):
-    tf = oracle().tf
+    def declared(lib):
+        signature = map_plain(lambda one: lib.TensorSpec(one.shape, one.dtype), spec)
+        return lib.from_generator(lambda: iter(()), output_signature=signature).element_spec
 
-    def component(one):
-        return tf.TensorSpec(one.shape, tf.string if one.dtype == np.dtype("S") else one.dtype)
-
-    theirs = oracle().from_generator(lambda: iter(()), output_signature=tf.nest.map_structure(component, spec))
-    ours = Ours().from_generator(lambda: iter(()), output_signature=spec)
-    compare_specs(ours.element_spec, spec_from_tensorflow(tf, theirs.element_spec), "equal")
+    compare_specs(*in_both(declared), "equal")
 
 
 def test_it_is_a_property_that_cannot_be_set():
-    for lib in both():
-        with pytest.raises(AttributeError):
-            lib.range(3).element_spec = None
+    assert_both_raise(lambda lib: setattr(lib.range(3), "element_spec", None), AttributeError)

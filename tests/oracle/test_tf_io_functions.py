@@ -1,10 +1,11 @@
 """Tests of functions of dataset.io against those of tf.io and tf.audio of the same name: values, dtypes, refusals."""
 
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import attempt, oracle
+from compare import Ours, attempt, in_both, theirs
 
 from dataset import TFRecordDataset, io
 from dataset.errors import DatasetError, ParseError
@@ -15,19 +16,19 @@ NUMBERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32
 NUMBERS += [np.float64, np.complex64, np.complex128, np.bool_]
 
 
-def tf():
-    return oracle().tf
+def assert_alike(name, *arguments, **keywords):
+    """Check that the function ``name`` of io returns what TensorFlow's does, or both refuse it. Return the result."""
 
+    def call(lib):
+        if lib.name == "dataset":
+            result = getattr(io, name)(*arguments, **keywords)
+        else:
+            module = lib.tf.audio if name.endswith("wav") else lib.tf.io
+            result = getattr(module, name)(*(as_text(lib.tf, one) for one in arguments), **keywords)
+        return tuple(result) if isinstance(result, tuple) else result  # named tuples of different classes
 
-def plain(value):
-    """Return a result of TensorFlow as values of NumPy."""
-    return tuple(map(plain, value)) if isinstance(value, tuple | list) else value.numpy()
-
-
-def assert_alike(ours, theirs, *arguments, **keywords):
-    """Check that two functions return the same, or both refuse the arguments. Return the result of the first."""
-    mine = attempt(lambda _: ours(*arguments, **keywords), None)
-    expected = attempt(lambda _: plain(theirs(*arguments, **keywords)), None)
+    mine = attempt(call, Ours)
+    expected = theirs(lambda lib: attempt(call, lib), *arguments)
     if isinstance(mine, Exception) or isinstance(expected, Exception):
         assert isinstance(mine, Exception), f"only TensorFlow refuses it: {expected!r}"
         assert isinstance(expected, Exception), f"only TensorFlow accepts it: {mine!r}"
@@ -35,6 +36,14 @@ def assert_alike(ours, theirs, *arguments, **keywords):
         return None
     assert_elements_equal([mine], [expected])
     return mine
+
+
+def as_text(tf, value):
+    """Return ``bytes`` and arrays of bytes as TensorFlow's text."""
+    if value is bytes:
+        return tf.string
+    is_text = isinstance(value, np.ndarray) and value.dtype == object
+    return tf.constant(value, tf.string) if is_text else value
 
 
 # Tensors --------------------------------------------------------------------------------------------------------------
@@ -45,27 +54,25 @@ def assert_alike(ours, theirs, *arguments, **keywords):
 def test_serialized_tensors_are_the_same_bytes(dtype, shape):
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape) - 1
     array = values.astype(dtype)
-    serialized = assert_alike(io.serialize_tensor, tf().io.serialize_tensor, array)
-    assert_alike(io.parse_tensor, tf().io.parse_tensor, serialized, dtype)
+    serialized = assert_alike("serialize_tensor", array)
+    assert_alike("parse_tensor", serialized, dtype)
     assert io.parse_tensor(serialized, dtype).dtype == dtype
 
 
 @pytest.mark.parametrize("text", [b"", b"abc\0", [b"a", b""], [[b"a", b"b\0"]], "ü", np.array([], object)])
 def test_serialized_text(text):
     given = np.asarray(text, object)
-    serialized = assert_alike(
-        io.serialize_tensor, lambda array: tf().io.serialize_tensor(tf().constant(array, tf().string)), given
-    )
-    assert_elements_equal([io.parse_tensor(serialized, bytes)], [tf().io.parse_tensor(serialized, tf().string).numpy()])
+    serialized = assert_alike("serialize_tensor", given)
+    assert_alike("parse_tensor", serialized, bytes)
 
 
 def test_bfloat16():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     array = np.arange(4).astype(bfloat16)
-    serialized = assert_alike(io.serialize_tensor, tf().io.serialize_tensor, array)
-    assert_alike(io.parse_tensor, tf().io.parse_tensor, serialized, bfloat16)
+    serialized = assert_alike("serialize_tensor", array)
+    assert_alike("parse_tensor", serialized, bfloat16)
     message = TensorProto(dtype=14, half_val=[16256, 16384], tensor_shape={"dim": [{"size": 3}]})
-    assert_alike(io.parse_tensor, tf().io.parse_tensor, message.SerializeToString(), bfloat16)
+    assert_alike("parse_tensor", message.SerializeToString(), bfloat16)
 
 
 FIELDS = {
@@ -92,7 +99,7 @@ def test_values_in_repeated_fields(number, count):
     dtype, field, values = FIELDS[number]
     for given in (values, []):
         message = TensorProto(dtype=number, tensor_shape={"dim": [{"size": count}]}, **{field: given})
-        assert_alike(io.parse_tensor, tf().io.parse_tensor, message.SerializeToString(), dtype)
+        assert_alike("parse_tensor", message.SerializeToString(), dtype)
 
 
 def shape(*sizes):
@@ -115,22 +122,18 @@ def shape(*sizes):
     ids=str,
 )
 def test_odd_messages(message):
-    assert_alike(io.parse_tensor, tf().io.parse_tensor, message.SerializeToString(), np.float32)
+    assert_alike("parse_tensor", message.SerializeToString(), np.float32)
 
 
 @pytest.mark.parametrize("serialized", [b"", b"hello", b"\xff" * 20, io.serialize_tensor([1.0])[:-3]])
 def test_no_messages(serialized):
-    assert assert_alike(io.parse_tensor, tf().io.parse_tensor, serialized, np.float64) is None
+    assert assert_alike("parse_tensor", serialized, np.float64) is None
 
 
 @pytest.mark.parametrize("content", [b"\1\2abc", b"\1\2ab", b"\1\2abcd", b"\1", b"\0\0", b"\x80\x80", b"\x83\1abc"])
 def test_text_in_the_form_of_memory(content):
     message = TensorProto(dtype=7, tensor_shape=shape(2), tensor_content=content).SerializeToString()
-    assert_alike(
-        lambda serialized: io.parse_tensor(serialized, bytes),
-        lambda serialized: tf().io.parse_tensor(serialized, tf().string),
-        message,
-    )
+    assert_alike("parse_tensor", message, bytes)
 
 
 # Examples -------------------------------------------------------------------------------------------------------------
@@ -164,11 +167,11 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_examples_in_json(text):
-    def parsed(decode):
-        return lambda text: str(Example.FromString(decode(text)))
+    def parsed(lib):
+        decoded = io.decode_json_example(text) if lib.name == "dataset" else lib.tf.io.decode_json_example(text).numpy()
+        return str(Example.FromString(decoded))
 
-    theirs = parsed(lambda text: tf().io.decode_json_example(text).numpy())
-    found = [attempt(lambda _, f=f: f(text), None) for f in (parsed(io.decode_json_example), theirs)]
+    found = in_both(lambda lib: attempt(parsed, lib))
     assert isinstance(found[0], Exception) == isinstance(found[1], Exception), found
     assert isinstance(found[0], ParseError | str)
     if isinstance(found[0], str):
@@ -177,8 +180,8 @@ def test_examples_in_json(text):
 
 def test_several_examples_in_json_keep_their_shape():
     texts = [["{}", "{}"], ["{}", "{}"]]
-    assert_alike(io.decode_json_example, tf().io.decode_json_example, texts)
-    assert_alike(io.decode_json_example, tf().io.decode_json_example, [["{}", "x"]])
+    assert_alike("decode_json_example", texts)
+    assert_alike("decode_json_example", [["{}", "x"]])
 
 
 # Audio ----------------------------------------------------------------------------------------------------------------
@@ -230,14 +233,14 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_wav_files(name):
-    assert_alike(io.decode_wav, tf().audio.decode_wav, FILES[name])
+    assert_alike("decode_wav", FILES[name])
 
 
 @pytest.mark.parametrize("channels", [-2, -1, 0, 1, 2, 3])
 @pytest.mark.parametrize("samples", [-5, -1, 0, 1, 5])
 def test_wanted_channels_and_samples(channels, samples):
     content = wav(channels=2, data=np.arange(-3, 3, dtype="<i2").tobytes())
-    assert_alike(io.decode_wav, tf().audio.decode_wav, content, channels, samples)
+    assert_alike("decode_wav", content, channels, samples)
 
 
 @pytest.mark.parametrize("values", [[], [0, 1, -1, 0.5], [2, -2, 1e-9], [0.5 / 32768, -0.5 / 32768, 1.5 / 32768]])
@@ -245,24 +248,33 @@ def test_wanted_channels_and_samples(channels, samples):
 @pytest.mark.parametrize("rate", [0, 1, 44100])
 def test_encoded_audio_is_the_same_bytes(values, channels, rate):
     audio = np.repeat(np.array(values, np.float32)[:, np.newaxis], channels, axis=1)
-    content = assert_alike(io.encode_wav, tf().audio.encode_wav, audio, rate)
+    content = assert_alike("encode_wav", audio, rate)
     if content is not None:
-        assert_alike(io.decode_wav, tf().audio.decode_wav, content)
+        assert_alike("decode_wav", content)
 
 
 def test_audio_that_is_not_a_number_or_not_finite():
-    assert_alike(io.encode_wav, tf().audio.encode_wav, np.float32([[np.nan], [np.inf], [-np.inf]]), 1)
-    assert_alike(io.encode_wav, tf().audio.encode_wav, np.float32([1.0]), 1)
+    assert_alike("encode_wav", np.float32([[np.nan], [np.inf], [-np.inf]]), 1)
+    assert_alike("encode_wav", np.float32([1.0]), 1)
 
 
 # Images ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def photo():
+@pytest.fixture
+def photos():
+    """Return photos as files: JPEG with and without downsampled colours, and PNG. TensorFlow encodes them."""
+    pytest.importorskip("simplejpeg")
     rng = np.random.default_rng(0)
-    coarse = rng.integers(0, 200, (6, 8, 3))
-    return (np.kron(coarse, np.ones((8, 8, 1), int))[:47, :61] + rng.integers(0, 50, (47, 61, 3))).astype(np.uint8)
+    coarse = np.kron(rng.integers(0, 200, (6, 8, 3)), np.ones((8, 8, 1), int))[:47, :61]
+    pixels = (coarse + rng.integers(0, 50, (47, 61, 3))).astype(np.uint8)
+    return theirs(
+        lambda lib: {
+            "full": lib.tf.io.encode_jpeg(pixels, chroma_downsampling=False),
+            "downsampled": lib.tf.io.encode_jpeg(pixels),
+            "png": lib.tf.io.encode_png(pixels),
+        }
+    )
 
 
 OPTIONS = [{}, {"channels": 1}, {"ratio": 2}, {"ratio": 4}, {"dct_method": "INTEGER_ACCURATE"}]
@@ -270,59 +282,57 @@ WINDOWS = [(0, 0, 47, 61), (0, 0, 1, 1), (5, 7, 9, 11), (3, 3, 9, 9), (10, 0, 2,
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("window", WINDOWS)
-def test_cropped_jpeg(photo, options, window):
-    content = io.encode_jpeg(photo, chroma_downsampling=False)
-    assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, content, window, **options)
+def test_cropped_jpeg(photos, options):
+    for window in WINDOWS:
+        assert_alike("decode_and_crop_jpeg", photos["full"], window, **options)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_cropped_jpeg_with_subsampled_colours(photo, window):
+def test_cropped_jpeg_with_downsampled_colours(photos):
     """TensorFlow upscales the colours of the window alone, so only the columns at its edges may differ."""
-    content = io.encode_jpeg(photo)
-    ours = io.decode_and_crop_jpeg(content, window)
-    theirs = tf().io.decode_and_crop_jpeg(content, window).numpy()
-    assert ours.shape == theirs.shape
-    assert np.array_equal(ours[:, 1:-1], theirs[:, 1:-1])
-    assert np.array_equal(ours, io.decode_jpeg(content)[window[0] :, window[1] :][: window[2], : window[3]])
-    assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, content, window, fancy_upscaling=False)
+    content = photos["downsampled"]
+    for window in WINDOWS:
+        ours = io.decode_and_crop_jpeg(content, window)
+        expected = theirs(lambda lib, window=window: lib.tf.io.decode_and_crop_jpeg(content, window))
+        assert ours.shape == expected.shape
+        assert np.array_equal(ours[:, 1:-1], expected[:, 1:-1])
+        assert np.array_equal(ours, io.decode_jpeg(content)[window[0] :, window[1] :][: window[2], : window[3]])
+        assert_alike("decode_and_crop_jpeg", content, window, fancy_upscaling=False)
 
 
-@pytest.mark.parametrize(
-    "window",
-    [
-        (0, 0, 0, 1),
-        (-1, 0, 1, 1),
-        (0, 0, 48, 1),
-        (47, 0, 1, 1),
-        (0, 61, 1, 1),
-        (0, 0, 47, 62),
-        (0, 0, 1),
-        (0.0, 0, 1, 1),
-    ],
-)
-def test_windows_outside_the_image(photo, window):
-    assert assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, io.encode_jpeg(photo), window) is None
+OUTSIDE = [(0, 0, 0, 1), (-1, 0, 1, 1), (0, 0, 48, 1), (47, 0, 1, 1), (0, 61, 1, 1), (0, 0, 47, 62), (0, 0, 1)]
 
 
-def test_files_that_are_not_jpeg(photo):
-    for content in (io.encode_png(photo), b"", io.encode_jpeg(photo)[:200]):
-        assert assert_alike(io.decode_and_crop_jpeg, tf().io.decode_and_crop_jpeg, content, (0, 0, 1, 1)) is None
+def test_windows_outside_the_image(photos):
+    for window in [*OUTSIDE, (0.0, 0, 1, 1)]:
+        assert assert_alike("decode_and_crop_jpeg", photos["downsampled"], window) is None
+
+
+def test_files_that_are_not_jpeg(photos):
+    for content in (photos["png"], b"", photos["downsampled"][:200]):
+        assert assert_alike("decode_and_crop_jpeg", content, (0, 0, 1, 1)) is None
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
 def test_files(tmp_path):
-    for number, (ours, theirs) in enumerate([(io, tf().io), (tf().io, io)]):
-        path = str(tmp_path / f"{number}" / "new" / "a")
-        for content in (b"abc", b"", b"\0\xff"):
-            ours.write_file(path, content)
-            read = theirs.read_file(path)
-            assert (read if isinstance(read, bytes) else read.numpy()) == content
+    contents = (b"abc", b"", b"\0\xff")
+    ours, other = (str(tmp_path / name / "new" / "a") for name in ("ours", "theirs"))
+
+    def read(lib):
+        return lib.tf.io.read_file(ours)
+
+    def write(lib, content):
+        lib.tf.io.write_file(other, content)
+        return Path(other).read_bytes()
+
+    for content in contents:
+        io.write_file(ours, content)
+        assert theirs(read, Path(ours).read_bytes()) == io.read_file(ours) == content
+        assert theirs(lambda lib, content=content: write(lib, content)) == content
     for path in (str(tmp_path), str(tmp_path / "nothing")):
-        assert assert_alike(io.read_file, tf().io.read_file, path) is None
-    assert assert_alike(io.write_file, tf().io.write_file, str(tmp_path), b"abc") is None
+        assert assert_alike("read_file", path) is None
+    assert assert_alike("write_file", str(tmp_path), b"abc") is None
 
 
 # Compression ----------------------------------------------------------------------------------------------------------
@@ -334,10 +344,20 @@ def test_snappy_streams_are_those_of_tf_data(tmp_path):
     path = str(tmp_path / "a.tfrecord")
     with io.TFRecordWriter(path, "SNAPPY") as writer:
         writer.write_all(records)
-    assert list(tf().data.TFRecordDataset(path, "SNAPPY").as_numpy_iterator()) == records
-    theirs = tf().data.Dataset.from_tensor_slices(records).snapshot(str(tmp_path / "snapshot"), compression="SNAPPY")
-    assert len(list(theirs)) == len(records)
-    written = [str(path) for path in (tmp_path / "snapshot").rglob("*.snapshot")]
-    assert sum(1 for _ in TFRecordDataset(written, "SNAPPY")) == 2 * len(
-        records
-    )  # it also writes one that describes each
+
+    def check(lib):
+        assert list(lib.TFRecordDataset(path, "SNAPPY").as_numpy_iterator()) == records
+
+    theirs(check, list(TFRecordDataset(path, "SNAPPY")))
+
+    def snapshots(lib):
+        dataset = lib.from_tensor_slices(records).snapshot(str(tmp_path / "snapshot"), compression="SNAPPY")
+        assert len(list(dataset)) == len(records)
+        return [file.read_bytes() for file in (tmp_path / "snapshot").rglob("*.snapshot")]
+
+    files = [tmp_path / str(number) for number in range(9)]
+    written = list(zip(files, theirs(snapshots), strict=False))
+    for file, content in written:
+        file.write_bytes(content)
+    found = list(TFRecordDataset([file for file, _ in written], "SNAPPY"))
+    assert len(found) == 2 * len(records)  # it also writes one that describes each

@@ -3,7 +3,7 @@
 import operator
 
 import pytest
-from compare import both
+from compare import in_both
 
 SETTINGS = {
     "deterministic": (True, False),
@@ -42,15 +42,16 @@ def shown(options):
 @pytest.mark.parametrize("joined", JOINED)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_merging(setting, joined):
-    found = []
-    for lib in both():
+    def merged(lib):
         datasets = []
         for value in SETTINGS[setting]:
             options = lib.Options()
             put(options, setting, value)
             datasets.append(lib.range(5).with_options(options))
-        found.append(shown(JOINED[joined](lib, *datasets).options()))
-    assert found[0] == found[1]
+        return shown(JOINED[joined](lib, *datasets).options())
+
+    ours, theirs = in_both(merged)
+    assert ours == theirs
 
 
 WRONG = {"deterministic": 1, "dataset_name": 1, "autotune.cpu_budget": 1.5, "autotune.ram_budget": 1e9, "threading": 3}
@@ -58,16 +59,20 @@ WRONG = {"deterministic": 1, "dataset_name": 1, "autotune.cpu_budget": 1.5, "aut
 
 @pytest.mark.parametrize("name", [*WRONG, "nonsense"])
 def test_what_is_refused(name):
-    for lib in both():
+    def check(lib):
         with pytest.raises(AttributeError if name == "nonsense" else TypeError):
             put(lib.Options(), name, WRONG.get(name, 1))
         with pytest.raises(TypeError):
             lib.Options().merge(3)
 
+    in_both(check)
+
 
 def test_the_options_of_a_dataset_are_frozen():
-    for lib in both():
+    def check(lib):
         found = lib.range(3).with_options(lib.Options()).options()
         for name in ("deterministic", "autotune.enabled"):
             with pytest.raises(ValueError, match=r"cannot be changed|has no effect"):
                 put(found, name, True)
+
+    in_both(check)

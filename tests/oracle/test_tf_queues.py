@@ -1,10 +1,11 @@
 """The queues beside those of TensorFlow: the same calls give the same results and errors."""
 
+import functools
 import threading
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from compare import Ours, in_both, theirs
 
 from dataset import TensorSpec, queues
 
@@ -19,10 +20,10 @@ SPECS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def warm():
-    """The first call of an operation takes long in TensorFlow."""
-    queue = theirs("FIFOQueue", 9)
+@functools.cache
+def warm(lib):
+    """Call each operation once: its first call takes long in TensorFlow."""
+    queue = made(lib, "FIFOQueue", 9)
     queue.enqueue(1)
     queue.enqueue_many([[1, 2, 3, 4]])
     queue.dequeue()
@@ -31,11 +32,11 @@ def warm():
     queue.close()
 
 
-def ours(kind, *sizes):
-    return getattr(queues, kind)(*sizes, SPECS[kind])
-
-
-def theirs(kind, *sizes):
+def made(lib, kind, *sizes):
+    """Return a queue of a library."""
+    if lib.name == "dataset":
+        return getattr(queues, kind)(*sizes, SPECS[kind])
+    tf = lib.tf
     if kind == "PriorityQueue":
         return tf.queue.PriorityQueue(*sizes, [tf.string], shapes=[()])
     shapes = [(None,)] if kind == "PaddingFIFOQueue" else [()]
@@ -96,17 +97,20 @@ def is_ordered(kind):
 
 
 def both(kind, script, *sizes):
-    found = []
-    for make in (ours, theirs):
-        one = Script(make(kind, *sizes))
+    def outcomes_of(lib):
+        if lib.name != "dataset":
+            warm(lib)
+        one = Script(made(lib, kind, *sizes))
         script(one)
         one.ended()
         outcomes = one.outcomes
         if not is_ordered(kind):  # the orders differ, the numbers of elements do not
-            outcomes = [len(outcome) if isinstance(outcome, list) else type(outcome) for outcome in outcomes]
-        found.append(outcomes)
-    assert found[0] == found[1]
-    return found[0]
+            outcomes = [len(one) if isinstance(one, list) else type(one).__name__ for one in outcomes]
+        return outcomes
+
+    ours, expected = in_both(outcomes_of)
+    assert ours == expected
+    return ours
 
 
 def test_order_and_sizes():
@@ -275,17 +279,25 @@ def test_priorities():
 
 def test_a_random_queue_needs_room_above_the_minimum():
     with pytest.raises(ValueError, match="min_after_dequeue"):
-        ours("RandomShuffleQueue", 3, 3)
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        theirs("RandomShuffleQueue", 3, 3).size()
+        made(Ours, "RandomShuffleQueue", 3, 3)
+
+    def check(lib):
+        with pytest.raises(lib.tf.errors.InvalidArgumentError):
+            made(lib, "RandomShuffleQueue", 3, 3).size()
+
+    theirs(check)
 
 
 def test_what_differs():
     """A second close raises in TensorFlow, and a close waits for calls that wait for room."""
-    queue = ours("FIFOQueue", 1)
+    queue = made(Ours, "FIFOQueue", 1)
     queue.close()
     queue.close()
-    queue = theirs("FIFOQueue", 1)
-    queue.close()
-    with pytest.raises(tf.errors.CancelledError):
+
+    def check(lib):
+        queue = made(lib, "FIFOQueue", 1)
         queue.close()
+        with pytest.raises(lib.tf.errors.CancelledError):
+            queue.close()
+
+    theirs(check)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from compare import theirs
 
 from dataset import RaggedTensor, io
 
@@ -37,11 +37,15 @@ def test_valid_partitions_give_the_same_rows(partition, record):
         **RECORDS[record],
     }
     serialized = io.encode_example({key: np.array(values) for key, values in keys.items()})
-    theirs = tf.io.parse_single_example(
-        serialized, {"r": tf.io.RaggedFeature(tf.int64, value_key="v", partitions=PARTITIONS[partition](tf.io))}
-    )["r"]
+
+    def parsed(lib):
+        made = PARTITIONS[partition](lib.tf.io)
+        feature = lib.tf.io.RaggedFeature(lib.tf.int64, value_key="v", partitions=made)
+        return lib.tf.io.parse_single_example(serialized, {"r": feature})["r"].to_list()
+
+    expected = theirs(parsed, serialized)
     mine = {"r": io.RaggedFeature(np.int64, value_key="v", partitions=PARTITIONS[partition](io))}
     found = io.parse_single_example(serialized, mine)["r"]
     assert isinstance(found, RaggedTensor)
-    assert found.to_list() == theirs.to_list()
-    assert io.parse_example([serialized] * 9, mine)["r"][8].to_list() == theirs.to_list()
+    assert found.to_list() == expected
+    assert io.parse_example([serialized] * 9, mine)["r"][8].to_list() == expected

@@ -1,7 +1,7 @@
 """Tests of dataset[i] against tf.data.experimental.at."""
 
 import pytest
-from compare import Ours, oracle, to_numpy
+from compare import Ours, theirs
 
 from dataset.testing import assert_elements_equal
 
@@ -26,15 +26,16 @@ PLANS = {
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_element(plan):
-    theirs, ours = PLANS[plan](oracle()), PLANS[plan](Ours())
-    tf = oracle().tf
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False  # they create ops without random access
-    theirs = theirs.with_options(options)
-    count = int(theirs.cardinality())
-    expected = [to_numpy(tf, tf.data.experimental.at(theirs, index)) for index in range(count)]
-    assert_elements_equal([ours[index] for index in range(count)], expected)
-    with pytest.raises(tf.errors.OpError):
-        tf.data.experimental.at(theirs, count)
+    def elements(lib):
+        options = lib.Options()
+        options.experimental_optimization.apply_default_optimizations = False  # they create ops without random access
+        dataset = PLANS[plan](lib).with_options(options)
+        at, count = lib.tf.data.experimental.at, int(dataset.cardinality())
+        with pytest.raises(lib.tf.errors.OpError):
+            at(dataset, count)
+        return [at(dataset, index) for index in range(count)]
+
+    ours, expected = PLANS[plan](Ours()), theirs(elements)
+    assert_elements_equal([ours[index] for index in range(len(expected))], expected)
     with pytest.raises(IndexError):
-        ours[count]
+        ours[len(expected)]

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from compare import theirs
 
 from dataset import ParseError, RaggedTensor, SparseTensor, io
 from support.sequence_examples import sequence_example
@@ -46,10 +46,10 @@ CONTEXT = {
 
 
 def plain(value):
-    """Return a value of either library as nested lists, with its kind, dtype and shape."""
-    if isinstance(value, RaggedTensor | tf.RaggedTensor):
+    """Return a value as nested lists, with its kind, dtype and shape."""
+    if isinstance(value, RaggedTensor):
         return "ragged", value.to_list(), name_of(value.dtype)
-    if isinstance(value, SparseTensor | tf.SparseTensor):
+    if isinstance(value, SparseTensor):
         parts = [np.asarray(part) for part in (value.indices, value.values, value.dense_shape)]
         return "sparse", *[part.tolist() for part in parts], name_of(value.dtype)
     array = np.asarray(value)
@@ -57,36 +57,39 @@ def plain(value):
 
 
 def name_of(dtype):
-    dtype = getattr(dtype, "as_numpy_dtype", dtype)
     return "bytes" if np.dtype(dtype).kind == "O" else np.dtype(dtype).name
 
 
 def outcome(parse, errors):
+    """Return dicts of values, or that they are refused."""
     try:
-        return [{name: plain(value) for name, value in values.items()} for values in parse()]
+        return list(parse())
     except errors:
         return "refused"
 
 
+def shown(found):
+    return found if found == "refused" else [{name: plain(value) for name, value in one.items()} for one in found]
+
+
+def refusals(tf):
+    return (tf.errors.InvalidArgumentError, ValueError)
+
+
 def compare(records, context, lists):
     """Compare both functions, for the first record and for all."""
-    theirs, ours = tf.io, io
-    args = [
-        ({k: make(lib) for k, make in context.items()}, {k: make(lib) for k, make in lists.items()})
-        for lib in (theirs, ours)
-    ]
-    their_errors, our_errors = (tf.errors.InvalidArgumentError, ValueError), (ParseError, ValueError)
-    single = [
-        outcome(lambda: theirs.parse_single_sequence_example(records[0], *args[0]), their_errors),
-        outcome(lambda: ours.parse_single_sequence_example(records[0], *args[1]), our_errors),
-    ]
-    many = [
-        outcome(lambda: theirs.parse_sequence_example(tf.constant(records, tf.string), *args[0]), their_errors),
-        outcome(lambda: ours.parse_sequence_example(records, *args[1]), our_errors),
-    ]
-    assert single[1] == single[0]
-    assert many[1] == many[0]
-    return many[1]
+
+    def parsed(functions, errors, every):
+        args = [{name: make(functions) for name, make in features.items()} for features in (context, lists)]
+        return (
+            outcome(lambda: functions.parse_single_sequence_example(records[0], *args), errors),
+            outcome(lambda: functions.parse_sequence_example(every, *args), errors),
+        )
+
+    found = parsed(io, (ParseError, ValueError), records)
+    expected = theirs(lambda lib: parsed(lib.tf.io, refusals(lib.tf), lib.const(records, bytes)), records)
+    assert list(map(shown, found)) == list(map(shown, expected))
+    return shown(found[1])
 
 
 # TensorFlow splits the values of all steps together, so that a uniform row can come from two steps.
@@ -132,9 +135,12 @@ def test_damaged_records(record):
 def test_no_records_and_no_features():
     lists = {name: FEATURES[name] for name in ("sparse", "ragged", "fixed")}
     found = io.parse_sequence_example([], {}, {name: make(io) for name, make in lists.items()})
-    expected = tf.io.parse_sequence_example(
-        tf.zeros([0], tf.string), {}, {name: make(tf.io) for name, make in lists.items()}
-    )
+
+    def parsed(lib):
+        made = {name: make(lib.tf.io) for name, make in lists.items()}
+        return lib.tf.io.parse_sequence_example(lib.tf.zeros([0], lib.tf.string), {}, made)
+
+    expected = theirs(parsed)
     assert {k: plain(v) for k, v in found[1].items() if k != "fixed"} == {
         k: plain(v) for k, v in expected[1].items() if k != "fixed"
     }
@@ -144,14 +150,17 @@ def test_no_records_and_no_features():
 
 @pytest.mark.parametrize("name", ["parse_sequence_example", "parse_single_sequence_example"])
 def test_signatures(name):
-    ours, theirs = (inspect.signature(getattr(lib, name)).parameters for lib in (io, tf.io))
-    assert [(p.name, p.default) for p in ours.values()] == [(p.name, p.default) for p in theirs.values()]
+    def parameters(functions):
+        found = inspect.signature(getattr(functions, name)).parameters.values()
+        return [(p.name, "required" if p.default is p.empty else p.default) for p in found]
+
+    assert parameters(io) == theirs(lambda lib: parameters(lib.tf.io))
 
 
 def test_sparse_feature_has_the_fields_of_tensorflow():
-    fields = tf.io.SparseFeature("i", "v", tf.float32, 3)._asdict()
+    fields = theirs(lambda lib: list(lib.tf.io.SparseFeature("i", "v", lib.tf.float32, 3)._asdict()))
     ours = io.SparseFeature("i", "v", np.float32, 3)
-    assert list(vars(ours)) == list(fields)
+    assert list(vars(ours)) == fields
     assert (ours.size, ours.already_sorted) == (3, False)
 
 
@@ -169,18 +178,17 @@ SPARSE = {
 @pytest.mark.parametrize("already_sorted", [False, True])
 def test_sparse_features(records, already_sorted):
     encoded = [io.encode_example(record) for record in SPARSE[records]]
-    results = []
-    for lib, errors in ((tf.io, (tf.errors.InvalidArgumentError, ValueError)), (io, ParseError)):
-        one = {"s": lib.SparseFeature("i", "v", np.float32, 10, already_sorted)}
-        rows = [{**SPARSE[records][0], "j": SPARSE[records][0].get("i", np.zeros(0, int))}]
-        two = {"s": lib.SparseFeature(["i", "j"], "v", np.float32, [10, 20], already_sorted)}
-        results.append(
-            [
-                outcome(lambda lib=lib, one=one: [lib.parse_example(encoded, one)], errors),
-                outcome(lambda lib=lib, one=one: [lib.parse_single_example(encoded[0], one)], errors),
-                outcome(
-                    lambda lib=lib, two=two: [lib.parse_example([io.encode_example(r) for r in rows], two)], errors
-                ),
-            ]
+    first = SPARSE[records][0]
+    pairs = [io.encode_example({**first, "j": first.get("i", np.zeros(0, int))})]
+
+    def parsed(functions, errors):
+        one = {"s": functions.SparseFeature("i", "v", np.float32, 10, already_sorted)}
+        two = {"s": functions.SparseFeature(["i", "j"], "v", np.float32, [10, 20], already_sorted)}
+        return (
+            outcome(lambda: [functions.parse_example(encoded, one)], errors),
+            outcome(lambda: [functions.parse_single_example(encoded[0], one)], errors),
+            outcome(lambda: [functions.parse_example(pairs, two)], errors),
         )
-    assert results[1] == results[0]
+
+    expected = theirs(lambda lib: parsed(lib.tf.io, refusals(lib.tf)), encoded, pairs)
+    assert list(map(shown, parsed(io, ParseError))) == list(map(shown, expected))

@@ -6,20 +6,11 @@ The random numbers of the libraries differ, so the tests compare which passes ha
 import numpy as np
 import pytest
 from cases import ELEMENTS, SOURCES, failing
-from compare import FAILED, Ours, both, oracle, outcomes, refused, same
+from compare import FAILED, in_both, outcomes, refused, same
 
 from support.combinations import diagonals
 
 SIZE = 30  # this many elements do not have the same order twice by chance
-
-
-@pytest.fixture(autouse=True)
-def _without_a_global_seed():
-    for lib in both():
-        lib.set_random_seed(None)
-    yield
-    for lib in both():
-        lib.set_random_seed(None)
 
 
 def order(elements, count=SIZE):
@@ -139,11 +130,13 @@ def test_which_orders_are_equal(arguments, use):
     def shuffled(lib):
         return lib.range(SIZE).shuffle(**arguments)
 
-    ours, theirs = use(Ours(), shuffled), use(oracle(), shuffled)
-    for one in ours:
-        numbers = one if len(one) == SIZE else one[:SIZE]
-        assert sorted(numbers) == list(range(SIZE))
-    assert pattern(ours) == pattern(theirs)
+    def used(lib):
+        orders = use(lib, shuffled)
+        assert all(sorted(one[:SIZE]) == list(range(SIZE)) for one in orders)
+        return pattern(orders)
+
+    ours, theirs = in_both(used)
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("use", USES, ids=name_of)
@@ -151,38 +144,41 @@ def test_which_orders_of_two_shuffles_are_equal(use):
     def shuffled(lib):
         return lib.range(SIZE).shuffle(SIZE, seed=1).shuffle(7, seed=2, reshuffle_each_iteration=False)
 
-    assert pattern(use(Ours(), shuffled)) == pattern(use(oracle(), shuffled))
+    ours, theirs = in_both(lambda lib: pattern(use(lib, shuffled)))
+    assert ours == theirs
 
 
 def test_which_orders_are_equal_for_different_arguments():
     seeds = [{"seed": 1}, {"seed": 2}, {"seed": 1}, {"seed": 2**40}, {"seed": np.int64(1)}, {"seed": 1, "name": "x"}]
-    ours, theirs = ([order(lib.range(SIZE).shuffle(SIZE, **arguments)) for arguments in seeds] for lib in both())
-    assert pattern(ours) == pattern(theirs)
+    ours, theirs = in_both(
+        lambda lib: pattern([order(lib.range(SIZE).shuffle(SIZE, **arguments)) for arguments in seeds])
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, SIZE - 1, SIZE, 100, -2])
 def test_repeat_before(size):
     def passes(lib):
         dataset = lib.range(SIZE).repeat(3).shuffle(size, seed=3)
-        return [order(dataset, 3 * SIZE), order(dataset, 3 * SIZE)]
+        found = [order(dataset, 3 * SIZE), order(dataset, 3 * SIZE)]
+        return pattern(found), sorted(found[0])
 
-    ours, theirs = passes(Ours()), passes(oracle())
-    assert pattern(ours) == pattern(theirs)
-    assert sorted(ours[0]) == sorted(theirs[0])
+    ours, theirs = in_both(passes)
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, SIZE - 1, SIZE, 100])
 def test_no_element_comes_earlier_than_the_buffer_allows(size):
     """The k-th element was drawn when ``size + k`` elements had been read."""
-    places = {}
-    for lib in (Ours(), oracle()):
+
+    def check(lib):
         dataset = lib.range(SIZE).shuffle(size, seed=7)
         orders = [order(dataset) for _ in range(200)]
         assert all(number < place + size for one in orders for place, number in enumerate(one))
-        places[lib.name] = {(place, number) for one in orders for place, number in enumerate(one)}
-    # With this seed, every element of a full buffer is the first one in some pass.
-    for found in places.values():
-        assert {number for place, number in found if place == 0} == set(range(min(size, SIZE)))
+        # With this seed, every element of a full buffer is the first one in some pass.
+        assert {one[0] for one in orders} == set(range(min(size, SIZE)))
+
+    in_both(check)
 
 
 @pytest.mark.parametrize("size", [1, 3, 100, -2])
@@ -191,9 +187,10 @@ def test_sources(source, size):
     def in_order(lib):
         dataset = SOURCES[source](lib).shuffle(size, seed=1)
         found = outcomes(iter(dataset), int, 100)
-        return dataset.cardinality(), sorted(x for x in found if x != FAILED), found.count(FAILED)
+        return int(dataset.cardinality()), sorted(x for x in found if x != FAILED), found.count(FAILED)
 
-    assert in_order(Ours()) == in_order(oracle())
+    ours, theirs = in_both(in_order)
+    assert ours == theirs
 
 
 test_a_buffer_of_one_changes_nothing = same(
@@ -211,7 +208,8 @@ def test_places_of_failures(size, bad):
         found = outcomes(iter(failing(lib, *bad).shuffle(size, seed=1)), int, 100)
         return [x == FAILED for x in found]
 
-    assert places(Ours()) == places(oracle())
+    ours, theirs = in_both(places)
+    assert ours == theirs
 
 
 test_structures = same(lambda lib, element: lib.from_tensors(element(lib)).repeat(3).shuffle(2, seed=1), ELEMENTS)

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from compare import oracle
+from compare import in_both, theirs
 
 from dataset import Dataset
 
@@ -12,32 +12,31 @@ def numbers(dataset):
     return [int(x) for x in dataset]
 
 
+def keras_parts(lib, count, sizes):
+    return [numbers(part.as_numpy_iterator()) for part in lib.tf.keras.utils.split_dataset(lib.range(count), *sizes)]
+
+
 @pytest.mark.parametrize("fractions", [[0.8, 0.2], [0.5, 0.5], [0.29, 0.71], [0.9, 0.1]])
 @pytest.mark.parametrize("count", [10, 98, 100])  # of 97, Keras drops one: it rounds both halves down
 def test_consecutive_parts_are_those_of_keras(count, fractions):
-    tf = oracle().tf
-    theirs = tf.keras.utils.split_dataset(tf.data.Dataset.range(count), *fractions)
-    ours = Dataset.range(count).split(fractions)
-    assert [numbers(part) for part in ours] == [numbers(part.as_numpy_iterator()) for part in theirs]
+    expected = theirs(lambda lib: keras_parts(lib, count, fractions))
+    assert [numbers(part) for part in Dataset.range(count).split(fractions)] == expected
 
 
 def test_counts_are_those_of_keras():
-    tf = oracle().tf
-    theirs = tf.keras.utils.split_dataset(tf.data.Dataset.range(20), 13, 7)
-    assert [numbers(part) for part in Dataset.range(20).split([13, 7])] == [
-        numbers(part.as_numpy_iterator()) for part in theirs
-    ]
+    expected = theirs(lambda lib: keras_parts(lib, 20, [13, 7]))
+    assert [numbers(part) for part in Dataset.range(20).split([13, 7])] == expected
 
 
 @pytest.mark.filterwarnings("ignore:take:UserWarning")
 @pytest.mark.parametrize("steps", [lambda d: d, lambda d: d.map(lambda x: x)])
 def test_take_and_skip_of_a_reshuffled_dataset_overlap_in_both(steps):
-    tf = oracle().tf
-    theirs = steps(tf.data.Dataset.range(1000).shuffle(1000))
-    ours = steps(Dataset.range(1000).shuffle(1000))
-    for dataset, elements in (theirs, lambda d: numbers(d.as_numpy_iterator())), (ours, numbers):
-        validation, train = dataset.take(300), dataset.skip(300)
-        assert 150 < len(set(elements(validation)) & set(elements(train))) < 270
+    def check(lib):
+        dataset = steps(lib.range(1000).shuffle(1000))
+        validation, train = (numbers(part.as_numpy_iterator()) for part in (dataset.take(300), dataset.skip(300)))
+        assert 150 < len(set(validation) & set(train)) < 270
+
+    in_both(check)
     parts = steps(Dataset.range(1000)).split([300, 700], seed=1)
     found = [numbers(part.shuffle(1000)) for part in parts]
     assert sorted(itertools.chain(*found)) == list(range(1000))

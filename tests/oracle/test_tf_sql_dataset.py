@@ -4,7 +4,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from compare import FAILED, Ours, assert_same, oracle, outcomes, refused, same
+from compare import FAILED, Ours, assert_same, in_both, outcomes, refused, same, theirs
 
 import dataset
 
@@ -92,9 +92,8 @@ def test_a_query_that_fails_half_way(path):
         "SELECT abs(x) FROM (SELECT 1 x UNION ALL SELECT 2 UNION ALL SELECT -9223372036854775808 UNION ALL SELECT 3)"
     )
     arguments = ("sqlite", path, query, (np.int64,))
-    theirs = outcomes(iter(oracle().SqlDataset(*arguments)), lambda row: int(row[0]), 9)
-    ours = outcomes(iter(Ours.SqlDataset(*arguments)), lambda row: int(row[0]), 9)
-    assert theirs == [1, 2, FAILED]
+    ours, expected = in_both(lambda lib: outcomes(iter(lib.SqlDataset(*arguments)), lambda row: int(row[0]), 9))
+    assert expected == [1, 2, FAILED]
     assert ours == [1, FAILED]
 
 
@@ -104,13 +103,13 @@ def test_what_is_no_database(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "dtype", "theirs"),
+    ("column", "dtype", "converted"),
     [("i", np.int8, 44), ("f", np.int64, -2), ("s", np.int64, 0), ("s", np.bool_, False), ("s", np.float64, 0.0)],
 )
-def test_where_tf_data_makes_another_value_of_it_the_row_fails(path, column, dtype, theirs):
+def test_where_tf_data_makes_another_value_of_it_the_row_fails(path, column, dtype, converted):
     """tf.data silently converts 300, -2.25 and 'zwölf' to 44, -2 and 0."""
     query = f"SELECT {column} FROM rows WHERE i = 300"  # noqa: S608  # the words are those above
-    assert [row[0].numpy() for row in oracle().SqlDataset("sqlite", path, query, (dtype,))] == [theirs]
+    assert theirs(lambda lib: [row[0] for row in lib.SqlDataset("sqlite", path, query, (dtype,))]) == [converted]
     with pytest.raises(dataset.SpecError, match=f"row 0, column '{column}'.*CAST"):
         next(iter(Ours.SqlDataset("sqlite", path, query, (dtype,))))
 

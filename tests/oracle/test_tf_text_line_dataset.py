@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from compare import FAILED, Ours, assert_same, has_failed, oracle, outcomes, refused
+from compare import FAILED, Ours, assert_same, has_failed, outcomes, refused, theirs
 
 TEXTS = [b"", b"\n", b"\n\n", b"a", b"a\n", b"one\ntwo\nthree", b"one\ntwo\nthree\n", b"a\n\nb\n\n", b"a\r\nb\r\n"]
 TEXTS += [b"a\r\nb", b"a\rb\n", b"a\rb\rc", b"\r", b"\r\n", b"\r\r\n\r", b"a\n\r", b"a\n\r\n\r", b"a\n\rb"]
@@ -75,13 +75,13 @@ def test_what_is_no_gzip(tmp_path):
 def test_a_stream_that_is_cut_short(tmp_path):
     """tf.data treats the truncated file as complete and a partial line as a line; here it is data loss."""
     text = b"".join(b"%d\n" % number for number in range(20_000))
-    path = write(tmp_path / "a", gzip.compress(text)[:-20_000])
+    path = write(tmp_path / "a", gzip.compress(text, 0)[:-20_000])  # the same bytes with every version of zlib
     found = outcomes(iter(Ours.TextLineDataset(path, "GZIP")), lambda value: value, 30_000)
-    theirs = [value.numpy() for value in oracle().TextLineDataset(path, "GZIP")]
-    assert 100 < len(theirs) < 20_000
+    lines = theirs(lambda lib: list(lib.TextLineDataset(path, "GZIP").as_numpy_iterator()))
+    assert 100 < len(lines) < 20_000
     assert found[-1] == FAILED
-    assert found[:-1] == theirs[: len(found) - 1]
-    assert len(theirs) - len(found) in {-1, 0}
+    assert found[:-1] == lines[: len(found) - 1]
+    assert len(lines) - len(found) in {-1, 0}
     assert not has_failed(found[:-1])
 
 

@@ -1,7 +1,7 @@
 """Tests of with_options and options against tf.data's: scope, precedence, and what is rejected."""
 
 import pytest
-from compare import Ours, assert_both_raise, assert_same, both, oracle
+from compare import assert_both_raise, assert_same, in_both
 
 
 def setting(lib, deterministic):
@@ -37,13 +37,13 @@ def pipelines(flags):
 @pytest.mark.parametrize("pipeline", pipelines((None, None)))
 def test_which_setting_holds(pipeline, flags):
     build = pipelines(flags)[pipeline]
-    expected = build(oracle()).options().deterministic
-    assert build(Ours()).options().deterministic is expected
+    ours, theirs = in_both(lambda lib: build(lib).options().deterministic)
+    assert ours is theirs
     assert_same(build, spec="compatible")
 
 
 def test_options_are_copied_and_compared_and_cannot_be_changed():
-    for lib in both():
+    def check(lib):
         options = setting(lib, True)
         dataset = lib.range(3).with_options(options)
         options.deterministic = False
@@ -56,6 +56,8 @@ def test_options_are_copied_and_compared_and_cannot_be_changed():
         assert setting(lib, True) != setting(lib, False)
         assert setting(lib, True) != setting(lib, None)
         assert lib.range(3).options() == lib.Options()
+
+    in_both(check)
 
 
 @pytest.mark.parametrize("value", ["yes", 1, 0.0, [True]], ids=repr)
@@ -71,5 +73,5 @@ def test_what_is_no_options(options):
 
 @pytest.mark.parametrize("flags", [(None, True), (True, None), (True, False), (False, True)], ids=str)
 def test_merge(flags):
-    ours, theirs = (setting(lib, flags[0]).merge(setting(lib, flags[1])).deterministic for lib in both())
+    ours, theirs = in_both(lambda lib: setting(lib, flags[0]).merge(setting(lib, flags[1])).deterministic)
     assert ours is theirs
