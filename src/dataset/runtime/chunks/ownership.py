@@ -6,7 +6,7 @@ references is not copied: copying every image would cost more than everything el
 
 The reference count tells whether an array has other references. ``own`` takes a result over if the only references are
 those of the call itself, or if the array belongs to the element that the function was given. The expected counts are
-measured below, because they differ between interpreter versions. If an interpreter does not count references,
+measured below, because they depend on the version of the interpreter. If an interpreter does not count references,
 everything is copied.
 """
 
@@ -97,7 +97,7 @@ def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
     if isinstance(item, _IMMUTABLE):
         return item
     if isinstance(item, RaggedTensor | SparseTensor):
-        return item if any(item is part for part in _components(given)) else copy.deepcopy(item)
+        return item if id(item) in map(id, _components(given)) else copy.deepcopy(item)
     structure = structure_of(item)
     if structure is LEAF:
         return _own_other(item, given)
@@ -157,39 +157,29 @@ def _components(given: Iterable[Any]) -> list[Any]:
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: sys.maxsize)
 
 
-# The reference counts of values that only the library holds, measured by the same expressions as in own().
+# The reference counts of values that only the library holds. They depend on the interpreter and the code that counts:
+# since Python 3.14, the compiler may leave out the reference of a local variable. So own() itself measures them.
+
+_COUNT_MAX = 8
 
 
-def _in_call(result: Any) -> int:
-    return _references(result)
+def _unshared() -> np.ndarray[Any, Any]:
+    """Return an array without other references that differs from its copy, which is writable."""
+    array = np.zeros(1)
+    array.flags.writeable = False
+    return array
 
 
-def _in_container(result: Iterable[Any]) -> int:
-    for item in result:
-        return _references(item)
-    raise AssertionError
+def _measured(name: str, owned: Callable[[], np.ndarray[Any, Any]]) -> int:
+    """Return the smallest count with which ``own`` does not copy; -1 if references are not counted."""
+    for count in range(_COUNT_MAX):
+        globals()[name] = count
+        if not owned().flags.writeable:
+            return count
+    return -1
 
 
-def _in_lookup(result: dict[str, Any]) -> int:
-    return {key: _in_call(result[key]) for key in result}[""]
-
-
-def _of_owner() -> int:
-    array = np.zeros(4).reshape(2, 2)
-    owner = array.base
-    return _references(owner)
-
-
-def _fresh() -> Any:
-    return np.zeros(1)
-
-
-def _measured(count: int) -> int:
-    """Return -1 if references are not counted, so that nothing is considered unshared."""
-    return -1 if count == sys.maxsize else count
-
-
-_DIRECT = _measured(_in_call(_fresh()))
-_IN_TUPLE = _measured(_in_container((_fresh(),)))
-_LOOKED_UP = _measured(_in_lookup({"": _fresh()}))
-_OWNER = _measured(_of_owner())
+_DIRECT = _measured("_DIRECT", lambda: own(_unshared()))
+_IN_TUPLE = _measured("_IN_TUPLE", lambda: own((_unshared(),))[0])
+_LOOKED_UP = _measured("_LOOKED_UP", lambda: own({"": _unshared()})[""])
+_OWNER = _measured("_OWNER", lambda: own(_unshared().reshape(1, 1)))
