@@ -15,7 +15,7 @@ from dataset import Dataset, vectorized
 from dataset.optimize.driver import optimize
 from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.structure import structure_of
-from dataset.runtime.functions import columnwise
+from dataset.runtime.functions import bytecode, columnwise
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
@@ -188,6 +188,15 @@ def test_says_what_kept_it_from_firing(function, reason):
         assert not fires(dataset)
         assert [miss.startswith(reason) for miss in missed(dataset)] == [True]
         assert reason in dataset.explain()
+
+
+def test_says_that_the_version_of_python_is_not_known(monkeypatch):
+    monkeypatch.setattr(bytecode, "_PYTHON", ("cpython", 3, 99))
+    reason = "its bytecode is that of cpython 3.99, which this version of the library cannot read; it reads that of "
+    dataset = Dataset.range(9).map(lambda x: x * 99)
+    assert not fires(dataset)
+    assert [miss.startswith(reason) for miss in missed(dataset)] == [True]
+    assert reason in dataset.explain()
 
 
 def test_names_the_line_in_a_long_function_and_calls_nothing():

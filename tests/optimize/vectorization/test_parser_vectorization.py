@@ -11,6 +11,7 @@ import dataset
 from dataset import Dataset, io, vectorized
 from dataset.io import parse_single_example
 from dataset.optimize.driver import optimize
+from dataset.runtime.functions import bytecode
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.pipelines import unoptimized
 
@@ -192,6 +193,17 @@ def test_says_what_is_in_the_way():
         assert "parser_vectorization" in explained
         assert "use a dataset.io.ExampleParser in one map" in explained
     assert "ExampleParser, and" not in Dataset.range(3).map(bytes).explain()
+
+
+def test_says_that_the_version_of_python_is_not_known(monkeypatch):
+    def parsed(record):
+        return io.parse_single_example(record, FEATURES)["label"]
+
+    monkeypatch.setattr(bytecode, "_PYTHON", ("cpython", 3, 99))
+    explained = Dataset.range(3).map(parsed).explain()
+    assert "parser_vectorization: map(parsed)" in explained
+    assert "use a dataset.io.ExampleParser" not in explained
+    assert explained.count("its bytecode is that of cpython 3.99") == 2  # map_vectorization says so, too
 
 
 def test_few_records_are_parsed_one_by_one(calls):

@@ -125,6 +125,7 @@ PROVED = [
     (lambda: 5, ()),
     (lambda: 10**9, ()),
     (lambda: (1, "a"), ()),
+    (lambda x: (x, None, True, False, -1, ""), (1,)),
     (lambda x, y: (y, x), (1, 2)),
     (lambda x, y=4, z=5: (x, y, z), (1,)),
     (lambda x: (-x, ~x, x * 2 - 1, x / 4, x // 4 % 3, x**2), (7,)),
@@ -321,10 +322,13 @@ def test_the_execution_may_end_when_an_argument_is_no_longer_used():
 
 
 def test_other_versions_of_python_prove_nothing(monkeypatch):
-    assert run(named, 1, 2)
-    monkeypatch.setattr(bytecode, "_IS_KNOWN_PYTHON", False)
-    with pytest.raises(NotProvedError):
-        run(named, 1, 2)
+    for known in [("cpython", 3, 11), ("cpython", 3, 15)]:
+        monkeypatch.setattr(bytecode, "_PYTHON", known)
+        assert run(named, 1, 2)
+    for other in [("cpython", 3, 10), ("cpython", 3, 16), ("cpython", 4, 0), ("pypy", 3, 11)]:
+        monkeypatch.setattr(bytecode, "_PYTHON", other)
+        with pytest.raises(NotProvedError, match=f"its bytecode is that of {other[0]} {other[1]}.{other[2]}, which"):
+            run(named, 1, 2)
 
 
 def test_an_error_tells_the_line_and_the_reason_that_the_rule_gives():

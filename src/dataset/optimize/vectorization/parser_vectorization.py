@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataset.ops.elementwise import Elementwise
 from dataset.optimize.vectorization.parsing_functions import calls_parser, parsing_function
 from dataset.plan.node import Miss, Node
+from dataset.runtime.functions.bytecode import unknown_python
 
 
 def vectorize_parser(node: Node) -> Node | Miss | None:
@@ -24,7 +25,7 @@ def vectorize_parser(node: Node) -> Node | Miss | None:
         return None
     found = parsing_function(node.called)
     if found is None:
-        return Miss(_REASON) if calls_parser(node.called) else None
+        return Miss(unknown_python() or _REASON) if calls_parser(node.called) else None
     return found.put_into(node)
 
 

@@ -1,7 +1,7 @@
 """Symbolic interpreter for the bytecode of user functions: executes straight-line code on abstract values.
 
 Several rules prove what a function does without calling it. They share this interpreter, which reduces the opcodes of
-CPython 3.11 to 3.14 to a few operations. Each rule supplies a function ``evaluate(operation, *operands)``, which
+CPython 3.11 to 3.15 to a few operations. Each rule supplies a function ``evaluate(operation, *operands)``, which
 returns an abstract value for the result, or raises ``NotProvedError`` for anything that the rule does not expect:
 
     "argument", position                        an argument without a default
@@ -37,7 +37,8 @@ UNBOUND = object()
 """The value of a variable that has none."""
 
 _GENERATOR_OR_VARIADIC = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
-_IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 14)
+_PYTHON = (sys.implementation.name, *sys.version_info[:2])
+_OLDEST, _NEWEST = ("cpython", 3, 11), ("cpython", 3, 15)
 
 
 class NotProvedError(Exception):
@@ -103,6 +104,17 @@ class Variable:
         return value
 
 
+def unknown_python() -> str | None:
+    """Return why no function is proved on this interpreter; None if its bytecode is known."""
+    if _OLDEST <= _PYTHON <= _NEWEST:
+        return None
+    name, major, minor = _PYTHON
+    return (
+        f"its bytecode is that of {name} {major}.{minor}, which this version of the library cannot read; it reads that "
+        f"of CPython {_OLDEST[1]}.{_OLDEST[2]} to {_NEWEST[1]}.{_NEWEST[2]}"
+    )
+
+
 def arity_of(function: FunctionType) -> int:
     """Return the number of arguments without a default."""
     return function.__code__.co_argcount - len(function.__defaults__ or ())
@@ -123,8 +135,10 @@ def interpret(
     Raises:
         NotProvedError: if the code contains an unknown instruction, or ``evaluate`` raises it.
     """
-    if not _IS_KNOWN_PYTHON or type(function) is not FunctionType:
+    if type(function) is not FunctionType:
         raise NotProvedError
+    if (reason := unknown_python()) is not None:
+        raise NotProvedError(reason)
     code = function.__code__
     if code.co_flags & _GENERATOR_OR_VARIADIC or code.co_kwonlyargcount or (code.co_exceptiontable and not may_catch):
         raise NotProvedError
@@ -229,6 +243,10 @@ _Step: TypeAlias = Callable[[_Frame, Any], list[Any]]
 _STEPS_BY_NAMES: dict[str, _Step] = {
     "RESUME CACHE PRECALL NOP EXTENDED_ARG COPY_FREE_VARS PUSH_NULL RETURN_VALUE": lambda _f, _i: [],
     "LOAD_CONST LOAD_SMALL_INT RETURN_CONST": lambda _, i: [Constant(i.argval)],
+    # Functions, which dis gives as numbers before Python 3.15; since then also None, "", True, False and -1.
+    "LOAD_COMMON_CONSTANT": lambda f, i: (
+        f.unknown(i.opname) if callable(i.argval) or i.argval == i.arg else [Constant(i.argval)]
+    ),
     "LOAD_FAST LOAD_FAST_BORROW LOAD_FAST_CHECK": lambda f, i: [f.locals[i.argval]],
     "LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW": lambda f, i: [f.locals[name] for name in i.argval],
     "STORE_FAST": lambda f, i: f.store(i.argval),
@@ -253,4 +271,4 @@ _STEPS_BY_NAMES: dict[str, _Step] = {
     "DICT_UPDATE": lambda f, i: [f.evaluate("merge", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),
 }
 _STEPS = {opname: step for opnames, step in _STEPS_BY_NAMES.items() for opname in opnames.split()}
-"""What each instruction of CPython 3.11 to 3.14 pushes; it first pops what it takes. All others are unknown."""
+"""What each instruction of CPython 3.11 to 3.15 pushes; it first pops what it takes. All others are unknown."""
