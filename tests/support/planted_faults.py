@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
+import multiprocessing
 import os
 import queue
 import shutil
@@ -27,7 +28,9 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
+
+import pytest
 
 _ROOT = Path(__file__).parents[2]
 _SECONDS_MAX = 240  # per run of the tests; a fault that makes them hang is caught by pytest-timeout before
@@ -318,9 +321,9 @@ live/prometheus.py: live/test_prometheus.py::test_any_name_survives
 live/telemetry.py: live/test_telemetry.py::test_an_estimate_that_becomes_smaller_does_not_decrease_a_counter
     live counter decreases: get((name, index), 0)) > 0 => get((name, index), 0)) != 0
 
-native/csv.c: io/csv/test_numbers.py::test_the_value_of_a_number_is_that_of_the_text
+native/csv.c: io/csv/test_numbers.py::test_integers_at_the_limits_of_their_dtype
     kernel reads integers above the limit: whole > limit + (uint64_t)is_negative => whole > limit + 1
-native/csv.c: io/csv/test_numbers.py::test_the_nearest_float32_is_found_around_the_middle_of_two
+native/csv.c: io/csv/test_numbers.py::test_a_float32_is_not_rounded_twice
     kernel rounds float32 twice: (bits & 0x1fffffff) == 0x10000000 => 0
 native/csv.c: io/csv/test_rows.py::test_any_text_is_read_alike
     kernel ends rows within a line end: if (rest.at == rest.end) => if (rest.at > rest.end)
@@ -347,8 +350,6 @@ runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.p
 optimize/vectorization/elementwise_proof.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
     columns reuse what is used twice: and uses[target] == 1: => and uses[target] >= 1:
     columns lose the sign of zero: any(abs(literal) >= _NO_ZERO for literal in literals) => literals
-optimize/vectorization/elementwise_proof.py: optimize/vectorization/test_decoding_functions.py::test_each_element_has_memory_of_its_own
-    columns share memory after a reshape: _reshaped_copy if is_given else _reshaped => _reshaped
 optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
 runtime/functions/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error
@@ -423,27 +424,56 @@ def _copied_tree() -> Iterator[Path]:
         yield root
 
 
-_Ended: TypeAlias = subprocess.CompletedProcess[str]
+def _environment(root: Path) -> dict[str, str]:
+    return {"PYTHONPATH": f"{root / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _run(root: Path, *arguments: str, seconds: float | None = _SECONDS_MAX) -> _Ended:
-    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, *arguments]
-    return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, timeout=seconds, check=False
-    )
+def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command, environment = [sys.executable, *arguments], {**os.environ, **_environment(root)}
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+class _Ended(NamedTuple):
+    code: int | None
+    output: str
 
 
 def _tests(root: Path, tests: Iterable[str], *options: str, seconds: float | None = _SECONDS_MAX) -> _Ended:
-    paths = [f"tests/{path}" for path in tests]
-    common = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--timeout=60"]
-    return _run(root, "-m", "pytest", *common, *options, *paths, seconds=seconds)
+    """Run tests in a process of their own, which begins with all imports that no fault can change."""
+    common = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout=60"]
+    common += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what was imported before
+    arguments = [*common, *options, *(f"tests/{path}" for path in tests)]
+    output = root / "output"
+    process = _PROCESSES.Process(target=_pytest, args=(root, arguments, output))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        raise TimeoutError
+    return _Ended(process.exitcode, output.read_text())
+
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["hypothesis", "numpy", "pytest"])
+
+
+def _pytest(root: Path, arguments: list[str], output: Path) -> None:
+    """Run pytest, and exit with its code. Runs in the new process."""
+    os.chdir(root)
+    os.environ.update(_environment(root))
+    sys.dont_write_bytecode = True
+    sys.path[0] = f"{root / 'src'}"  # in the place of the folder of this program
+    with output.open("w") as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+    sys.exit(pytest.main(arguments))
 
 
 def _failed(done: _Ended) -> list[str]:
     """Return the tests that failed, by their paths below tests/."""
     marks = ("FAILED tests/", "ERROR tests/")
-    return [line.removeprefix(mark) for line in done.stdout.splitlines() for mark in marks if line.startswith(mark)]
+    return [line.removeprefix(mark) for line in done.output.splitlines() for mark in marks if line.startswith(mark)]
 
 
 def _failing(root: Path, faults: list[Fault]) -> set[str]:
@@ -452,9 +482,9 @@ def _failing(root: Path, faults: list[Fault]) -> set[str]:
     started = time.perf_counter()
     done = _tests(root, named, seconds=None)
     failed = _failed(done)
-    print(f"without a fault {time.perf_counter() - started:5.1f} s  {done.stdout.splitlines()[-1:]}", flush=True)
-    if done.returncode and not failed:
-        raise SystemExit(f"the tests do not run without a fault:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    print(f"without a fault {time.perf_counter() - started:5.1f} s  {done.output.splitlines()[-1]}", flush=True)
+    if done.code and not failed:
+        raise SystemExit(f"the tests do not run without a fault:\n{done.output[-3000:]}")
     for test in failed:
         print(f"fails without a fault: {test}", flush=True)
     return {path for path in named if any(test.startswith(path) for test in failed)}
@@ -492,10 +522,10 @@ def _try(fault: Fault, root: Path) -> tuple[str, float]:
             done = _tests(root, fault.tests.split(), "-x")
         failed = _failed(done)
         # Only a test that fails has caught a fault: 2 and above are faults of the study, such as an import that fails.
-        words = f"caught      by {failed[0]:.100}" if done.returncode == 1 and failed else "NOT CAUGHT"
-        if done.returncode not in {0, 1}:
-            words += f" (pytest ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]})"
-    except subprocess.TimeoutExpired:
+        words = f"caught      by {failed[0]:.100}" if done.code == 1 and failed else "NOT CAUGHT"
+        if done.code not in {0, 1}:
+            words += f" (pytest ended with {done.code}: {done.output[-300:]})"
+    except TimeoutError:
         words = f"NOT CAUGHT within {_SECONDS_MAX} s"
     return words, time.perf_counter() - started
 

@@ -55,6 +55,15 @@ def test_the_value_of_a_number_is_that_of_the_text(dtype, fields):
     assert {value.dtype for value in found if not isinstance(value, str)} <= {dtype}
 
 
+@pytest.mark.parametrize("dtype", [I32, I64])
+def test_integers_at_the_limits_of_their_dtype(dtype):
+    limits = np.iinfo(dtype)
+    fields = [b"%d" % (limit + more) for limit in (int(limits.min), int(limits.max)) for more in (-1, 0, 1)]
+    found = values_of(fields, dtype)
+    assert same(found, [parsed(field, dtype) for field in fields])
+    assert [isinstance(value, str) for value in found] == [True, False, False, False, False, True]
+
+
 WHOLES = [0, 1, 7, 2**24 + 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 10**18, 10**19 - 1, 10**19]
 
 
@@ -81,6 +90,12 @@ def test_the_nearest_float32_is_found_around_the_middle_of_two(number, steps):
         assert float(found) == (number if below < above else upper)
     (value,) = values_of([text], F32)
     assert same(value, np.float32(found))
+
+
+def test_a_float32_is_not_rounded_twice():
+    """The double that is nearest to these numbers is in the middle of two float32, but the numbers are not."""
+    above = np.nextafter(np.float32(1), np.float32(2))
+    assert same(values_of([b"1.000000059604644775", b"1.000000059604644776"], F32), [np.float32(1), above])
 
 
 @pytest.mark.parametrize(

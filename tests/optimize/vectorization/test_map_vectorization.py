@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 TWO = 2
 HALF = np.float32(0.5)
 MEAN = np.array([1.0, 2.0, 3.0])
+ONE = np.ones(1)
 WIDE = 2**64
 LIMITS = [0, 1]
 
@@ -240,6 +241,7 @@ FITS = [
     (({"a": (LABELS, IMAGES)}, LABELS), lambda e, y: {"a": e["a"][0] * y, "e": e}),
     (((LABELS, IMAGES), LABELS), sides),
     (LABELS, lambda x: x * HALF),
+    (LABELS / 2, with_locals),
 ]
 
 NO_FIT = [
@@ -249,6 +251,7 @@ NO_FIT = [
     ((IMAGES, LABELS), lambda image, label: np.where(label > 3, image, 0)),
     ((LABELS, IMAGES), lambda label, image: (label * 2 + label, image - (label + 1))),
     (LABELS, lambda x: x + MEAN),
+    (LABELS, lambda x: x + ONE),
     (NAMES, lambda x: x + x),
     ((NAMES, LABELS), lambda name, label: (name * 2, label)),
     (LABELS / 2, lambda x: x.astype(np.int8)),
