@@ -284,7 +284,7 @@ ops/pack/window_operator.py: ops/pack/test_pack.py::test_a_window_that_changes_b
     pack resumes in another window: if self._checksum not in {None, found}: => if False:
 ops/pack/window_operator.py: ops/pack/test_pack.py::test_shuffles_the_rows_of_a_window_anew_in_each_epoch
     pack orders windows alike: stream.permutation(count, self._index) => stream.permutation(count, 0)
-ops/pack/concat_split.py: ops/pack/test_concat_split.py::test_resumes_at_every_row
+ops/pack/concat_split.py: ops/pack/test_concat_split.py::test_keeps_the_contract_of_an_op[4]
     concat_split state without its carry: "carry": save_chunk(self._carry) => "carry": None
 ops/pack/concat_split.py: test_provenance.py::test_the_records_of_a_row_are_in_its_order_and_come_once
     concat_split counts separators twice: sizes[self._carry is not None :] += 1 => sizes += 1
@@ -340,8 +340,9 @@ native/framing.c: io/tfrecord/test_frame_finder.py::test_data_of_every_length_is
 native/image.c: io/image/test_resize.py::test_resized_values_are_those_of_tensorflow
     kernel weighs rows alike: next_weight = rows.weights[next] => next_weight = rows.weights[at]
 
-runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
+runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_the_ranks_of_numbers_decide_whose_spec_is_unknown
     columns align other axes: ndims.pop() <= rank: => ndims.pop() < rank:
+runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
     columns treat uint64 as integers: dtype.itemsize < 8 => dtype.itemsize <= 8
 runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_what_a_function_reads_is_read_anew
     columns ignore what is read anew: and all(read.holds(self.function) for read in self.reads) => and True
@@ -373,7 +374,7 @@ io/tar/reader.py: io/tar/test_tar.py::test_fields_are_those_of_the_first_sample_
 
 io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_a_byte_order_mark_within_a_file_is_not_valid
     json mark within the file: if self._first + start == 0: => if start == 0:
-io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_reading_continues_exactly_from_every_position
+io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_blank_lines_a_byte_order_mark_and_carriage_returns_are_not_data
     json position without blank lines: self._next = run.places[stop - 1] + 1 => self._next += stop - start
 io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_a_value_that_does_not_match_is_an_error_in_its_place
     json error names the line before: line {self._first + self._next}, => line {self._first + self._next - 1},

@@ -192,6 +192,8 @@ def test_a_key_or_a_type_that_the_inspected_rows_do_not_have_is_an_error_that_sa
     assert "line 3, column 'n': it is a number, expected int64; pass the types in columns" in other
     assert [plain(row) for row in Dataset.from_json_lines(path, ["n"])] == [{"n": 1.0}, {"n": 2.0}, {"n": 0.5}]
     assert "pass fill_null" in outcomes(Dataset.from_json_lines(path, num_rows_for_inference=None))[0]
+    path = write(tmp_path / "b", [{"n": 1}, {"n": 2, "new": 3}, {"n": 4}])  # without another error, read at once
+    assert [type(row) for row in outcomes(Dataset.from_json_lines(path, num_rows_for_inference=1))] == [dict, str, dict]
 
 
 def test_types_are_inferred_from_several_files_and_bad_lines_do_not_count(tmp_path):
