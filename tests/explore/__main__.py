@@ -184,7 +184,7 @@ class Search:
         self._note(corpus.write(FOUND, "command", content, failure), shown(python, command, variables))
 
     def _note(self, path: Path, command: str = "") -> None:
-        path = path.absolute().relative_to(ROOT)
+        path = Path(os.path.relpath(path, ROOT))
         command = command or f"python -m tests.explore.corpus {path}"
         self.result.found.append(command)
         failure = "\n    ".join(corpus.read(ROOT / path)["failure"][-15:])

@@ -152,7 +152,7 @@ PARTS = [
         12,
         pytest(*ALL, "tests/oracle/test_tf_chains.py"),
         modules("tensorflow"),
-        {"CHAINS": "300", "ORACLE": "live"},
+        {"CHAINS": "100", "ORACLE": "live"},
         seconds_min=120,
     ),
     Part("machine", 10, pytest(*ALL, "tests/test_iterator_machine.py")),
