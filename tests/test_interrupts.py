@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -123,6 +124,26 @@ def test_every_moment_of_a_parallel_map():
     with no_leaks():
         for number in moments[:: max(1, 600 // COUNT)]:
             check(make, AtMoment(number), ENDINGS[number % len(ENDINGS)], expected, True, "")
+
+
+def test_a_state_is_loaded_after_the_end_whenever_a_signal_arrives():
+    """After the end, the program's own handlers are installed."""
+    with no_leaks():
+        for number in itertools.chain(range(12), range(12, 10**6, 50)):
+            iterator = iter(Dataset.range(3).filter(lambda x: x >= 0).prefetch(1))
+            state = iterator.state_dict()
+            assert len(list(iterator)) == 3
+            how, came_out = AtMoment(number), False
+            try:
+                with how:
+                    iterator.load_state_dict(state)
+            except KeyboardInterrupt:
+                came_out = True
+                iterator.load_state_dict(state)
+            assert came_out == how.fired
+            assert [int(x) for x in iterator] == [0, 1, 2]
+            if not how.fired:
+                return
 
 
 @pytest.fixture

@@ -287,7 +287,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _note(self, error: BaseException) -> None:
         """Note an exception that leaves the iterator and may have broken it."""
-        if isinstance(error, Exception) or self._interruption is not None or not was_stray(error):
+        if isinstance(error, Exception) or self._interruption is not None or self._exhausted or not was_stray(error):
             return
         self._interruption = error.with_traceback(None)
         self._ahead, self._pulled, self._unread, self._left = _NOTHING, None, None, 0
@@ -851,6 +851,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _load(self, state: State, moved: Moved | Mapping[str, str] | None, *, from_start: bool = False) -> None:
         """Go to the position that ``state`` describes, or to the beginning of the iteration in which it was saved."""
+        install()  # the end of the data has restored the program's handlers
         state = self._envelope.open(state)
         mapping = iteration.mapping_of(moved)
         place, unread = state["operator"], list[Outcome]()
@@ -874,12 +875,12 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 if isinstance(error, StateError) or not isinstance(error, Exception):
                     raise
                 raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
+            self._exhausted = place["source"] is None and not from_start
             former, finish, finalizer = self._coordinator, self._finish, self._finalizer
             self._take_over(fresh, 0 if from_start else state["elements"])
             self._log = log
             self._envelope.go_on(state, self._epochs, begun=begun)
             self._is_fresh = False
-            self._exhausted = place["source"] is None and not from_start
             for outcome in unread:
                 self._unread = outcome
                 self._ahead = iter(outcome.rows()) if isinstance(outcome, Chunk) else _Failure(outcome)
