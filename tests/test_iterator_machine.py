@@ -1,0 +1,347 @@
+"""State machine of iterators: random calls on the iterators of a random pipeline, against a list and positions in it.
+
+The pipelines work in threads. The calls are interrupted, by signals and by a function of the user.
+``SEED=7 EXAMPLES=20 pytest tests/test_iterator_machine.py`` makes new sequences of calls, and 20 times as many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import faulthandler
+import itertools
+import os
+import pickle
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import Phase, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, precondition, rule
+
+from chains import changes, steps
+from chains.kinds import can_be_batched
+from chains.model import END, Pipeline, Step, plain
+from dataset import AUTOTUNE, INFINITE_CARDINALITY, ClosedError, Dataset, DatasetIterator
+from dataset.plan.epochs import with_epoch
+from dataset.plan.node import Node
+from dataset.testing import no_leaks, outcomes
+from support.interrupting import AtMoment
+from support.libraries import Ours
+from support.resuming import examples, from_json, to_json
+from support.strategies import pipelines, shuffled_pipelines, shuffles
+
+SECONDS_MAX = 30  # of a forked child
+MOMENTS = st.integers(0, 40) | st.integers(0, 600)  # of one call; the signal is not sent if it has fewer
+CALLS = st.lists(st.sampled_from([2, AUTOTUNE, None, 1, 3]), min_size=1, max_size=3)
+
+
+class StopError(KeyboardInterrupt):
+    """What a function of the user raises to stop the program."""
+
+
+STOPS: list[StopError] = []
+"""What the next calls of ``stop_or_pass`` raise."""
+
+
+def stop_or_pass(*element: Any) -> bool:
+    """Let all elements pass, as the function of a filter."""
+    with contextlib.suppress(IndexError):
+        raise STOPS.pop()
+    return True
+
+
+def unchanged(*parts: Any) -> Any:
+    return parts if len(parts) > 1 else parts[0]
+
+
+def same(name: str, apply: Callable[[Dataset[Any]], Dataset[Any]]) -> Step:
+    return Step(name, lambda _, d: apply(d), lambda source: source)
+
+
+STOP = same("filter(stop_or_pass)", lambda d: d.filter(stop_or_pass))
+MAP = same("map(unchanged)", lambda d: d.map(unchanged))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Pipeline:
+    """Draw a pipeline and, after it, some ops that work in threads, hold elements back or start again."""
+    pipeline = draw(pipelines() | shuffled_pipelines())
+    for _ in range(draw(st.integers(0, 4))):
+        op = draw(st.sampled_from(["prefetch", "map", "shuffle", "repeat", "batch"]))
+        step, kind = MAP, pipeline.kind
+        if op == "prefetch":
+            step, kind = steps.prefetch(draw, kind)
+        elif op == "repeat":
+            step, kind = steps.repeat(draw, kind)
+        elif op == "batch" and can_be_batched(kind):
+            step, kind = changes.batch(draw, kind)
+        elif op == "shuffle" and pipeline.make(Ours()).cardinality() != INFINITE_CARDINALITY:
+            step = draw(shuffles())
+        pipeline = Pipeline((*pipeline.steps, step), kind)
+    place = draw(st.integers(1, len(pipeline.steps)))
+    return Pipeline((*pipeline.steps[:place], STOP, *pipeline.steps[place:]), pipeline.kind)
+
+
+def in_parallel(node: Node, calls: Iterator[int | None]) -> Node:
+    """Return the plan with these numbers of workers, but call ``stop_or_pass`` in the thread that pulls."""
+    node = node.with_inputs([in_parallel(source, calls) for source in node.inputs])
+    if not hasattr(node, "num_parallel_calls") or getattr(node, "predicate", None) is stop_or_pass:
+        return node
+    return dataclasses.replace(node, num_parallel_calls=next(calls))
+
+
+class Origin:
+    """A dataset, with the number of the next iteration over it."""
+
+    def __init__(self, pipeline: Pipeline, calls: list[int | None]) -> None:
+        self.dataset = Dataset(in_parallel(pipeline.make(Ours()).plan, itertools.cycle(calls)))
+        self.next_epoch = 0
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A state, its text, and the position that it describes."""
+
+    state: Any
+    text: str
+    epoch: int
+    place: int
+
+
+class Reader:
+    """An iterator, and its position in the model: the number of the iteration, and that of outcomes before."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.iterator: DatasetIterator[Any] | None = iter(origin.dataset)
+        self.epoch = origin.next_epoch
+        self.place = self.first_place = 0
+        origin.next_epoch += 1
+        self._turn = self.epoch, origin.next_epoch
+
+    def has_loaded(self, saved: Saved) -> None:
+        """Move to a position. Later iterations count on from it, unless their numbers are taken already."""
+        before, after = self._turn
+        if self.place != self.first_place or after != self.origin.next_epoch:
+            before = self.origin.next_epoch
+        self.origin.next_epoch = max(before, saved.epoch + 1)
+        self._turn = before, self.origin.next_epoch
+        self.epoch, self.place, self.first_place = saved.epoch, saved.place, saved.place
+
+
+class Iterators(RuleBasedStateMachine):
+    """Iterators over one pipeline."""
+
+    readers: Bundle[Reader] = Bundle("readers")
+    saved: Bundle[Saved] = Bundle("saved")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moment: int | None = None  # at which a signal is sent during the next call
+        self.stops = itertools.count()
+        self.raised: Counter[int] = Counter()  # the numbers of interrupts of ``stop_or_pass``
+        self.open: list[Reader] = []
+        self.states: list[Saved] = []
+        self.leaks = contextlib.ExitStack()
+        self.runs: dict[int, list[Any]] = {}
+
+    @initialize(target=readers, pipeline=programs(), calls=CALLS)
+    def begin(self, pipeline: Pipeline, calls: list[int | None]) -> Reader:
+        note(f"{pipeline}, {calls}")
+        self.pipeline = pipeline
+        self.leaks.enter_context(no_leaks())
+        names = [step.name for step in pipeline.steps]
+        self.is_shuffled = any(name.startswith("shuffle") for name in names)
+        # The passes over a cache omit failures, but it depends on the other iterators which pass fills it.
+        self.is_independent = not any(name.startswith("cache") for name in names)
+        return self.start(calls)
+
+    # What the calls return
+
+    def expected(self, epoch: int) -> list[Any]:
+        """Return the outcomes of an iteration."""
+        if not self.is_shuffled:
+            epoch = 0
+        if epoch not in self.runs:
+            if self.is_shuffled:
+                stops, STOPS[:] = STOPS[:], []
+                made = Dataset(with_epoch(self.pipeline.make(Ours()).plan, epoch))
+                self.runs[epoch] = list(map(plain, outcomes(iter(made))))
+                STOPS[:] = stops
+            else:
+                self.runs[epoch] = self.pipeline.model()
+        return self.runs[epoch]
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a call returns, or raise what it raises. An interrupt that was due is raised as StopError."""
+        how = AtMoment(self.moment) if self.moment is not None else None
+        self.moment = None
+        try:
+            with how or contextlib.nullcontext():
+                result = function(*arguments)
+        except StopError as error:
+            self.raised[error.args[0]] += 1
+            assert max(self.raised.values()) == 1, "an interrupt is raised twice"
+            raise
+        except KeyboardInterrupt:
+            if how is None or not how.fired:
+                raise
+            raise StopError(next(self.stops)) from None
+        assert how is None or not how.fired, "an interrupt is swallowed"
+        return result
+
+    def retried(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a call returns that is made again when it is interrupted."""
+        while True:
+            with contextlib.suppress(StopError):
+                return self.call(function, *arguments)
+
+    def move(self, reader: Reader) -> None:
+        """Take the next outcome, unless this is interrupted."""
+        try:
+            outcome = plain(self.call(next, reader.iterator))
+        except StopError:
+            return
+        except StopIteration:
+            outcome = END
+        except Exception as error:  # it is an outcome
+            outcome = plain(error)
+        expected = self.expected(reader.epoch)
+        assert outcome == [*expected, END][reader.place], f"outcome {reader.place} of {expected}"
+        reader.place += outcome is not END
+
+    # The calls
+
+    def _opened(self, origin: Origin) -> Reader:
+        reader = Reader(origin)
+        self.open.append(reader)
+        if self.is_shuffled:
+            reader.iterator.state_dict()  # all shuffles take their number now, and not when they are reached
+        return reader
+
+    @rule(target=readers, calls=CALLS)
+    def start(self, calls: list[int | None]) -> Reader:
+        return self._opened(Origin(self.pipeline, calls))
+
+    @precondition(lambda self: self.is_independent)
+    @rule(target=readers, reader=readers)
+    def open_another(self, reader: Reader) -> Reader:
+        return self._opened(reader.origin)
+
+    @rule(reader=readers, count=st.integers(1, 6))
+    def advance(self, reader: Reader, count: int) -> None:
+        for _ in range(count):
+            self.move(reader)
+
+    @rule(reader=readers)
+    def finish(self, reader: Reader) -> None:
+        while reader.place < len(self.expected(reader.epoch)):
+            self.move(reader)
+        self.move(reader)
+        self.move(reader)
+
+    @rule(moment=MOMENTS)
+    def send_signal(self, moment: int) -> None:
+        self.moment = moment
+
+    @rule(reader=readers, count=st.integers(0, 3))
+    def stop(self, reader: Reader, count: int) -> None:
+        STOPS.append(StopError(next(self.stops)))
+        for _ in range(count):
+            self.move(reader)
+
+    @rule(target=saved, reader=readers)
+    def save(self, reader: Reader) -> Saved:
+        state = self.retried(reader.iterator.state_dict)
+        saved = Saved(state, to_json(state), reader.epoch, reader.place)
+        self.states.append(saved)
+        return saved
+
+    @precondition(lambda self: self.is_independent)
+    @rule(reader=readers, saved=saved)
+    def load(self, reader: Reader, saved: Saved) -> None:
+        self.retried(reader.iterator.load_state_dict, from_json(saved.text))
+        reader.has_loaded(saved)
+
+    @rule(target=readers, saved=saved, calls=CALLS)
+    def resume(self, saved: Saved, calls: list[int | None]) -> Reader:
+        reader = self._opened(Origin(self.pipeline, calls))
+        self.load(reader, saved)
+        return reader
+
+    @rule(reader=consumes(readers))
+    def close(self, reader: Reader) -> None:
+        iterator = reader.iterator
+        self.retried(iterator.close)
+        for use in (iterator.__next__, iterator.state_dict):
+            with pytest.raises(ClosedError):
+                use()
+        iterator.close()
+        self.open.remove(reader)
+
+    @rule(reader=consumes(readers))
+    def drop(self, reader: Reader) -> None:
+        reader.iterator = None
+        self.open.remove(reader)
+
+    @rule(reader=readers, saved=saved, calls=CALLS, opens_another=st.booleans())
+    def fork(self, reader: Reader, saved: Saved, calls: list[int | None], opens_another: bool) -> None:
+        """In the child, the open iterators refuse, and new ones continue from states."""
+
+        def resumed() -> list[Any]:
+            with pytest.raises(ClosedError):
+                next(reader.iterator)
+            for inherited in self.open:
+                inherited.iterator.close()
+            origin = reader.origin if opens_another and self.is_independent else Origin(self.pipeline, calls)
+            with iter(origin.dataset) as iterator:
+                iterator.load_state_dict(from_json(saved.text))
+                return [plain(outcome) for outcome in outcomes(iterator)]
+
+        assert result_of_child(resumed) == self.expected(saved.epoch)[saved.place :]
+
+    def teardown(self) -> None:
+        STOPS.clear()
+        for reader in self.open:
+            reader.iterator.close()
+        assert [to_json(saved.state) for saved in self.states] == [saved.text for saved in self.states]
+        self.leaks.close()
+
+
+def result_of_child(function: Callable[[], Any]) -> Any:
+    """Return what the function returns, or the text of what it raises, in a forked child, which ends with it."""
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        faulthandler.register(signal.SIGALRM, sys.__stderr__, chain=True)
+        signal.alarm(SECONDS_MAX)
+        STOPS.clear()
+        try:
+            result = function()
+        except BaseException as error:  # the parent shows it
+            result = repr(error)
+        os.write(sending, pickle.dumps(result))
+        os._exit(0)
+    os.close(sending)
+    with open(receiving, "rb") as pipe:  # noqa: PTH123  # a descriptor
+        written = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, f"the child has ended with status {status}"
+    return pickle.loads(written)  # from the child
+
+
+Iterators.TestCase.settings = settings(
+    examples(100),
+    stateful_step_count=25,
+    derandomize="SEED" not in os.environ,
+    database=None,
+    phases=set(Phase) - {Phase.explain},  # it traces, as AtMoment does
+)
+TestIterators = pytest.mark.timeout(0 if "EXAMPLES" in os.environ else 600)(Iterators.TestCase)
