@@ -340,8 +340,11 @@ def result_of_child(function: Callable[[], Any]) -> Any:
 Iterators.TestCase.settings = settings(
     examples(100),
     stateful_step_count=25,
-    derandomize="SEED" not in os.environ,
-    database=None,
     phases=set(Phase) - {Phase.explain},  # it traces, as AtMoment does
 )
-TestIterators = pytest.mark.timeout(0 if "EXAMPLES" in os.environ else 600)(Iterators.TestCase)
+
+
+@pytest.mark.timeout(0 if "EXAMPLES" in os.environ else 600)
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12 on, if there are threads
+class TestIterators(Iterators.TestCase):
+    pass
