@@ -1,5 +1,6 @@
 """cache: the elements of the first full pass, for the passes after it. tests/oracle compares passes with tf.data."""
 
+import itertools
 import subprocess
 import sys
 import tracemalloc
@@ -50,6 +51,17 @@ def test_runs_its_input_once():
 
 
 # Nothing can change the elements
+
+
+def test_two_first_passes_at_a_time_return_all_elements_and_the_first_to_end_is_kept():
+    dataset = Dataset.range(30).shuffle(30).cache()
+    slow, quick = iter(dataset), iter(dataset)
+    first = list(itertools.islice(slow, 10))
+    kept = list(quick)
+    others = first + list(slow)
+    assert others != kept
+    assert sorted(others) == sorted(kept) == list(range(30))
+    assert list(dataset) == kept == list(dataset)
 
 
 @pytest.mark.parametrize("passes", [0, 1])
