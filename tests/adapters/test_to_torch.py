@@ -74,15 +74,6 @@ def test_a_writable_array_shares_its_memory_with_the_tensor(dtype):
     assert (tensor.data_ptr(), tensor.tolist()) == (made[0], [1] * 4)
 
 
-def test_a_batch_of_gathered_rows_is_not_copied(monkeypatch):
-    seen = []
-    real = torch.from_numpy
-    monkeypatch.setattr(torch, "from_numpy", lambda array: seen.append(pointer(array)) or real(array))
-    dataset = Dataset.from_tensor_slices(np.arange(100)).shuffle(100, seed=1).batch(10)
-    assert [batch.data_ptr() for batch in dataset.to_torch()] == seen
-    assert len(seen) == 10
-
-
 @pytest.mark.parametrize("chain", [lambda d: d, lambda d: d.batch(2), lambda d: d.shuffle(9, seed=1).cache().batch(2)])
 def test_writing_to_a_tensor_changes_no_source_and_no_cache(chain):
     source = np.arange(12).reshape(6, 2)

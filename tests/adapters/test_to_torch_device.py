@@ -27,18 +27,6 @@ needs_cuda = [
 without_cuda = pytest.mark.skipif(HAS_CUDA, reason="it is about machines without CUDA")
 
 
-def test_the_cpu_takes_no_copy():
-    made = []
-
-    def make(_):
-        array = np.arange(3.0)
-        made.append(array.__array_interface__["data"][0])
-        return array
-
-    (tensor,) = Dataset.range(1).map(make).to_torch(device="cpu")
-    assert (tensor.device.type, tensor.data_ptr()) == ("cpu", made[0])
-
-
 @pytest.mark.parametrize("device", ["meta", torch.device("meta")])
 def test_other_devices_take_a_plain_copy(device):
     dataset = Dataset.from_tensor_slices({"x": np.zeros((4, 2)), "t": ["a", "b", "c", "d"]}).batch(2)

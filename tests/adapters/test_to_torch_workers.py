@@ -56,15 +56,6 @@ def test_each_epoch_gives_each_element_once_in_another_order(make):
     assert len({tuple(epoch) for epoch in [*epochs, expected]}) == 4
 
 
-def test_seeds_make_the_epochs_repeatable_with_any_seed_of_torch():
-    def run(seed):
-        torch.manual_seed(seed)
-        batches = loader(Dataset.range(60).map(double).shuffle(20, seed=1).batch(5).to_torch())
-        return [numbers(batches) for _ in range(2)]
-
-    assert run(1) == run(2)
-
-
 def test_one_order_of_arrays_is_that_of_the_iterations_without_workers():
     def make():
         return Dataset.from_tensor_slices(np.arange(60)).shuffle(60, seed=1).batch(7)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, StateError, checkpoint
 from dataset.checkpoint import container
-from dataset.testing.check_operator import assert_plain_data
 from support.states import Holder
 
 
@@ -213,16 +212,3 @@ def test_the_error_for_another_pipeline_names_the_file(tmp_path):
         for function in (checkpoint.save, checkpoint.restore):
             with pytest.raises(TypeError, match="expected an iterator with state_dict"):
                 function(path, thing)
-
-
-def test_a_state_is_small(tmp_path):
-    large, small = tmp_path / "a.state", tmp_path / "b.state"
-    dataset = Dataset.range(10**9).batch(32)
-    checkpoint.save(small, iter(dataset))
-    assert small.stat().st_size < 600
-    for _ in range(60):
-        dataset = dataset.map(len)
-    checkpoint.save(large, iter(dataset))
-    state = container.read(str(large)).state
-    assert_plain_data(state)
-    assert large.stat().st_size - len(json.dumps(state["operator"])) < 1800

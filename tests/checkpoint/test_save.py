@@ -45,26 +45,6 @@ def test_an_iterator_resumes_where_it_was_saved(tmp_path, kind):
     assert names_in(tmp_path) == ["train.state"]
 
 
-def test_a_file_that_cannot_be_written_says_why(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
-        checkpoint.save(tmp_path / "no" / "a.state", iter(Dataset.range(3)))
-    with pytest.raises(IsADirectoryError):
-        checkpoint.save(tmp_path, iter(Dataset.range(3)))
-
-
-def test_the_file_and_its_directory_are_on_the_disk_when_save_returns(tmp_path, monkeypatch):
-    synced, real = [], os.fsync
-
-    def fsync(descriptor):
-        synced.append(opened_as(descriptor))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
-    assert synced[0].parent == tmp_path
-    assert synced[-1] == tmp_path
-
-
 def test_a_file_that_another_process_writes_is_not_removed(tmp_path):
     code = (
         "import sys\nfrom dataset.io.files.atomic import AtomicFile\n"

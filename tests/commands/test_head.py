@@ -87,12 +87,6 @@ def test_records_before_damage_are_shown(run, write):
     assert "record 3" in err
 
 
-def test_broken_messages_are_shown(run, write):
-    whole = io.encode_example({"a": [1, 2, 3], "b": b"text"})
-    bad = whole.replace(b"\x1a", b"\x1b")
-    lines(run("head", write([whole[:-3], bad, whole + b"\xff"])))
-
-
 # Pictures.
 
 

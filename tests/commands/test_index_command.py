@@ -38,10 +38,3 @@ def test_indexes_that_a_pattern_matches_are_passed_over(run, write, digits):
     assert [file["records"] for file in document["files"]] == [20, 1]
     assert run.json("verify", digits.parent / "*")["good"]
     assert "not a TFRecord file" in run.error("info", f"{digits}.index")
-
-
-def test_an_index_of_a_file_that_was_changed_is_written_anew(run, write):
-    path = write([b"a"], "a")
-    run("index", path)
-    write([b"a", b"b"], "a")
-    assert run("index", path)[1].endswith(": 2 records\n")

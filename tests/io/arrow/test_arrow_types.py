@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
 
-SOURCES = ["from_arrow", "from_parquet"]
+
+@pytest.fixture(params=["from_arrow", "from_parquet"])
+def source(request):
+    return request.param
 
 
 def rows_of(source, column, folder, **options):
@@ -31,7 +34,6 @@ def rows_of(source, column, folder, **options):
 NUMBERS = [f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)] + ["float16", "float32", "float64"]
 
 
-@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_numbers_keep_their_dtype(source, dtype, tmp_path):
     kind = pa.from_numpy_dtype(dtype)
@@ -50,7 +52,6 @@ TIMES += [(pa.timestamp("ms", "UTC"), "M8[ms]"), (pa.date32(), "M8[D]"), (pa.tim
 TIMES += [(pa.time64("us"), "m8[us]"), (pa.duration("us"), "m8[us]")]
 
 
-@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("kind", "dtype"), TIMES, ids=[str(row[0]) for row in TIMES])
 def test_times_are_numpys_and_a_null_is_not_a_time(source, kind, dtype, tmp_path):
     _, dataset = rows_of(source, pa.array([7, None, -7, 7], kind), tmp_path)
@@ -76,7 +77,6 @@ def test_a_date_of_milliseconds_keeps_its_unit_and_a_time_with_a_zone_is_in_utc(
 TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_text_is_bytes_which_keep_their_zeros(source, tmp_path):
     for kind in TEXTS:
         found, dataset = rows_of(source, pa.array(["a", "", "é", "long" * 20], kind), tmp_path)
@@ -86,7 +86,6 @@ def test_text_is_bytes_which_keep_their_zeros(source, tmp_path):
     assert rows_of(source, pa.array([b"ab\0", b"\0cd"], pa.binary(3)), tmp_path)[0] == [b"ab\0", b"\0cd"]
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_bools_and_decimals(source, tmp_path):
     assert rows_of(source, pa.array([True, False]), tmp_path)[0] == [np.True_, np.False_]
     found, dataset = rows_of(source, pa.array([decimal.Decimal("1.25"), None]), tmp_path)
@@ -94,7 +93,6 @@ def test_bools_and_decimals(source, tmp_path):
     assert dataset.element_spec == {"x": TensorSpec((), np.float64)}
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_a_dictionary_is_its_values(source, tmp_path):
     texts = pa.array(["b", "a", "b", "b"]).dictionary_encode()
     assert rows_of(source, texts, tmp_path)[0] == [b"b", b"a", b"b", b"b"]
@@ -105,7 +103,6 @@ def test_a_dictionary_is_its_values(source, tmp_path):
     assert found[0] is found[2]  # this makes columns with few distinct texts cheap
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_a_list_is_an_array_and_a_batch_of_them_ragged(source, tmp_path):
     lists = [[1, 2], [], [3], [4, 5, 6]]
     found, dataset = rows_of(source, pa.array(lists, pa.list_(pa.int16())), tmp_path)
@@ -120,7 +117,6 @@ def test_a_list_is_an_array_and_a_batch_of_them_ragged(source, tmp_path):
     assert ragged["x"] == batch["x"]
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_lists_of_text_and_of_lists(source, tmp_path):
     texts = [["a", "b"], [], ["c"]]
     found, _ = rows_of(source, pa.array(texts, pa.large_list(pa.string())), tmp_path)
@@ -135,7 +131,6 @@ def test_lists_of_text_and_of_lists(source, tmp_path):
     assert dataset.element_spec == {"x": RaggedTensorSpec((None, 2), np.int32, ragged_rank=0)}
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_a_list_of_a_fixed_size_and_a_tensor_are_arrays(source, tmp_path):
     rows = np.arange(24, dtype=np.float32).reshape(8, 3)
     tensors = np.arange(24, dtype=np.int32).reshape(4, 2, 3)
@@ -150,7 +145,6 @@ def test_a_list_of_a_fixed_size_and_a_tensor_are_arrays(source, tmp_path):
         np.testing.assert_array_equal(batch["x"], values[1:3])
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_a_struct_is_a_dict_and_its_null_one_in_each_field(source, tmp_path):
     column = pa.array([{"b": 1.5, "a": {"t": "x"}}, None, {"b": None, "a": None}])
     found, dataset = rows_of(source, column, tmp_path, fill_null={"x.a.t": "none"})
@@ -186,13 +180,11 @@ NULLS = {
 }
 
 
-@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("column", "fill", "expected"), NULLS.values(), ids=NULLS.keys())
 def test_fill_null_stands_for_a_null(source, column, fill, expected, tmp_path):
     assert rows_of(source, column, tmp_path, fill_null={"x": fill})[0] == expected
 
 
-@pytest.mark.parametrize("source", SOURCES)
 def test_fill_null_in_lists_stands_for_values_and_makes_null_lists_empty(source, tmp_path):
     column = pa.array([[1, None], None, [3]])
     found, _ = rows_of(source, column, tmp_path, fill_null={"x": -1})

@@ -1,9 +1,7 @@
 """Tests of what element writers remove: only files that they have listed themselves."""
 
-import contextlib
 import json
 import os
-import shutil
 import stat
 from pathlib import Path
 
@@ -16,8 +14,6 @@ from dataset.io.elements.write_session import lock_path
 from dataset.io.tfrecord.writer import TFRecordWriter
 from dataset.plan.plain import state_from_json, state_to_json
 from support.folders import tree
-from support.interrupting import AtMoment
-from support.seeds import rng
 
 HEX = "0123456789abcdef"
 WRITERS = {
@@ -224,27 +220,3 @@ def test_a_run_that_fails_after_the_metadata_names_it_stays(tmp_path, monkeypatc
             Dataset.range(7).save(tmp_path)
     assert [int(x) for x in Dataset.load(tmp_path)] == list(range(7))
     assert not list(tmp_path.glob("*.lock"))
-
-
-@pytest.mark.parametrize("calls", [None, 2], ids=["inline", "threads"])
-def test_an_interrupt_of_a_save_leaves_all_or_nothing(tmp_path, calls):
-    folder = tmp_path / "saved"
-    dataset = Dataset.range(7).map(lambda x: x, calls)
-    all_moments = AtMoment()
-    with all_moments:
-        dataset.save(folder)
-    some = min(20, all_moments.moments)  # CPython 3.12.1 does not trace the opcodes of every function
-    draws = rng(calls)
-    early = draws.sample(range(500), min(500, some) // 2)  # the run is begun, and no iterator is open yet
-    for number in [*early, *draws.sample(range(all_moments.moments), some)]:
-        shutil.rmtree(folder)
-        Dataset.range(5).save(folder)
-        how = AtMoment(number)
-        with contextlib.suppress(KeyboardInterrupt), how:
-            dataset.save(folder)
-            assert not how.fired, number
-        found = [int(x) for x in Dataset.load(folder)]
-        assert found in (list(range(5)), list(range(7))), number
-        assert found == list(range(7)) or how.fired
-        names = sorted(one.name for one in folder.iterdir())
-        assert names[1:] == ["metadata.json"], (number, names)

@@ -14,25 +14,16 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_was_written_is_read(form):
-    encode, decode, _ = FORMS[form]
+@pytest.fixture(params=FORMS.values(), ids=FORMS)
+def form(request):
+    return request.param
+
+
+def test_what_was_written_here_and_by_protobuf_is_read(form):
+    encode, decode, write = form
     text = encode(RECORD)
     assert isinstance(text, str)
-    assert decode(text) == decode(text.encode()) == RECORD
-    assert decode(encode(b"")) == b""
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_what_protobuf_writes_is_read(form):
-    _, decode, write = FORMS[form]
-    assert decode(write(io.Example.FromString(RECORD))) == RECORD
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_several_texts_keep_their_shape(form):
-    encode, decode, _ = FORMS[form]
-    text = encode(RECORD)
+    assert decode(text) == decode(text.encode()) == decode(write(io.Example.FromString(RECORD))) == RECORD
     decoded = decode([[text, encode(b"")]])
     assert decoded.shape == (1, 2)
     assert decoded.tolist() == [[RECORD, b""]]
@@ -40,16 +31,14 @@ def test_several_texts_keep_their_shape(form):
         decode([text, "}"])
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("text", ["}", "[" * 100_000, "features {" * 100_000, b"\xff", '{"x": 1}', "x: 1"])
 def test_other_text_is_refused(form, text):
     with pytest.raises(ParseError, match="can't be parsed as an Example"):
-        FORMS[form][1](text)
+        form[1](text)
 
 
-@pytest.mark.parametrize("form", FORMS)
 def test_other_values_are_refused(form):
-    encode, decode, _ = FORMS[form]
+    encode, decode, _ = form
     with pytest.raises(ParseError, match=r"the bytes \(length 5\) can't be parsed as a tf.train.Example"):
         encode(b"hello")
     with pytest.raises(TypeError, match="serialized must be bytes, got str"):

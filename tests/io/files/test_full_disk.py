@@ -2,8 +2,6 @@
 
 import errno
 import os
-import resource
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -39,34 +37,6 @@ WRITERS = {
     "cache": cache,
     "checkpoint": lambda folder, value: checkpoint.save(folder / "a.state", Holder(np.full(SIZE, value))),
 }
-
-
-@pytest.fixture
-def full():
-    """Limit the size of files: a write that crosses the limit is truncated, and the next one fails."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, ignored)
-
-
-@pytest.mark.parametrize("size", [0, 100, 70_000, 150_000])
-@pytest.mark.parametrize("kind", WRITERS)
-def test_the_limit_of_a_file_leaves_what_was_there(kind, size, full, tmp_path):
-    write = WRITERS[kind]
-    write(tmp_path, 1)
-    before = tree(tmp_path)
-    full(size)
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            write(tmp_path, 2)
-    finally:
-        full(resource.RLIM_INFINITY)
-    assert tree(tmp_path) == before
-    write(tmp_path, 3)
-    assert set(tree(tmp_path)) >= {"a-0"} or kind != "write_tfrecord"
-    assert not any(Path(name).name.startswith(".") for name in tree(tmp_path))
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "replace", "mkdir"])

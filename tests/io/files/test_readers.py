@@ -43,7 +43,11 @@ def in_lines(elements):
 
 
 FORMATS = {TFRecordFile: frames, TextLineFile: in_lines, Rows: in_lines, Fixed: b"".join}
-every_reader = pytest.mark.parametrize("reader", FORMATS)
+
+
+@pytest.fixture(params=FORMATS)
+def reader(request):
+    return request.param
 
 
 @pytest.fixture
@@ -55,7 +59,6 @@ def opened(monkeypatch):
 
 @pytest.mark.parametrize("failure", [OSError(5, "the cable is out"), KeyboardInterrupt()], ids=repr)
 @pytest.mark.parametrize("kind", KINDS)
-@every_reader
 def test_a_read_that_fails_is_tried_again_at_its_place(reader, kind, failure, save, monkeypatch):
     """The elements before the error are returned, the error is raised, and none is lost or repeated."""
     calls, opened = itertools.count(1), []
@@ -86,7 +89,6 @@ def test_a_read_that_fails_is_tried_again_at_its_place(reader, kind, failure, sa
     assert all(handle.closed for handle in opened)
 
 
-@every_reader
 def test_files_are_closed_at_the_end_on_damage_on_close_and_when_abandoned(reader, save, opened):
     path = save(FORMATS[reader](ELEMENTS))
     at_end, abandoned, closed = reader(path), reader(path), reader(path)
@@ -110,7 +112,6 @@ def test_files_are_closed_at_the_end_on_damage_on_close_and_when_abandoned(reade
             use()
 
 
-@every_reader
 def test_elements_asked_for_one_by_one_are_not_read_one_by_one(reader, save, opened):
     file = reader(save(FORMATS[reader](ELEMENTS)))
     assert file.columns(1) == [ELEMENTS[:1]]
@@ -120,7 +121,6 @@ def test_elements_asked_for_one_by_one_are_not_read_one_by_one(reader, save, ope
     assert handle.tell() == position
 
 
-@every_reader
 def test_a_pipe_is_read_and_not_asked_for_its_size(reader):
     ours, theirs = os.pipe()
     os.write(theirs, FORMATS[reader](ELEMENTS[:3]))
@@ -131,7 +131,6 @@ def test_a_pipe_is_read_and_not_asked_for_its_size(reader):
         os.close(ours)
 
 
-@every_reader
 def test_a_missing_file_is_reported_by_every_read_and_not_before(reader, tmp_path):
     file = reader(tmp_path / "missing")
     for _ in range(3):
@@ -143,7 +142,6 @@ def test_a_missing_file_is_reported_by_every_read_and_not_before(reader, tmp_pat
         reader(tmp_path).columns(1)
 
 
-@every_reader
 def test_a_file_that_vanishes_is_read_to_its_end_if_it_was_open(reader, save):
     path = save(FORMATS[reader](ELEMENTS[:9]))
     file = reader(path, None, 40)
@@ -153,7 +151,6 @@ def test_a_file_that_vanishes_is_read_to_its_end_if_it_was_open(reader, save):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@every_reader
 def test_a_place_behind_the_end_is_data_loss(reader, kind, save):
     file = reader(save(COMPRESS[kind](FORMATS[reader](ELEMENTS[:2]))), kind)
     file.seek(100, 5)
@@ -162,7 +159,6 @@ def test_a_place_behind_the_end_is_data_loss(reader, kind, save):
     assert "reading has to start at byte 100" in str(error)
 
 
-@every_reader
 def test_arguments_that_are_wrong(reader, tmp_path):
     with pytest.raises(ValueError, match=r'must be None, "", "GZIP", "ZLIB", "ZSTD", "SNAPPY" or "AUTO", got \'BZ2\''):
         reader(tmp_path / "a", "BZ2")

@@ -3,7 +3,6 @@
 import pytest
 
 from dataset import io
-from dataset.io.files import atomic
 
 
 @pytest.mark.parametrize("content", [b"", b"abc\0", bytes(3_000_000), bytearray(b"ab"), memoryview(b"ab"), "ü"])
@@ -23,19 +22,6 @@ def test_remote_files():
 def test_directories_are_created(tmp_path):
     io.write_file(tmp_path / "x" / "y" / "a", b"abc")
     assert [path.name for path in (tmp_path / "x" / "y").iterdir()] == ["a"]
-
-
-def test_a_file_that_cannot_be_written_is_unchanged(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    io.write_file(path, b"old")
-
-    def fail(files):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(atomic, "commit_together", fail)
-    with pytest.raises(OSError, match="No space left"):
-        io.write_file(path, b"new")
-    assert path.read_bytes() == b"old"
 
 
 def test_arguments_are_checked(tmp_path):

@@ -95,28 +95,6 @@ def test_shuffling_orders_files_anew_in_each_epoch(folder):
     assert grays(Dataset.from_image_folder(folder, shuffle=True, seed=3)) == list(epochs[0])
 
 
-@pytest.mark.parametrize("labels", ["inferred", None, [4, 3, 2, 1, 0]])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_images_are_divided_into_training_and_validation(folder, shuffle, labels):
-    def subset(subset):
-        return Dataset.from_image_folder(
-            folder, labels, validation_split=0.4, subset=subset, seed=3, shuffle=shuffle, decode=False
-        )
-
-    def files(dataset):
-        return [element if labels is None else (element[0], int(element[1])) for element in dataset]
-
-    training, validation = subset("both")
-    assert (len(training), len(validation)) == (3, 2)
-    parts = [sorted(files(training)), sorted(files(validation))]
-    assert parts == [sorted(files(subset("training"))), sorted(files(subset("validation")))]
-    whole = files(Dataset.from_image_folder(folder, labels, decode=False))
-    assert sorted(parts[0] + parts[1]) == sorted(whole)
-    if not shuffle:
-        assert files(training) == [file for file in whole if file in parts[0]], "in the order of their paths"
-    check_operator(lambda: subset("validation"), positions=2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

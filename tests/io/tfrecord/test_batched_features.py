@@ -61,8 +61,3 @@ def test_a_record_that_cannot_be_parsed_takes_the_place_of_its_batch(pattern):
 def test_arguments_are_checked(pattern, options, error, words):
     with pytest.raises(error, match=words):
         batches(pattern, **options)
-
-
-def test_no_file_matches(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"make_batched_features_dataset\(\): no file matches"):
-        batches(str(tmp_path / "*"))

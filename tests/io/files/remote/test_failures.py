@@ -305,13 +305,6 @@ def test_an_iterator_that_is_dropped_while_it_waits_leaves_nothing(web_folder, m
             del iterator
 
 
-def test_what_was_interrupted_before_it_began_does_not_begin(web):
-    interruption = CancellationToken()
-    interruption.set()
-    with interruption.current(), pytest.raises(ClosedError):
-        open_input(web.put("a", CONTENT))
-
-
 def test_errors_of_the_library_that_wait_in_a_state_come_back(web):
     """The error is prefetched, saved with the state, and raised at its position."""
     bad = web.put("bad", b"", faults=[500] * 100)
