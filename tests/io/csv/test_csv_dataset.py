@@ -1,12 +1,10 @@
 """Tests of CsvDataset and from_csv as pipelines: the contract of operators, states, errors, leaks."""
 
-import gzip
-
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, CsvDataset, DataLossError, Dataset, ParseError, TensorSpec
-from dataset.testing import check_operator, outcomes
+from dataset import AUTOTUNE, CsvDataset, Dataset, ParseError, TensorSpec
+from dataset.testing import check_operator
 
 DEFAULTS = [np.int64, np.float32(0.5), bytes]
 FILE = b'1,2.5,a\n2,,b\n3,x,c\n4,1,"d\ne"\n5,6\n7,8,f\n'
@@ -54,17 +52,6 @@ def test_an_error_says_file_line_column_text_and_the_users_line(save):
     assert "correct the file, or pass another dtype for the column" in str(caught.value)
     assert any("CsvDataset from test_csv_dataset.py:" in note for note in caught.value.__notes__)
     assert next(iterator)[2] == b"d\ne"
-
-
-def test_a_cut_file_costs_what_is_behind_the_cut_only(save):
-    data = gzip.compress(b"".join(b"%d\n" % i for i in range(5000)))
-    cut, sound = save(data[: len(data) // 2]), save(gzip.compress(b"7\n"))
-    *found, error, last = outcomes(iter(CsvDataset([cut, sound], [np.int64], "GZIP")))
-    assert [int(row[0]) for row in found] == list(range(len(found)))
-    assert len(found) > 500
-    assert isinstance(error, DataLossError)
-    assert "is truncated" in str(error)
-    assert last == (7,)
 
 
 def test_other_columns_are_another_pipeline(save):

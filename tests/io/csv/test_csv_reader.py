@@ -158,17 +158,6 @@ def test_rows_after_a_header_that_can_not_be_read_come_out(save, size):
 ROWS = b"".join(b"%d,row %d\n" % (i, i) for i in range(20_000))
 
 
-@pytest.mark.parametrize("cut", [0.3, 0.9])
-def test_whole_rows_before_the_cut_of_a_compressed_file_come_out(save, cut):
-    data = gzip.compress(ROWS)
-    path = save(data[: int(len(data) * cut)])
-    found = outcomes(CsvFile(path, layout(np.int64, bytes), "GZIP"))
-    assert found[:-1] == [(i, b"row %d" % i) for i in range(len(found) - 1)]
-    assert len(found) > 1000
-    assert found[-1].startswith(f"DataLossError: {path}")
-    assert f"line {len(found)}: the GZIP stream is truncated" in found[-1]
-
-
 def test_a_row_without_end_is_given_up_before_it_fills_the_memory(save, monkeypatch):
     monkeypatch.setattr(reader, "ROW_BYTES_MAX", 1000)
     path = save(b'1,a\n2,"' + b"x" * 5000)
@@ -177,15 +166,6 @@ def test_a_row_without_end_is_given_up_before_it_fills_the_memory(save, monkeypa
     assert "DataLossError" in found[1]
     assert "line 2: no row ends within" in found[1]
     assert len(found) == 2
-
-
-def test_rows_that_come_while_the_file_is_read_are_read(save):
-    path = save(b"1\n2\n")
-    file = CsvFile(path, layout(np.int64), None, 1)
-    assert file.columns(1)[0] == [1]
-    with open(path, "ab") as target:  # noqa: PTH123
-        target.write(b"3\n4")
-    assert outcomes(file) == [(2,), (3,), (4,)]
 
 
 def test_arrays_that_were_given_never_change(save):

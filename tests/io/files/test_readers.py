@@ -150,6 +150,25 @@ def test_a_file_that_vanishes_is_read_to_its_end_if_it_was_open(reader, save):
     assert found + read(file)[0] == ELEMENTS[:9]
 
 
+def test_a_file_that_grows_is_read_to_its_end(reader, save):
+    path = save(FORMATS[reader](ELEMENTS[:9]))
+    file = reader(path, None, 40)
+    found = file.columns(1)[0]
+    with path.open("ab") as more:
+        more.write(FORMATS[reader](ELEMENTS[9:12]))
+    assert found + read(file)[0] == ELEMENTS[:12]
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_a_stream_that_is_cut_gives_all_whole_elements_and_says_where(reader, kind, save):
+    content = COMPRESS[kind](FORMATS[reader](ELEMENTS))
+    found, error = read(reader(save(content[: len(content) // 2]), kind), 10_000)
+    assert found == ELEMENTS[: len(found)]
+    assert len(found) > 5000
+    assert (error.record, error.offset) == (len(found), len(FORMATS[reader](ELEMENTS[: len(found)])))
+    assert f"the {kind} stream is truncated" in str(error)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_place_behind_the_end_is_data_loss(reader, kind, save):
     file = reader(save(COMPRESS[kind](FORMATS[reader](ELEMENTS[:2]))), kind)

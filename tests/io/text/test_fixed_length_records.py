@@ -109,15 +109,6 @@ def test_a_pipe_with_header_and_footer():
         os.close(ours)
 
 
-def test_a_file_that_grows_is_read_to_its_end(save):
-    path = save(b"aabbF")
-    file = FixedLengthFile(path, 2, 0, 1, None, 3)
-    assert file.columns(9) == [[b"aa"]]
-    with path.open("ab") as more:
-        more.write(b"cF")
-    assert read(file) == ([b"bb", b"Fc"], None)  # the last bytes are the footer
-
-
 @pytest.mark.parametrize(("left", "expected"), [(4, [b"bb"]), (3, [])])
 def test_a_file_that_shrinks_is_short_or_damaged(save, left, expected):
     path = save(b"aabbcc")

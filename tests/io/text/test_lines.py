@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import random
 
@@ -81,29 +80,6 @@ def test_a_long_line_is_put_together_once(save, monkeypatch):
 
 
 # Damage, and files that change.
-
-
-@pytest.mark.parametrize("cut", [1, 4, 8, 9, 40, 2000])
-def test_a_gzip_stream_that_is_cut_gives_all_whole_lines_and_says_where(save, cut):
-    text = b"".join(random.Random(number).randbytes(9).hex().encode() + b"\n" for number in range(3000))
-    found, error = read(TextLineFile(save(gzip.compress(text)[:-cut]), "GZIP"))
-    assert found == lines_of(text)[: len(found)]
-    assert len(found) > 2500 if cut > 8 else len(found) == 3000  # a checksum and a length are 8 bytes
-    assert (error.record, error.offset) == (len(found), 19 * len(found))
-    assert f"line {len(found) + 1} of the file" in str(error)
-    assert "is truncated" in str(error)
-
-
-def test_a_file_that_grows_is_read_to_its_end_and_not_behind_it(save):
-    path = save(b"one\ntwo")
-    file = TextLineFile(path, None, 4)
-    assert file.columns(9) == [[b"one"]]
-    with path.open("ab") as more:
-        more.write(b" and a half\nthree")
-    assert [file.columns(9)[0] for _ in range(2)] == [[b"two and a half"], [b"three"]]
-    with path.open("ab") as more:
-        more.write(b" more\n")
-    assert file.columns(9) is None
 
 
 def test_a_file_that_shrinks_ends_sooner(save):

@@ -8,7 +8,6 @@ import os
 import pytest
 
 from dataset import DataLossError, TFRecordDataset
-from dataset.io.tfrecord.reader import TFRecordFile
 from support.tfrecord_files import frame, frames
 
 RECORDS = [b"%04d" % i * 5 for i in range(50)]
@@ -19,17 +18,6 @@ def read_until_it_fails(iterator, found):
         for record in iterator:
             found.append(record)  # the elements before the error are kept
     return caught.value
-
-
-def test_whole_records_that_are_added_while_it_is_read_come_out(save):
-    path = save(frames(RECORDS))
-    with TFRecordFile(path, buffer_size=100) as file:
-        found = file.records(1)
-        with path.open("ab") as more:
-            more.write(frames([b"more"]))
-        while chunk := file.records(100):
-            found += chunk
-    assert found == [*RECORDS, b"more"]
 
 
 def test_a_record_that_is_being_added_is_data_loss_behind_all_others(save):
