@@ -1,8 +1,12 @@
 """What every export to a framework promises: passes, laziness, failures, private memory, and threads that end."""
 
+import collections
+import dataclasses
 import gc
+import re
 import threading
 
+import attrs
 import numpy as np
 import pytest
 
@@ -34,6 +38,41 @@ def exports(*frameworks):
 
 
 every_export = exports("torch", "jax", "tf")
+
+
+Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
+
+
+@dataclasses.dataclass
+class Record:
+    x: object
+    y: object
+
+
+@attrs.define
+class Attrs:
+    x: object
+    y: object
+
+
+STRUCTURES = {
+    "bare": lambda x: x,
+    "tuple": lambda x: (x, (x + 1, x + 2)),
+    "named tuple": lambda x: Pair(x, {"deep": x}),
+    "dict": lambda x: {"b": x, "a": (x, None)},
+    "ordered dict": lambda x: collections.OrderedDict(b=x, a=x + 1),
+    "dataclass": lambda x: Record(x, (x,)),
+    "attrs": lambda x: (Attrs(x, x + 1), {"y": x}),
+    "nothing beside": lambda x: (None, x, ()),
+}
+
+
+@pytest.mark.parametrize("make", STRUCTURES.values(), ids=STRUCTURES)
+@exports("torch", "jax")
+def test_structures_are_kept(export, ahead, make):
+    dataset = Dataset.range(3).map(make)
+    for ours, theirs in zip(dataset, export(dataset), strict=True):
+        assert re.sub(r"(tensor|Array)\((\d)[^)]*\)", r"np.int64(\2)", repr(theirs)) == repr(ours)
 
 
 @every_export

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import NamedTuple
-
-import attrs
 import ml_dtypes
 import numpy as np
 import pytest
@@ -21,44 +17,6 @@ def pointer(array):
 def only(value):
     """Return the tensor for a value that a function has just computed."""
     return next(iter(Dataset.range(1).map(lambda _: value() if callable(value) else value).to_torch()))
-
-
-class Pair(NamedTuple):
-    left: np.ndarray
-    right: np.ndarray
-
-
-@dataclasses.dataclass
-class Point:
-    x: np.ndarray
-    y: np.ndarray
-
-
-@attrs.define
-class Box:
-    size: np.ndarray
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda a, b: (a, b),
-        Pair,
-        lambda a, b: {"b": a, "a": (b, None)},
-        Point,
-        lambda a, b: (Box(a), {"y": b}),
-    ],
-    ids=["tuple", "named tuple", "dict", "dataclass", "attrs"],
-)
-def test_elements_keep_their_structure(make):
-    dataset = Dataset.range(3).map(lambda x: make(np.full(2, x), np.full(3, x + 1.0))).batch(3)
-    (arrays,) = dataset
-    (tensors,) = dataset.to_torch()
-    expected = make(torch.tensor([[0, 0], [1, 1], [2, 2]]), torch.tensor([[1.0] * 3, [2.0] * 3, [3.0] * 3]).double())
-    assert type(tensors) is type(arrays)
-    assert repr(tensors) == repr(expected)
-    if isinstance(tensors, dict):
-        assert list(tensors) == ["b", "a"]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, ml_dtypes.bfloat16])

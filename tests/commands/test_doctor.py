@@ -13,7 +13,7 @@ from dataset.commands.main import main
 from dataset.extras import EXTRAS
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-FOR_DEVELOPERS = {"notebooks", "docs", "check", "test", "oracle", "lint"}
+FOR_DEVELOPERS = {"notebooks", "docs", "check", "test", "explore", "lint"}
 
 
 @pytest.fixture
