@@ -4,12 +4,10 @@ import copy
 import json
 import os
 import pickle
-import random
+import re
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.autotune.tuner import Tuner
@@ -17,16 +15,15 @@ from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.parallel.task_sizer import Learned
 from dataset.runtime.resources.cores import usable_cores
+from support.resume_chains import build, draw_chain
+from support.resume_search import LENGTH_MAX, advanced, prepared
+from support.seeds import rng
 
 SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in a buffer
 
 
 def plus(x):
     return x + 1
-
-
-def times_two(x):
-    return x * 2
 
 
 def tuned(dataset, **values):
@@ -244,65 +241,36 @@ def test_a_child_iterates_over_a_dataset_that_is_being_tuned_in_the_parent():
 # The same elements
 
 
-def parts(calls, size):
-    """Return steps of a pipeline of numbers, with given parameters or with AUTOTUNE."""
-    return {
-        "map": lambda numbers: numbers.map(plus, num_parallel_calls=calls),
-        "two maps": lambda numbers: numbers.map(plus, num_parallel_calls=calls).map(
-            lambda x: x.item() * 3, num_parallel_calls=calls
-        ),
-        "interleave": lambda numbers: numbers.interleave(
-            lambda x: Dataset.range(x, x + 3), 4, num_parallel_calls=calls
-        ),
-        "interleave of maps": lambda numbers: numbers.interleave(
-            lambda x: Dataset.range(x, x + 2).map(times_two), 2, 2, num_parallel_calls=calls
-        ),
-        "prefetch": lambda numbers: numbers.prefetch(size),
-        "batch": lambda numbers: numbers.batch(5, num_parallel_calls=calls).map(times_two).unbatch(),
-        "shuffle": lambda numbers: numbers.shuffle(7, seed=3, reshuffle_each_iteration=False),
-        "repeat": lambda numbers: numbers.repeat(2),
-        "filter": lambda numbers: numbers.filter(lambda x: bool(x % 3)),
-        "failing": lambda numbers: numbers.map(fail_at_some, num_parallel_calls=calls).ignore_errors(),
-    }
+def turn(iterator, draws):
+    """Change some knobs at random."""
+    for record in iterator._profile.top.walk():
+        if record.knob is not None and draws.random() < 0.3:
+            record.knob.value = draws.randint(1, SEVERAL)
 
 
-def fail_at_some(x):
-    if x % 11 == 5:
-        raise ValueError("bad")
-    return x
+@pytest.fixture(scope="module")
+def files():
+    with prepared() as folder:
+        yield folder
 
 
-def build(names, calls, size):
-    numbers = Dataset.range(30)
-    for name in names:
-        numbers = parts(calls, size)[name](numbers)
-    return numbers
-
-
-names = st.lists(st.sampled_from(sorted(parts(1, 1))), min_size=1, max_size=5)
-
-
-def turning(iterator, seed):
-    """Return the elements while all knobs are changed at random."""
-    chance = random.Random(seed)
-    for element in iterator:
-        yield int(element)
-        for record in iterator._profile.top.walk():
-            if record.knob is not None and chance.random() < 0.3:
-                record.knob.value = chance.randint(1, SEVERAL)
-
-
-@given(names, st.integers(0, 1000))
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
-def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(names, seed):
-    expected = [int(x) for x in build(names, None, 0)]
-    dataset = build(names, AUTOTUNE, AUTOTUNE)
-    assert [int(x) for x in dataset] == expected
-    assert [int(x) for x in dataset] == expected  # with the tuned values
-    assert [int(x) for x in tuned(dataset, enabled=False)] == expected
-    for fresh in (tuned(build(names, AUTOTUNE, AUTOTUNE), enabled=False), build(names, AUTOTUNE, AUTOTUNE)):
-        with iter(fresh) as iterator:
-            assert list(turning(iterator, seed)) == expected
+@pytest.mark.parametrize("number", range(30))
+def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(number, files, tmp_path_factory):
+    draws = rng("knobs", number)
+    chains = iter(lambda: draw_chain(draws), None)
+    chain = next(chain for chain in chains if chain.is_repeatable and "num_parallel_calls" in str(chain))
+    plain, dataset, other = (
+        build(re.sub(r"num_parallel_calls=[^,)]+", text, str(chain)), files, tmp_path_factory.mktemp("chain"))
+        for text in ("num_parallel_calls=None", *["num_parallel_calls=AUTOTUNE"] * 2)
+    )
+    expected = advanced(iter(plain), LENGTH_MAX)
+    assert advanced(iter(tuned(other, enabled=False)), LENGTH_MAX) == expected
+    found = []
+    with iter(dataset) as iterator:
+        while len(found) < LENGTH_MAX and (more := advanced(iterator, 1)):
+            found += more
+            turn(iterator, draws)
+    assert found == expected
 
 
 def yielding(x):
@@ -328,24 +296,25 @@ RUNNING = {
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize("name", RUNNING)
 def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order):
+    draws = rng("running", name, order)
     with iter(RUNNING[name](order)) as iterator:
         assert any(isinstance(record.stage, BackgroundOperator) for record in iterator._profile.top.walk())
-        found = list(turning(iterator, 1))
+        found = []
+        for element in iterator:
+            found.append(int(element))
+            turn(iterator, draws)
     assert sorted(found) == list(range(1, 401))
     if order and name != "interleave":
         assert found == list(range(1, 401))
 
 
 @pytest.mark.usefixtures("switch_interval")
-@pytest.mark.parametrize("seed", range(3))
-def test_a_state_that_is_saved_while_knobs_are_turned_goes_on_at_its_place(seed):
-    expected = listed(everywhere(100))
-    chance = random.Random(seed)
+def test_a_state_that_is_saved_while_knobs_are_turned_resumes_at_its_place():
+    expected, chance = listed(everywhere(100)), rng("states")
     iterator, found = iter(everywhere(100)), []
     while len(found) < len(expected):
         found.append(next(iterator).tolist())
-        for knob in knobs(iterator).values():
-            knob.value = chance.randint(1, SEVERAL)
+        turn(iterator, chance)
         if chance.random() < 0.1:
             state = iterator.state_dict()
             iterator.close()

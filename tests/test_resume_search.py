@@ -12,8 +12,8 @@ import pytest
 from support.resume_search import Totals, case, prepared, search
 from support.seeds import SEED
 
-CASES = 1000
-BLOCKS = 10
+CASES = 300
+BLOCKS = 3
 CASES_OF_BLOCK = CASES // BLOCKS
 
 

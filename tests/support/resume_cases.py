@@ -228,23 +228,12 @@ map and batch => Dataset.range(24).shuffle(6, seed=1).map(np.sqrt, num_parallel_
 """Only a few, because processes start slowly."""
 
 NO_OPS = {
-    "plan": "is data",
-    "options": "is data",
-    "element_spec": "is data",
-    "cardinality": "is data",
-    "fingerprint": "is data",
-    "explain": "is data",
-    "get_single_element": "is a whole pass",
-    "reduce": "is a whole pass",
-    "write_tfrecord": "is a whole pass",
-    "save": "is a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py",
-    "as_numpy_iterator": "is an iterator",
-    "profile": "is a measurement",
-    "progress": "is an iterator",
-    "to_queue": "goes to a queue",
-    "to_ray": "goes to another library",
-    "to_tf": "goes to another library",
-    "to_keras": "goes to another library",
+    *("plan", "options", "element_spec", "cardinality", "fingerprint", "explain"),  # data
+    *("get_single_element", "reduce", "write_tfrecord"),  # whole passes
+    "save",  # a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py
+    *("as_numpy_iterator", "progress"),  # iterators
+    "profile",  # a measurement
+    *("to_queue", "to_ray", "to_tf", "to_keras"),  # to queues and other libraries
 }
 """Public members of Dataset that do not create an op."""
 

@@ -53,7 +53,7 @@ def test_it_collects_at_the_same_elements_and_not_in_between(collections):
 
 @pytest.mark.parametrize("end", ["close", "drop", "exhaust", "error"])
 def test_the_collector_is_restored_at_every_end(collections, end):
-    iterator = iter(scheduled(10))
+    iterator = iter(scheduled(50))
     next(iterator)
     assert not gc.isenabled()
     if end == "close":
@@ -69,7 +69,7 @@ def test_the_collector_is_restored_at_every_end(collections, end):
 
 
 def test_the_last_of_several_iterations_restores_it(collections):
-    first, second = iter(scheduled(10)), iter(scheduled(7))
+    first, second = iter(scheduled(50)), iter(scheduled(7))
     next(first), next(second)
     first.close()
     first.close()
@@ -82,7 +82,7 @@ def test_what_the_program_has_set_is_kept(collections):
     gc.disable()
     gc.freeze()
     frozen = gc.get_freeze_count()
-    list(scheduled(10))
+    list(scheduled(50))
     assert not gc.isenabled()
     assert gc.get_freeze_count() >= frozen - 100  # some frozen objects may be gone
     gc.unfreeze()
@@ -101,7 +101,7 @@ def test_without_the_option_nothing_changes(collections):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_process_collects_by_itself(collections):
-    iterator = iter(scheduled(10))
+    iterator = iter(scheduled(50))
     next(iterator)
     child = os.fork()
     if not child:
