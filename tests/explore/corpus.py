@@ -58,19 +58,17 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def replay(case: dict[str, Any]) -> str:
-    """Return how a case fails, or an empty text.
-
-    Raises:
-        Unsuitable: if the pipeline of a case can no longer be built, so that the case shows nothing.
-    """
+    """Return how a case fails, or an empty text. Raises an exception if the case can no longer be replayed."""
     return REPLAYS[case["kind"]](case)
 
 
 def _replay_resume(case: dict[str, Any]) -> str:
+    from support.resume_chains import build
     from support.resume_search import Case, Run, Unsuitable, Worker, prepared
 
     found = Case.from_json(case)
     with prepared() as files:
+        build(case["chain"], files, files)  # an exception here is no finding: the case has to be rewritten
         other = Worker(files) if any(stop.in_process for stop in found.stops) else None
         try:
             Run(found, files, other).check()
