@@ -266,7 +266,7 @@ ops/distribute/operator.py: ops/distribute/test_distribute.py::test_a_state_is_r
     distribute resumes other numbers of workers: None, shard.own_in(self._position) => None, self._position // workers
 ops/distribute/operator.py: ops/distribute/test_distribute.py::test_whole_rounds_are_taken_at_once_and_a_state_in_the_middle_is_exact[0-2]
     distribute counts rounds that are not whole: self._turns.rotate(-more) => pass
-ops/distribute/operator.py: ops/distribute/test_distribute.py::test_the_number_of_workers_may_change_between_any_two_elements
+ops/distribute/operator.py: ops/distribute/test_distribute.py::test_a_change_of_workers_releases_the_bytes_of_elements_that_were_not_taken
     distribute keeps the bytes of former shares: self._account.release(share.queue.counted_bytes) => pass
 ops/distribute/operator.py: ops/distribute/test_distribute_faults.py::test_a_worker_that_keeps_dying_is_an_error_after_the_elements_before_it
     distribute restarts once too often: len(share.losses) > self.node.max_restarts => len(share.losses) > self.node.max_restarts + 1
@@ -374,7 +374,7 @@ io/tar/reader.py: io/tar/test_tar.py::test_fields_are_those_of_the_first_sample_
 
 io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_a_byte_order_mark_within_a_file_is_not_valid
     json mark within the file: if self._first + start == 0: => if start == 0:
-io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_blank_lines_a_byte_order_mark_and_carriage_returns_are_not_data
+io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_reading_continues_exactly_from_every_position
     json position without blank lines: self._next = run.places[stop - 1] + 1 => self._next += stop - start
 io/json_lines/reader.py: io/json_lines/test_json_lines.py::test_a_value_that_does_not_match_is_an_error_in_its_place
     json error names the line before: line {self._first + self._next}, => line {self._first + self._next - 1},

@@ -432,8 +432,22 @@ def test_the_number_of_workers_may_change_between_any_two_elements():
     resumed.load_state_dict(state)
     rest = values(iterator)
     assert found + rest == values(numbers(200).batch(2))
-    assert operator._account.held == 0
     assert values(resumed) == rest
+
+
+def test_a_change_of_workers_releases_the_bytes_of_elements_that_were_not_taken():
+    untuned = Options()
+    untuned.autotune.enabled = False
+    iterator = iter(numbers(200).distribute(AUTOTUNE).with_options(untuned))
+    iterator._root.knob = Tunable("num_parallel_calls", 2, 1, 4)
+    found = [next(iterator)]
+    operator = wait_for_elements(iterator, 3)
+    operator.knob.value = 3
+    found += [next(iterator) for _ in range(199)]  # without the end, which releases everything
+    assert values(found) == values(numbers(200))
+    with operator._lock:
+        assert operator._filled.wait_for(lambda: all(share.ended for share in operator._shares), 60)
+    assert operator._account.held == 0
 
 
 def test_shares_of_processes_have_workers_of_their_own():
