@@ -11,7 +11,7 @@ from dataset import Dataset, StateError
 from dataset.ops.prefetch import Prefetch
 from dataset.runtime.state.replay_log import ReplayMarks
 from dataset.testing import assert_elements_equal, outcomes
-from support.resuming import advanced
+from support.resuming import advanced, check_every_place
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
@@ -70,6 +70,10 @@ def test_a_state_of_each_kind_goes_to_every_other(steps, make):
     found += advanced(iterator, 1000)
     assert_elements_equal(found, outcomes(iter(make())))
     assert advanced(resumed(iterator.state_dict(), make, **kind), 10) == []
+
+
+def test_an_exception_is_not_raised_again_after_a_resume():
+    check_every_place(lambda: SOURCES["exceptions"]().prefetch(3), range(12))
 
 
 def test_an_input_that_stops_repeating_itself_is_saved_by_value_from_then_on():

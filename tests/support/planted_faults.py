@@ -170,7 +170,7 @@ ops/cache/caching.py: ops/cache
 
 ops/prefetch.py: ops/test_prefetch.py
     prefetch buffers too much: min(wanted, self.knob.value - self._held) => wanted
-ops/prefetch.py: ops/test_prefetch.py ops/test_prefetch_resume.py
+ops/prefetch.py: ops/test_prefetch_resume.py::test_an_exception_is_not_raised_again_after_a_resume
     prefetch error in a state: an element\n            self._given += 1 => an element\n            self._given += 0
 ops/prefetch.py: ops/test_prefetch.py test_ram_budget.py
     prefetch bytes: self._account.release(counted_bytes - self._items.counted_bytes) => pass
