@@ -12,6 +12,7 @@ from dataset.optimize.driver import optimize
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.combinations import diagonals
+from support.op_cases import fail_at
 from support.pipelines import unoptimized
 from support.resuming import advanced, assert_from, interrupted, loaded, to_json
 
@@ -98,6 +99,11 @@ def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
 
     for position in range(0, 30, 2):
         assert_elements_equal(list(loaded(make(), to_json(advance(make(), position)))), everything[position:])
+
+
+@pytest.mark.parametrize("size", [3, 20])
+def test_after_an_element_that_failed_the_buffer_is_saved(size):
+    check_operator(lambda: Dataset.range(10).map(fail_at(4, 8)).shuffle(size, seed=3).repeat(2))
 
 
 def test_functions_are_called_again_when_the_next_element_is_requested_and_not_before():
