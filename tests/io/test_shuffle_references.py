@@ -15,9 +15,8 @@ import pytest
 from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, StateError, TextLineDataset, TFRecordDataset
 from dataset.runtime.state.saved_chunks import digest
 from dataset.testing import assert_elements_equal, check_operator, outcomes
-from dataset.testing.check_operator import assert_plain_data
 from support.pipelines import unoptimized
-from support.resuming import resealed
+from support.resuming import check_stops, from_json, interrupted, loaded, resealed
 from support.tfrecord_files import COMPRESS, frames
 
 
@@ -61,25 +60,16 @@ def by_value(state):
 
 
 def resumed_everywhere(make, every=1):
-    """Stop at each position, resume twice in a row, and compare; return the states."""
+    """Resume at places, once and from the last one to the next; return the states."""
     expected = list(make())
-    states = []
-    iterator = iter(make())
-    for position in range(len(expected) + 1):
-        if position % every == 0 or position == len(expected):
-            state = iterator.state_dict()
-            assert_plain_data(state)
-            states.append(state)
-            second = iter(make())
-            second.load_state_dict(pickle.loads(pickle.dumps(state)))
-            behind = [next(second) for _ in range(min(3, len(expected) - position))]
-            third = iter(make())
-            third.load_state_dict(second.state_dict())
-            second.close()
-            assert_elements_equal(behind + list(third), expected[position:])
-        next(iterator, None)
-    iterator.close()
-    return states
+    places = [*range(0, len(expected), every), len(expected)]
+    found, states = interrupted(make(), places)
+    assert_elements_equal(found, expected)
+    for place, state in states.items():
+        with loaded(make(), state) as iterator:
+            assert_elements_equal(outcomes(iterator), expected[place:])
+    check_stops(make, places, expected)
+    return [from_json(state) for state in states.values()]
 
 
 SMALL = 128  # the size of a block in bytes: a few records

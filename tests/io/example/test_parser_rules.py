@@ -1,6 +1,5 @@
 """Tests that the rules about parsing do not change results, for all records, features and ops after the map."""
 
-import contextlib
 import functools
 
 import numpy as np
@@ -13,6 +12,7 @@ from dataset.optimize.vectorization import parsing_functions
 from dataset.testing import assert_elements_equal, outcomes
 from support.example_strategies import alike, damaged, feature_specs, odd_examples
 from support.pipelines import no_rules
+from support.resuming import check_every_place
 
 RULES = {"parser_vectorization", "parser_and_batch_fusion", "parser_projection", "map_and_batch_fusion"}
 
@@ -137,14 +137,8 @@ def test_a_state_goes_on_with_and_without_the_rules(behind, how, first, then, mo
         return BEHIND[behind](dataset, [*features][1:]).with_options(options)
 
     expected = outcomes(iter(make(no_rules())))
-    for position in range(len(expected) + 1):
-        iterator = iter(make(first))
-        for _ in range(position):
-            with contextlib.suppress(Exception):
-                next(iterator)
-        resumed = iter(make(then))
-        resumed.load_state_dict(iterator.state_dict())
-        assert_same_outcomes(outcomes(resumed), expected[position:])
+    found = check_every_place(lambda: make(first), range(len(expected) + 1), resume=lambda: make(then))
+    assert_same_outcomes(found, expected)
 
 
 def test_batches_are_writable_and_share_nothing():
