@@ -310,6 +310,8 @@ live/page_server.py: live/test_page_server.py::test_a_name_that_was_made_to_poin
     live page answers names that begin alike: _HOST.fullmatch( => _HOST.match(
 live/page_server.py: live/test_page_server.py::test_only_this_machine_can_connect_and_no_other_origin_may_read
     live page listens everywhere: super().__init__(("127.0.0.1", port) => super().__init__(("", port)
+live/page_server.py: live/test_page_server.py::test_too_many_clients_are_turned_away
+    live page takes one client too many: len(self._clients) >= _CLIENTS_MAX => len(self._clients) > _CLIENTS_MAX
 live/page_server.py: live/test_page_server.py::test_clients_that_do_not_read_or_ask_end_after_a_while
     live page never forgets clients: self._clients.pop(threading.current_thread(), None) => pass
 live/feed.py: live/test_page_server.py::test_a_stream_hears_of_the_end_at_once_and_ends_with_the_page
@@ -325,15 +327,15 @@ native/csv.c: io/csv/test_numbers.py::test_integers_at_the_limits_of_their_dtype
     kernel reads integers above the limit: whole > limit + (uint64_t)is_negative => whole > limit + 1
 native/csv.c: io/csv/test_numbers.py::test_a_float32_is_not_rounded_twice
     kernel rounds float32 twice: (bits & 0x1fffffff) == 0x10000000 => 0
-native/csv.c: io/csv/test_rows.py::test_any_text_is_read_alike
+native/csv.c: io/test_kernels.py::test_a_kernel_agrees_with_its_twin[copy_texts]
     kernel ends rows within a line end: if (rest.at == rest.end) => if (rest.at > rest.end)
 native/example.c: io/example/test_kernel_columns.py::test_an_integer_has_ten_bytes_or_fewer_wherever_it_begins
     kernel takes integers of eleven bytes: : 8) > 10) => : 8) > 11)
-native/example.c: io/example/test_kernel_columns.py::test_values_of_bytes_of_equal_and_of_different_sizes
+native/example.c: io/example/test_kernel_columns.py::test_many_unusual_records_among_regular_ones
     kernel forgets that records differ: sums[EACH] = row && sums[EACH] != count ? MIXED : count; => sums[EACH] = count;
 native/ragged.c: native/test_ragged_rows.py::test_splits_that_were_overwritten_read_nothing_outside_of_the_values[0--1]
     kernel copies before the values: if (begin < 0 || end < begin => if (end < begin
-native/framing.c: io/tfrecord/test_frame_finder.py::test_the_kernel_and_its_twin_agree
+native/framing.c: io/test_kernels.py::test_a_kernel_agrees_with_its_twin[find_frames]
     kernel takes frames without their footer: - position - HEADER_BYTES - FOOTER_BYTES) => - position - HEADER_BYTES)
 native/framing.c: io/tfrecord/test_frame_finder.py::test_data_of_every_length_is_verified
     kernel joins checksums wrongly: SHIFTS[i].two) ^ shifted(second, SHIFTS[i].one) => SHIFTS[i].one) ^ shifted(second, SHIFTS[i].two)
