@@ -10,15 +10,24 @@ from dataset.errors import DataLossError
 from dataset.io.files.compression import new_compressor
 
 KINDS = ["", "GZIP", "ZLIB", "ZSTD"]
+"""The kinds of compression that the first bytes of a file tell."""
+
+ALL_KINDS = [*KINDS, "SNAPPY"]
 
 
-def zstd(data):
-    """Return the data as a Zstandard frame."""
-    compressor = new_compressor("ZSTD")
-    return compressor.compress(data) + compressor.flush()
+def by(kind):
+    """Return a function that compresses data with the compressor of the library."""
+
+    def compress(data):
+        compressor = new_compressor(kind)
+        return compressor.compress(data) + compressor.flush()
+
+    return compress
 
 
-COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress, "ZSTD": zstd}
+COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress}
+zstd = by("ZSTD")
+COMPRESS |= {"ZSTD": zstd, "SNAPPY": by("SNAPPY")}
 
 
 class OpenedFiles:

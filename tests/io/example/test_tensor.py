@@ -17,22 +17,9 @@ def message(*sizes, dtype=1, **fields):
 
 @pytest.mark.parametrize(
     "value",
-    [
-        np.arange(6, dtype=np.int16).reshape(2, 3),
-        np.arange(6).reshape(2, 3)[:, ::2],
-        np.float64(1.5),
-        np.array([[b"a\0", b""]], object),
-        b"text",
-        np.zeros((0, 3), np.complex64),
-    ],
-    ids=repr,
+    [np.float32([[1, 2]]), np.array([[b"a\0", b""]], object), np.arange(6).reshape(2, 3)[:, ::2]],
+    ids=["numbers", "text", "a view"],
 )
-def test_what_was_written_is_read(value):
-    dtype = bytes if isinstance(value, bytes) or value.dtype == object else value.dtype
-    assert_elements_equal([parse_tensor(serialize_tensor(value), dtype)], [value])
-
-
-@pytest.mark.parametrize("value", [np.float32([[1, 2]]), np.array([[b"a", b""]], object)], ids=["numbers", "text"])
 def test_as_many_dimensions_as_numpy_supports_are_written_and_read(value):
     value = value.reshape(*value.shape, *[1] * 62)
     dtype = bytes if value.dtype == object else value.dtype

@@ -27,7 +27,7 @@ from dataset.io.files.compression import (
     quick_library,
 )
 from dataset.io.text import lines
-from support.block_files import COMPRESS, KINDS
+from support.block_files import ALL_KINDS, COMPRESS
 from support.folders import flipped
 from support.memory import memory_below
 from support.tfrecord_files import frame
@@ -52,7 +52,7 @@ def drain(stream, size=1000):
 @settings(deadline=None, max_examples=60)
 @given(
     parts=st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 200_000).map(lambda n: b"ab" * n)), max_size=4),
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(ALL_KINDS),
     size=st.sampled_from([1000, PIECE_BYTES - 1, PIECE_BYTES, 1 << 18, 1 << 20]),
 )
 def test_streams_in_a_row_read_as_one_in_any_helpings(parts, kind, size):
@@ -60,7 +60,7 @@ def test_streams_in_a_row_read_as_one_in_any_helpings(parts, kind, size):
     assert drain(stream_of(content, kind), size) == (b"".join(parts), None)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("level", [None, 0, 1, 9])
 def test_what_the_compressor_writes_is_read(kind, level):
     compressor = new_compressor(kind, level)
@@ -180,7 +180,7 @@ def test_zeros_after_a_stream_are_padding_but_not_before_it():
     assert "corrupt" in str(drain(stream_of(bytes(20), "GZIP"))[1])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_seeking_finds_every_byte_and_forward_does_not_begin_again(kind):
     class Counted(io.BytesIO):
         taken = 0
@@ -200,7 +200,7 @@ def test_seeking_finds_every_byte_and_forward_does_not_begin_again(kind):
         assert file.taken <= len(file.getvalue()) or offset == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("data", [b"", b"abc", bytes(10_000_000), random.Random(1).randbytes(100_000)])
 def test_no_more_comes_than_the_bound_says(kind, data):
     stream, left = stream_of(COMPRESS[kind](data), kind), len(data)
@@ -316,7 +316,7 @@ def test_what_cannot_be_gone_back_in_and_headers_that_isal_does_not_look_at_are_
 
 
 @pytest.mark.parametrize(("read", "framed"), [(TextLineDataset, bytes), (TFRecordDataset, frame)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monkeypatch, kind, read, framed):
     """Eight megabytes of zeros from eight kilobytes; the test uses lower bounds than the library's."""
     for module in (compression, lines):
@@ -324,7 +324,7 @@ def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monk
     zeros, mixed = bytes(1 << 23), random.Random(1).randbytes(1 << 20).hex().encode()
     for content, count in ((zeros, 1), (mixed, 1), (bytes(1 << 19), 1), (zeros[: 1 << 19] + b"\n", 16)):
         (tmp_path / "a").write_bytes(COMPRESS[kind](framed(content * count)))
-        if kind and (content is zeros or (count > 1 and framed is frame)):
+        if kind not in {"", "SNAPPY"} and (content is zeros or (count > 1 and framed is frame)):
             words = r"100 times the size of the compressed file.*decompress the file first"
             with pytest.raises(DataLossError, match=words):
                 list(read(str(tmp_path / "a"), kind))

@@ -1,17 +1,13 @@
 """Tests of Snappy streams in TensorFlow's format. tests/oracle reads and writes them with TensorFlow."""
 
 import io
-import random
 
 import cramjam
 import pytest
 
-from dataset import DataLossError, Dataset, TextLineDataset, TFRecordDataset
-from dataset.io import TFRecordWriter
+from dataset import Dataset
 from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
 from support.memory import memory_below
-
-CONTENTS = [b"", b"abc", b"abc" * 200_000, random.Random(1).randbytes(600_000)]
 
 
 def compressed(content, step=100_000):
@@ -24,20 +20,6 @@ def compressed(content, step=100_000):
 
 def block(raw):
     return len(raw).to_bytes(4, "big") + raw
-
-
-@pytest.mark.parametrize("content", CONTENTS, ids=len)
-@pytest.mark.parametrize("size", [1, 1000, 1 << 20])
-def test_what_was_written_is_read_in_pieces_of_any_size(content, size):
-    content = content[: 3000 * size]
-    stream = open_stream(io.BytesIO(compressed(content)), "SNAPPY")
-    pieces = []
-    while piece := stream.read(size):
-        assert len(piece) <= size
-        pieces.append(piece)
-    assert b"".join(pieces) == content
-    stream.seek(len(content) // 2)
-    assert stream.read(10) == content[len(content) // 2 :][:10]
 
 
 def test_blocks_of_other_writers_are_read():
@@ -65,24 +47,6 @@ def test_damage_is_found_without_allocating_what_it_declares(content, words):
             pass
     with pytest.raises(DamagedStreamError, match=words):
         stream.read(1000)
-
-
-def test_records_and_lines(save, tmp_path):
-    records = [b"%d" % number for number in range(5000)]
-    path = tmp_path / "a.tfrecord"
-    with TFRecordWriter(path, "SNAPPY") as writer:
-        writer.write_all(records)
-    assert list(TFRecordDataset(path, "SNAPPY")) == records
-    assert list(TextLineDataset(save(compressed(b"\n".join(records))), "SNAPPY")) == records
-    iterator = iter(TFRecordDataset(path, "SNAPPY"))
-    for _ in range(3000):
-        next(iterator)
-    resumed = iter(TFRecordDataset(path, "SNAPPY"))
-    resumed.load_state_dict(iterator.state_dict())
-    assert list(resumed) == records[3000:]
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(DataLossError, match="the SNAPPY stream is truncated"):
-        list(TFRecordDataset(path, "SNAPPY"))
 
 
 def test_saved_datasets_and_snapshots(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset.io.text.fixed_length_records import FixedLengthFile
-from support.block_files import COMPRESS, KINDS, read
+from support.block_files import ALL_KINDS, COMPRESS, read
 
 SIZES = st.integers(1, 9)
 AROUND = st.integers(0, 9)
@@ -32,7 +32,7 @@ def records_of(content, size, header, footer):
     header=AROUND,
     footer=AROUND,
     count=st.integers(0, 30),
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(ALL_KINDS),
     block=st.sampled_from([None, 0, 1, 2, 5, 40]),
     n=st.integers(1, 9),
 )
@@ -57,7 +57,7 @@ def test_whole_records_come_out(place, size, header, footer, count, kind, block,
     size=SIZES,
     header=AROUND,
     footer=AROUND,
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(ALL_KINDS),
     block=st.sampled_from([None, 1, 3]),
 )
 def test_any_file_gives_whole_records_or_says_what_is_wrong(place, content, size, header, footer, kind, block):
@@ -84,7 +84,7 @@ def test_what_an_error_says(save):
     assert "the file has 2 bytes, fewer than the sum of header_bytes=2 and footer_bytes=1" in str(error)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("sizes", [(1 << 60, 0, 0), (3, 1 << 60, 0), (3, 0, 1 << 60), (3, 1 << 60, 1 << 60)])
 def test_huge_sizes_take_no_memory(save, kind, sizes):
     found, error = read(FixedLengthFile(save(COMPRESS[kind](b"abc" * 1000)), *sizes, kind))
@@ -92,7 +92,7 @@ def test_huge_sizes_take_no_memory(save, kind, sizes):
     assert error is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_records_larger_than_the_buffer(save, kind):
     content = random.Random(1).randbytes(2_000_000)
     found = read(FixedLengthFile(save(COMPRESS[kind](content)), 500_000, 200_000, 300_000, kind, 1000))

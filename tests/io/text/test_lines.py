@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset.io.text.lines import TextLineFile
-from support.block_files import COMPRESS, KINDS, read
+from support.block_files import ALL_KINDS, COMPRESS, read
 from support.memory import memory_below
 
 TEXTS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\x00", b"\x0b", b"\x85", b"\xff", b"word" * 9])).map(
@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 @settings(deadline=None, max_examples=150)
 @given(
     text=TEXTS | st.binary(max_size=200),
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(ALL_KINDS),
     block=st.sampled_from([None, 0, 1, 2, 3, 7, 64]),
     n=st.integers(1, 9),
     data=st.data(),
