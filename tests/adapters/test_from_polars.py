@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from dataset import Dataset, RaggedTensorSpec, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator
 
-DAY = dt.date(2020, 1, 2)
 MOMENT = dt.datetime.fromisoformat("2020-01-02T03:04:05.678901")
 LONG_AGO, ONE_DAY = dt.datetime.fromisoformat("1900-01-01"), dt.datetime.fromisoformat("2100-01-01")
 
@@ -80,6 +79,8 @@ def test_each_row_is_what_the_frame_gives_in_one_chunk_and_in_several(column, co
     dataset = Dataset.from_polars(chunked)
     assert len(dataset) == len(expected)
     assert [as_plain(element["x"]) for element in dataset] == expected
+    spec = dataset.element_spec["x"]
+    assert isinstance(spec, dict) or all(spec.is_compatible_with(element["x"]) for element in dataset)
     assert [as_plain(dataset[row]["x"]) for row in range(len(dataset))] == expected
 
 

@@ -20,12 +20,6 @@ def opened_as(descriptor):
     return pathlib.Path(f"/proc/self/fd/{descriptor}").readlink()
 
 
-def restored(path):
-    holder = Holder()
-    checkpoint.restore(path, holder)
-    return holder.state
-
-
 def pipeline():
     return Dataset.range(100).shuffle(20).map(lambda x: x * 2).repeat(2).batch(8)
 

@@ -6,16 +6,8 @@ import cramjam
 import pytest
 
 from dataset import Dataset
-from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
+from dataset.io.files.compression import DamagedStreamError, open_stream
 from support.memory import memory_below
-
-
-def compressed(content, step=100_000):
-    compressor = new_compressor("SNAPPY", 9)
-    return (
-        b"".join([compressor.compress(content[i : i + step]) for i in range(0, len(content), step)])
-        + compressor.flush()
-    )
 
 
 def block(raw):
