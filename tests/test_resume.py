@@ -69,11 +69,11 @@ def test_resumes_where_processes_do_the_work(name, files):
 
 @pytest.mark.parametrize("again", ["optimized", "not optimized", "the same dataset"])
 def test_a_state_resumes_in_a_pipeline_with_other_rules_or_is_refused_and_in_the_dataset_that_saved_it(
-    again, files, tmp_path
+    again, files, tmp_path_factory
 ):
     """The same dataset may have filled its caches in the meantime."""
-    for number, (name, place) in enumerate(itertools.product(REPEATABLE, (1, 4, 11))):
-        first, second = (build(str(CASES[name]), files, tmp_path / f"{number} {run}") for run in range(2))
+    for name, place in itertools.product(REPEATABLE, (1, 4, 11)):
+        first, second = (build(str(CASES[name]), files, tmp_path_factory.mktemp("scratch")) for _ in range(2))
         if again == "the same dataset":
             second = first
         elif again == "optimized":
@@ -127,7 +127,7 @@ NEVER_SEEN = {
 }
 
 
-def test_every_node_that_there_is_runs_in_a_case(files, tmp_path, monkeypatch):
+def test_every_node_that_there_is_runs_in_a_case(files, tmp_path_factory, monkeypatch):
     """Including operators that only the optimizer creates, and those of nested datasets."""
     seen: set[type[Node]] = set()
     run = ExecutionContext.__call__
@@ -137,8 +137,8 @@ def test_every_node_that_there_is_runs_in_a_case(files, tmp_path, monkeypatch):
         return run(self, node, *opening, **kwargs)
 
     monkeypatch.setattr(ExecutionContext, "__call__", noting)
-    for number, chain in enumerate(CASES.values()):
-        outcomes(iter(build(str(chain), files, tmp_path / str(number))))
+    for chain in CASES.values():
+        outcomes(iter(build(str(chain), files, tmp_path_factory.mktemp("scratch"))))
     unseen = {node for node in concrete(Node) - seen if node.__module__.startswith("dataset.")}
     assert unseen == set(NEVER_SEEN), "add a case to resume_cases.py in which they run"
 
