@@ -13,8 +13,8 @@ from .kernels import TRIALS
 from .planted import PLANTED
 from .targets import TARGETS
 
-INPUTS = 300  # of each target
-KERNEL_INPUTS = 500  # of each kernel
+INPUTS = 100  # of each target
+KERNEL_INPUTS = 100  # of each kernel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by what /proc tells")
 
