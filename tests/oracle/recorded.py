@@ -188,6 +188,7 @@ def syntax(text: str) -> str:
         if not isinstance(node, ast.AST):
             return repr(node)
         fields = {name: part for name, part in ast.iter_fields(node) if part not in ([], None)}  # newer ones are empty
+        fields.pop("is_lazy", None)  # 0 for an import, since Python 3.15
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
             fields["body"] = node.body[1:]
         return f"({type(node).__name__} {' '.join(f'{name}={shown(part)}' for name, part in fields.items())})"
