@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import stat
 import subprocess
@@ -57,30 +56,6 @@ def test_a_path_in_any_form_becomes_a_string(path):
 def test_what_is_no_path_is_refused(path, kind, words):
     with pytest.raises(kind, match=words + type(path).__name__ * (kind is TypeError)):
         path_string(path)
-
-
-@pytest.mark.parametrize("before", [{}, {"n" * 250: b"old"}], ids=["new", "old"])
-@pytest.mark.parametrize("end", ["commit", "discard", "drop", "raise"])
-def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stays(end, before, tmp_path):
-    name = "n" * 250  # which is no problem for the temporary name
-    for old, content in before.items():
-        (tmp_path / old).write_bytes(content)
-    target = AtomicFile(tmp_path / name)
-    target.file.write(b"abc")
-    target.file.flush()
-    assert {n: content for n, content in tree(tmp_path).items() if n == name} == before
-    assert not target.closed
-    if end == "raise":
-        with pytest.raises(ZeroDivisionError), target:
-            raise ZeroDivisionError
-    elif end != "drop":
-        getattr(target, end)()
-        getattr(target, end)()
-        target.discard()
-        assert target.closed
-    del target
-    gc.collect()
-    assert tree(tmp_path) == ({name: b"abc"} if end == "commit" else before)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -1,4 +1,4 @@
-"""Tests of atomic writes of remote files, on file systems without multi-part uploads."""
+"""Tests of atomic writes of files: local ones, and those of file systems without multi-part uploads."""
 
 from __future__ import annotations
 
@@ -10,18 +10,29 @@ import pytest
 
 from dataset import TFRecordDataset, io
 from dataset.io.files.atomic import AtomicFile
+from support.folders import tree
+
+
+@pytest.fixture(params=["local", "memory"])
+def place(request, memory, tmp_path):
+    """Return the path of a file, its name, and a function that returns what is in its folder."""
+    if request.param == "local":
+        name = "n" * 250  # which is no problem for the temporary name
+        return tmp_path / name, name, lambda: tree(tmp_path)
+    name = "/bucket/a[1]*.bin"
+    return f"memory:/{name}", name, lambda: {name: file.getvalue() for name, file in memory.store.items()}
 
 
 @pytest.mark.parametrize("before", [None, b"old"])
 @pytest.mark.parametrize("end", ["commit", "discard", "drop", "raise"])
-def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stays(memory, before, end):
-    name = "/bucket/a[1]*.bin"
+def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stays(place, before, end):
+    path, name, contents = place
     if before:
-        memory.pipe_file(name, before)
-    target = AtomicFile(f"memory:/{name}")
+        io.write_file(path, before)
+    target = AtomicFile(path)
     target.file.write(bytes(1 << 20))
     target.file.flush()
-    assert (memory.cat_file(name) if memory.exists(name) else None) == before
+    assert contents().get(name) == before
     if end == "raise":
         with pytest.raises(ZeroDivisionError), target:
             raise ZeroDivisionError
@@ -33,7 +44,7 @@ def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stay
     del target
     gc.collect()
     after = bytes(1 << 20) if end == "commit" else before
-    assert {name: file.getvalue() for name, file in memory.store.items()} == ({name: after} if after else {})
+    assert contents() == ({name: after} if after else {})
 
 
 @pytest.mark.parametrize("kind", [None, "GZIP"])
