@@ -37,7 +37,9 @@ from support.resuming import examples, from_json, to_json
 from support.strategies import pipelines, shuffled_pipelines, shuffles
 
 SECONDS_MAX = 30  # of a forked child
+LENGTH_MIN = 4  # outcomes of a pipeline
 MOMENTS = st.integers(0, 40) | st.integers(0, 600)  # of one call; the signal is not sent if it has fewer
+COUNTS = st.integers(0, 5)  # of outcomes
 CALLS = st.lists(st.sampled_from([2, AUTOTUNE, None, 1, 3]), min_size=1, max_size=3)
 
 
@@ -68,10 +70,15 @@ STOP = same("filter(stop_or_pass)", lambda d: d.filter(stop_or_pass))
 MAP = same("map(unchanged)", lambda d: d.map(unchanged))
 
 
+def is_long(pipeline: Pipeline) -> bool:
+    """Return whether there are some positions between the first and the last."""
+    return len(pipeline.model(LENGTH_MIN)) == LENGTH_MIN
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> Pipeline:
     """Draw a pipeline and, after it, some ops that work in threads, hold elements back or start again."""
-    pipeline = draw(pipelines() | shuffled_pipelines())
+    pipeline = draw((pipelines() | shuffled_pipelines()).filter(is_long))
     for _ in range(draw(st.integers(0, 4))):
         op = draw(st.sampled_from(["prefetch", "map", "shuffle", "repeat", "batch"]))
         step, kind = MAP, pipeline.kind
@@ -83,7 +90,8 @@ def programs(draw: st.DrawFn) -> Pipeline:
             step, kind = changes.batch(draw, kind)
         elif op == "shuffle" and pipeline.make(Ours()).cardinality() != INFINITE_CARDINALITY:
             step = draw(shuffles())
-        pipeline = Pipeline((*pipeline.steps, step), kind)
+        longer = Pipeline((*pipeline.steps, step), kind)
+        pipeline = longer if is_long(longer) else pipeline
     place = draw(st.integers(1, len(pipeline.steps)))
     return Pipeline((*pipeline.steps[:place], STOP, *pipeline.steps[place:]), pipeline.kind)
 
@@ -156,10 +164,9 @@ class Iterators(RuleBasedStateMachine):
         note(f"{pipeline}, {calls}")
         self.pipeline = pipeline
         self.leaks.enter_context(no_leaks())
-        names = [step.name for step in pipeline.steps]
-        self.is_shuffled = any(name.startswith("shuffle") for name in names)
+        self.is_shuffled = "shuffle" in repr(pipeline)
         # The passes over a cache omit failures, but it depends on the other iterators which pass fills it.
-        self.is_independent = not any(name.startswith("cache") for name in names)
+        self.is_independent = "cache" not in repr(pipeline)
         return self.start(calls)
 
     # What the calls return
@@ -234,7 +241,7 @@ class Iterators(RuleBasedStateMachine):
     def open_another(self, reader: Reader) -> Reader:
         return self._opened(reader.origin)
 
-    @rule(reader=readers, count=st.integers(1, 6))
+    @rule(reader=readers, count=COUNTS)
     def advance(self, reader: Reader, count: int) -> None:
         for _ in range(count):
             self.move(reader)
@@ -250,29 +257,31 @@ class Iterators(RuleBasedStateMachine):
     def send_signal(self, moment: int) -> None:
         self.moment = moment
 
-    @rule(reader=readers, count=st.integers(0, 3))
+    @rule(reader=readers, count=COUNTS)
     def stop(self, reader: Reader, count: int) -> None:
         STOPS.append(StopError(next(self.stops)))
         for _ in range(count):
             self.move(reader)
 
-    @rule(target=saved, reader=readers)
-    def save(self, reader: Reader) -> Saved:
+    @rule(target=saved, reader=readers, count=COUNTS)
+    def save(self, reader: Reader, count: int) -> Saved:
+        self.advance(reader, count)
         state = self.retried(reader.iterator.state_dict)
         saved = Saved(state, to_json(state), reader.epoch, reader.place)
         self.states.append(saved)
         return saved
 
     @precondition(lambda self: self.is_independent)
-    @rule(reader=readers, saved=saved)
-    def load(self, reader: Reader, saved: Saved) -> None:
+    @rule(reader=readers, saved=saved, count=COUNTS)
+    def load(self, reader: Reader, saved: Saved, count: int) -> None:
         self.retried(reader.iterator.load_state_dict, from_json(saved.text))
         reader.has_loaded(saved)
+        self.advance(reader, count)
 
-    @rule(target=readers, saved=saved, calls=CALLS)
-    def resume(self, saved: Saved, calls: list[int | None]) -> Reader:
+    @rule(target=readers, saved=saved, calls=CALLS, count=COUNTS)
+    def resume(self, saved: Saved, calls: list[int | None], count: int) -> Reader:
         reader = self._opened(Origin(self.pipeline, calls))
-        self.load(reader, saved)
+        self.load(reader, saved, count)
         return reader
 
     @rule(reader=consumes(readers))
