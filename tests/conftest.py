@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from support.seeds import IS_FRESH, SEED, rng
 
@@ -23,6 +24,8 @@ from support.seeds import IS_FRESH, SEED, rng
 settings.register_profile("dataset", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("gate", settings.get_profile("dataset"), derandomize=True, database=None)
 settings.load_profile("dataset" if IS_FRESH else "gate")
+if not IS_FRESH:  # Hypothesis also draws constants of the modules that are imported, so of tests that ran before
+    providers._get_local_constants = providers.Constants
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends need other processes
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from support.libraries import fail_at
 INT64 = TensorSpec((), np.int64)
 
 Point = namedtuple("Point", "y x")  # noqa: PYI024  # the older form, which users also have
+
+
+class Pair(NamedTuple):
+    """An element of a user's class."""
+
+    x: object
+    y: object
 
 
 def check(lib: Any, *bad: int) -> Any:

@@ -1,11 +1,10 @@
 """Tests of batch against tf.data's."""
 
 import numpy as np
-from cases import failing
+from cases import Pair, failing
 from compare import refused, same
 
 from support.libraries import arrays, counting
-from support.pipelines import Pair
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 ROWS = [0, 2, 2, 3, 3, 5]

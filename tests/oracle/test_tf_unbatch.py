@@ -1,11 +1,10 @@
 """Tests of unbatch against tf.data's, which crashes for rows of size 0."""
 
 import numpy as np
-from cases import failing
+from cases import Pair, failing
 from compare import refused, same
 
 from support.libraries import arrays, counting
-from support.pipelines import Pair
 
 SPLITS, TWICE = [0, 2, 2, 3], [[0, 2, 2, 3], [0, 1, 1, 4]]
 ELEMENTS = {

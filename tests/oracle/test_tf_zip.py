@@ -3,10 +3,8 @@
 from collections import OrderedDict
 
 import numpy as np
-from cases import failing
+from cases import Pair, failing
 from compare import refused, same
-
-from support.pipelines import Pair
 
 
 def numbers(lib, *arguments):
