@@ -335,7 +335,8 @@ class Columns:
     def judge(self, length: int, *, same: bool) -> None:
         """Note whether some elements were the same both ways. Trust columns after enough; otherwise never use them."""
         self._compared += length
-        self._refused = self._refused or not same
+        if not same:
+            self._refused = True  # never taken back: another worker may judge at the same time
         self.trusted = not self._refused and self._compared >= TRIAL
 
     def _takes(self, structure: Structure) -> bool:
