@@ -175,6 +175,8 @@ def test_without_any_of_its_instructions_nothing_is_proved(function, arguments, 
 def test_each_opcode_of_this_version_is_tried():
     used = {one.opname for function, _ in PROVED for one in dis.get_instructions(function)}
     left = {opname for opname in bytecode._STEPS if dis.opmap.get(opname, 256) < 256} - used  # others are never run
+    if sys.version_info < (3, 15):
+        left.discard("LOAD_COMMON_CONSTANT")  # loads only functions, where nothing is proved
     assert left <= {"CACHE", "NOP", "LOAD_FAST_CHECK"}, "add a function that uses it"
 
 
