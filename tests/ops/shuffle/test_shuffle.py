@@ -163,6 +163,15 @@ def test_finding_the_spec_uses_up_no_order():
     assert order(one.repeat(3)) == order(two.repeat(3))
 
 
+@pytest.mark.parametrize("seed", [5, None])
+def test_without_reshuffling_one_order_is_repeated(seed):
+    dataset = thirty(seed, again=False)
+    first = order(dataset)
+    assert order(dataset) == first
+    assert order(dataset.repeat(2)) == first * 2
+    assert (order(thirty(seed, again=False)) == first) is (seed == 5)
+
+
 @pytest.mark.parametrize("optimized", [True, False])
 def test_the_optimizer_does_not_change_the_sequence_of_orders(optimized):
     options = Options()
