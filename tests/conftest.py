@@ -71,11 +71,9 @@ def today():
 
 @pytest.fixture(autouse=True, scope="module")
 def _cheap_garbage_collection():
-    """Exclude loaded objects from garbage collection: check_operator runs thousands of collections."""
+    """Exclude the objects of earlier modules from garbage collection: check_operator runs thousands of collections."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

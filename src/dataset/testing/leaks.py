@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import os
 import sys
 import threading
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _JOIN_SECONDS = 30.0  # a thread that is still alive this long after it was told to stop is a leak
+
+_OTHERS = {"fsspec.asyn", "pyarrow"}  # have threads of their own, which close files
 
 _FILES = Path("/proc/self/fd")
 _PROCESSES = Path("/proc")
@@ -44,8 +45,7 @@ def no_leaks() -> Iterator[None]:
     if left:
         raise AssertionError(f"threads still alive: {left}")
     _end_resting_processes()
-    _let_fsspec_close(files)
-    _let_pyarrow_close(files)
+    _let_other_threads_close(files)
     if extra := _open_files() - files:
         raise AssertionError(f"files still open: {sorted(extra)}")
     if left_running := _children() - children:
@@ -58,30 +58,14 @@ def _end_resting_processes() -> None:
         resting_groups.end_resting()
 
 
-def _let_fsspec_close(files: set[str]) -> None:
-    """Wait until fsspec's thread has closed all connections it was told to close, so that only ``files`` are open."""
-    library = sys.modules.get("fsspec.asyn")
-    if library is None or library.loop[0] is None:
-        return
-    asyncio = importlib.import_module("asyncio")
+def _let_other_threads_close(files: set[str]) -> None:
+    """Wait until the threads of fsspec and pyarrow have closed what they were told to, so that only ``files`` are open.
 
-    async def rounds() -> None:
-        deadline = time.monotonic() + _JOIN_SECONDS
-        # Cancelling a request, closing its connection and closing its socket take at least one round each. Which round
-        # is the last is unknown, and other threads, such as a test's server, need time to close their ends.
-        while _open_files() - files and time.monotonic() < deadline:
-            await asyncio.sleep(1e-3)
-
-    asyncio.run_coroutine_threadsafe(rounds(), library.loop[0]).result(2 * _JOIN_SECONDS)
-
-
-def _let_pyarrow_close(files: set[str]) -> None:
-    """Wait until pyarrow's own threads have closed the files in which they have read, so that only ``files`` are open.
-
-    Such a thread may hold a mapped file for a moment after the read has returned. No event tells when it is closed.
+    fsspec's closes connections. pyarrow's may hold a mapped file for a moment after the read has returned. No event
+    tells when they have done so.
     """
     deadline = time.monotonic() + _JOIN_SECONDS
-    while "pyarrow" in sys.modules and _open_files() - files and time.monotonic() < deadline:
+    while _OTHERS & sys.modules.keys() and _open_files() - files and time.monotonic() < deadline:
         time.sleep(1e-3)
 
 
