@@ -30,7 +30,8 @@ BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install -
 PYTEST = PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto
 PIP := $(if $(RESOLUTION),uv pip install --python $(BIN)/python --resolution $(RESOLUTION),\
   $(BIN)/python -m pip --disable-pip-version-check install --no-compile) --quiet
-SLICE := tests/runtime/functions tests/runtime/chunks tests/native tests/test_interrupts.py
+SLICE := $(addprefix tests/,native optimize/vectorization runtime/chunks runtime/functions runtime/resources) \
+  tests/test_interrupts.py $(addprefix --deselect tests/test_interrupts.py::,test_loses_nothing test_worker_processes_lose_nothing)
 
 .PHONY: demo test check slice durations blame explore oracle faults fuzz lint fmt docs notebooks bench bench-studies micro clean
 
