@@ -7,8 +7,8 @@ The pipelines work in threads. The calls are interrupted, by signals and by a fu
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import faulthandler
+import gc
 import itertools
 import os
 import pickle
@@ -16,7 +16,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -78,10 +78,8 @@ def programs(draw: st.DrawFn) -> Pipeline:
     for _ in range(draw(st.integers(0, 4))):
         op = draw(st.sampled_from(["prefetch", "map", "shuffle", "repeat", "batch"]))
         step, kind = MAP, pipeline.kind
-        if op == "prefetch":
-            step, kind = steps.prefetch(draw, kind)
-        elif op == "repeat":
-            step, kind = steps.repeat(draw, kind)
+        if op in {"prefetch", "repeat"}:
+            step, kind = getattr(steps, op)(draw, kind)
         elif op == "batch" and can_be_batched(kind):
             step, kind = changes.batch(draw, kind)
         elif op == "shuffle" and pipeline.make(Ours()).cardinality() != INFINITE_CARDINALITY:
@@ -98,7 +96,7 @@ def in_parallel(node: Node, calls: Iterator[int | None]) -> Node:
     node = node.with_inputs([in_parallel(source, calls) for source in node.inputs])
     if not hasattr(node, "num_parallel_calls") or getattr(node, "predicate", None) is stop_or_pass:
         return node
-    return dataclasses.replace(node, num_parallel_calls=next(calls))
+    return replace(node, num_parallel_calls=next(calls))
 
 
 class Origin:
@@ -148,7 +146,7 @@ class Iterators(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.moment: int | None = None  # at which a signal is sent during the next call
+        self.signal: AtMoment | None = None  # during the next call
         self.stops = itertools.count()
         self.raised: Counter[int] = Counter()  # the numbers of interrupts of ``stop_or_pass``
         self.open: list[Reader] = []
@@ -179,8 +177,8 @@ class Iterators(RuleBasedStateMachine):
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a call returns, or raise what it raises. An interrupt that was due is raised as StopError."""
-        how = AtMoment(self.moment) if self.moment is not None else None
-        self.moment = None
+        how, self.signal = self.signal, None
+        gc.disable()  # Hypothesis measures collections in a callback, in which Python ignores interrupts
         try:
             with how or contextlib.nullcontext():
                 result = function(*arguments)
@@ -192,6 +190,8 @@ class Iterators(RuleBasedStateMachine):
             if how is None or not how.fired:
                 raise
             raise StopError(next(self.stops)) from None
+        finally:
+            gc.enable()
         assert how is None or not how.fired, "an interrupt is swallowed"
         return result
 
@@ -243,7 +243,7 @@ class Iterators(RuleBasedStateMachine):
 
     @rule(moment=MOMENTS)
     def send_signal(self, moment: int) -> None:
-        self.moment = moment
+        self.signal = AtMoment(moment)
 
     @rule(reader=readers, count=COUNTS)
     def stop(self, reader: Reader, count: int) -> None:
