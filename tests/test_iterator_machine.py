@@ -1,6 +1,6 @@
 """State machine of iterators: random calls on the iterators of a random pipeline, against a list and positions in it.
 
-The pipelines work in threads. The calls are interrupted, by signals and by a function of the user.
+Pipelines work in threads, and calls are interrupted: by signals and by a function of the user.
 ``SEED=7 EXAMPLES=20 pytest tests/test_iterator_machine.py`` makes new sequences of calls, and 20 times as many.
 """
 
@@ -27,7 +27,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from chains import changes, steps
 from chains.kinds import can_be_batched
 from chains.model import END, Pipeline, Step, plain
-from dataset import AUTOTUNE, INFINITE_CARDINALITY, ClosedError, Dataset, DatasetIterator
+from dataset import AUTOTUNE, INFINITE_CARDINALITY, ClosedError, Dataset, DatasetError, DatasetIterator
 from dataset.plan.epochs import with_epoch
 from dataset.plan.node import Node
 from dataset.testing import no_leaks, outcomes
@@ -36,7 +36,6 @@ from support.libraries import Ours
 from support.resuming import examples, from_json, to_json
 from support.strategies import pipelines, shuffled_pipelines, shuffles
 
-SECONDS_MAX = 30  # of a forked child
 LENGTH_MIN = 4  # outcomes of a pipeline
 MOMENTS = st.integers(0, 40) | st.integers(0, 600)  # of one call; the signal is not sent if it has fewer
 COUNTS = st.integers(0, 5)  # of outcomes
@@ -58,12 +57,12 @@ def stop_or_pass(*element: Any) -> bool:
     return True
 
 
-def unchanged(*parts: Any) -> Any:
-    return parts if len(parts) > 1 else parts[0]
+def is_stop(error: Any) -> bool:
+    """Return whether an exception is a StopError that was about to be raised when a state was saved."""
+    return isinstance(error, DatasetError) and str(error).startswith("StopError")
 
 
 STOP = Step("filter(stop_or_pass)", lambda _, d: d.filter(stop_or_pass), lambda source: source)
-MAP = Step("map(unchanged)", lambda _, d: d.map(unchanged), lambda source: source)
 
 
 def is_long(pipeline: Pipeline) -> bool:
@@ -77,13 +76,14 @@ def programs(draw: st.DrawFn) -> Pipeline:
     pipeline = draw((pipelines() | shuffled_pipelines()).filter(is_long))
     for _ in range(draw(st.integers(0, 4))):
         op = draw(st.sampled_from(["prefetch", "map", "shuffle", "repeat", "batch"]))
-        step, kind = MAP, pipeline.kind
         if op in {"prefetch", "repeat"}:
-            step, kind = getattr(steps, op)(draw, kind)
-        elif op == "batch" and can_be_batched(kind):
-            step, kind = changes.batch(draw, kind)
+            step, kind = getattr(steps, op)(draw, pipeline.kind)
+        elif op == "batch" and can_be_batched(pipeline.kind):
+            step, kind = changes.batch(draw, pipeline.kind)
         elif op == "shuffle" and pipeline.make(Ours()).cardinality() != INFINITE_CARDINALITY:
-            step = draw(shuffles())
+            step, kind = draw(shuffles()), pipeline.kind
+        else:
+            step, kind = changes.map_number(draw, pipeline.kind)
         longer = Pipeline((*pipeline.steps, step), kind)
         pipeline = longer if is_long(longer) else pipeline
     place = draw(st.integers(0, len(pipeline.steps)))
@@ -130,9 +130,8 @@ class Reader:
 
     def has_loaded(self, saved: Saved) -> None:
         """Move to a position. Later iterations count on from it, unless their numbers are taken already."""
-        before, after = self._turn
-        if self.place != self.first_place or after != self.origin.next_epoch:
-            before = self.origin.next_epoch
+        is_unused = self.place == self.first_place and self._turn[1] == self.origin.next_epoch
+        before = self._turn[0] if is_unused else self.origin.next_epoch
         self.origin.next_epoch = max(before, saved.epoch + 1)
         self._turn = before, self.origin.next_epoch
         self.epoch, self.place, self.first_place = saved.epoch, saved.place, saved.place
@@ -210,6 +209,8 @@ class Iterators(RuleBasedStateMachine):
         except StopIteration:
             outcome = END
         except Exception as error:  # it is an outcome
+            if is_stop(error):
+                return
             outcome = plain(error)
         expected = self.expected(reader.epoch)
         assert outcome == [*expected, END][reader.place], f"outcome {reader.place} of {expected}"
@@ -304,7 +305,7 @@ class Iterators(RuleBasedStateMachine):
             origin = reader.origin if opens_another and self.is_independent else Origin(self.pipeline, calls)
             with iter(origin.dataset) as iterator:
                 iterator.load_state_dict(from_json(saved.text))
-                return [plain(outcome) for outcome in outcomes(iterator)]
+                return [plain(outcome) for outcome in outcomes(iterator) if not is_stop(outcome)]
 
         assert result_of_child(resumed) == self.expected(saved.epoch)[saved.place :]
 
@@ -323,7 +324,7 @@ def result_of_child(function: Callable[[], Any]) -> Any:
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         faulthandler.register(signal.SIGALRM, sys.__stderr__, chain=True)
-        signal.alarm(SECONDS_MAX)
+        signal.alarm(30)
         STOPS.clear()
         try:
             result = function()
@@ -334,8 +335,7 @@ def result_of_child(function: Callable[[], Any]) -> Any:
     os.close(sending)
     with open(receiving, "rb") as pipe:  # noqa: PTH123  # a descriptor
         written = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"the child has ended with status {status}"
+    assert os.waitpid(child, 0)[1] == 0, "the child has died or did not end"
     return pickle.loads(written)  # from the child
 
 
