@@ -48,6 +48,9 @@ if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
 
 
+EXAMPLES_WITH_TENSORFLOW = {f"dataset.dataset.Dataset.{name}" for name in ("from_tf", "to_tf")}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     if getattr(config.option, "randomly_seed", None) == "default":
@@ -60,7 +63,11 @@ def pytest_report_header():
     return [] if "EXPLORE" in os.environ else flaky.header(today())
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.name in EXAMPLES_WITH_TENSORFLOW:
+            item.add_marker("explore")
     if "EXPLORE" not in os.environ:  # the search and make blame run the flaky tests, too
         flaky.deselect(config, items, today())
 

@@ -17,10 +17,13 @@ from dataset.live import feed as feeds
 from dataset.plan.drawing.brief import brief_number, brief_seconds
 from support.browser import Browser, find_browser
 
-pytestmark = pytest.mark.skipif(
-    find_browser() is None and "BROWSER_REQUIRED" not in os.environ,
-    reason="Chromium is not installed: apt-get install chromium",
-)
+pytestmark = [
+    pytest.mark.explore,
+    pytest.mark.skipif(
+        find_browser() is None and "BROWSER_REQUIRED" not in os.environ,
+        reason="Chromium is not installed: apt-get install chromium",
+    ),
+]
 
 SHOWN = "document.getElementById('{}').textContent"
 NAME = '<img src=x onerror="document.title=1"> </script><script>document.title=2</script>'

@@ -32,6 +32,7 @@ def test_a_file_is_named_without_its_folder():
     assert str(Origin("<stdin>", 1)) == "<stdin>:1"
 
 
+@pytest.mark.explore  # it needs IPython
 def test_a_cell_is_named_as_in_the_tracebacks_of_ipython(shell):
     shell.run_cell("1", store_history=True)
     shell.run_cell(CELL, store_history=True)
@@ -43,5 +44,6 @@ def test_a_cell_is_named_as_in_the_tracebacks_of_ipython(shell):
     assert caught.value.__notes__ == ["in map(halved) from In[2]:6, element 0"]
 
 
+@pytest.mark.explore
 def test_what_is_no_cell_keeps_its_name_in_ipython(shell):
     assert repr(Dataset.range(3)).startswith("<Dataset: range(3) from test_origin.py:")

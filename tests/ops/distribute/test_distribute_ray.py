@@ -7,15 +7,17 @@ import time
 
 import numpy as np
 import pytest
-import ray
-from ray.cluster_utils import Cluster
 
 from dataset import Dataset, WorkerDiedError
 from dataset.ops.distribute import actors, engine
 from support.distribute_cases import check_case, draw_case, outcomes
 from support.process_helpers import has_ended
 
+ray = pytest.importorskip("ray")
+Cluster = pytest.importorskip("ray.cluster_utils").Cluster
+
 pytestmark = [
+    pytest.mark.explore,  # starts clusters
     pytest.mark.filterwarnings("ignore"),  # Ray's own
     pytest.mark.timeout(300),  # actors are slow to start on a busy machine
 ]
