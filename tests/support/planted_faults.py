@@ -181,7 +181,7 @@ runtime/resources/coordinator.py: ops/test_parallel_map.py
     threads are not joined: self._job_came.notify_all() => pass
 runtime/parallel/pool.py: ops/test_parallel_map.py test_parallel_order.py
     parallel order: elif self._tasks[0] is task: => elif self._tasks.remove(task) or not self._accept(task):
-runtime/parallel/pool.py: test_ram_budget.py ops/test_parallel_map.py
+runtime/parallel/pool.py: test_ram_budget.py::test_they_stay_below_it_all_the_time_whatever_the_sizes
     parallel reservation: self._account.settle(unused, 0, 0) => pass
 runtime/parallel/pool.py: test_parallel_states.py
     parallel state: max(0, count - (made - given)) => 0
@@ -253,7 +253,7 @@ io/example/assemble.py: io/example/test_parse.py
 io/parquet/reader.py: io/parquet/test_parquet_source.py
     parquet nulls: self._advance(1, group.count) => self._advance(2, group.count)
     parquet place: starts[group] + self._row => starts[group]
-io/text/lines.py: io/text/test_lines.py
+io/text/lines.py: io/text/test_lines.py io/files/test_readers.py
     text line ends: content.replace(b"\r", b"") => content
     text place: index - told => index
 io/text/fixed_length_records.py: io/text/test_fixed_length_records.py
