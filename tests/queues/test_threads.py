@@ -170,9 +170,10 @@ def test_the_queue_stays_open_until_the_last_function_has_ended():
     for thread in threads:
         thread.start()
     threads[0].join(WAIT)
-    assert not queue.is_closed()
-    go.set()
+    is_open = not queue.is_closed()
+    go.set()  # before a check fails: the interpreter waits for the thread at its exit
     threads[1].join(WAIT)
+    assert is_open
     assert queue.dequeue_up_to(5).tolist() == [1, 2]
 
 
