@@ -13,7 +13,7 @@ import numpy as np
 from dataset.errors import ParseError
 from dataset.io import decode_wav, encode_wav, parse_tensor, serialize_tensor
 from dataset.io.example.messages import TensorProto
-from dataset.io.files.compression import DamagedStreamError, new_compressor
+from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
 
 from .mutate import INTEGERS, mutated
 from .target import Target, drained
@@ -212,7 +212,7 @@ class SnappyBlocks(Target):
     def check(self, data: bytes) -> None:
         expected, is_whole = _unsnapped(data)
         for size in (100, 1 << 18):
-            found, failure = drained(data, "SNAPPY", size)
+            found, failure = drained(open_stream(io.BytesIO(data), "SNAPPY"), size)
             assert found == expected, (len(found), len(expected))
             assert (failure is None) == is_whole, failure
         if failure is not None:

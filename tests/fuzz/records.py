@@ -408,7 +408,7 @@ class Streams(Target):
     def check(self, data: bytes) -> None:
         kind = "GZIP" if data[:1] == b"\x1f" else "ZLIB"
         expected, whole = _inflated(data, 31 if kind == "GZIP" else 15)
-        found, failure = drained(data, kind, 1 << 16)
+        found, failure = drained(open_stream(io.BytesIO(data), kind), 1 << 16)
         if whole:
             assert failure is None, failure
             assert found == expected
@@ -512,7 +512,7 @@ class ZstdFrames(Target):
         return [*samples, samples[1] + samples[2], samples[3][:-4]]
 
     def check(self, data: bytes) -> None:
-        found = [drained(data, "ZSTD", size) for size in (1 << 16, 1 << 18)]
+        found = [drained(open_stream(io.BytesIO(data), "ZSTD"), size) for size in (1 << 16, 1 << 18)]
         (content, failure), (other, _) = found
         assert content == other, (len(content), len(other))
         if failure is not None:

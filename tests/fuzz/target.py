@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dataset.io.files.compression import DamagedStreamError, open_stream
+from dataset.io.files.compression import DamagedStreamError
 
 from .mutate import mutated
 
 
-def drained(data: bytes, compression: str, size: int) -> tuple[bytes, DamagedStreamError | None]:
-    """Return the content of a compressed stream, read in pieces of at most ``size`` bytes, and the damage, if any."""
-    stream, pieces = open_stream(io.BytesIO(data), compression), []
+def drained(stream: Any, size: int = 1000) -> tuple[bytes, DamagedStreamError | None]:
+    """Return the content of a decompressing stream, read ``size`` bytes at a time, and the damage that ended it."""
+    pieces: list[bytes] = []
     try:
         while piece := stream.read(size):
             assert len(piece) <= size

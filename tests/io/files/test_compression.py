@@ -27,6 +27,7 @@ from dataset.io.files.compression import (
     quick_library,
 )
 from dataset.io.text import lines
+from fuzz.target import drained
 from support.block_files import ALL_KINDS, COMPRESS
 from support.folders import flipped
 from support.memory import memory_below
@@ -37,18 +38,6 @@ def stream_of(content, kind):
     return open_stream(io.BytesIO(content), kind)
 
 
-def drain(stream, size=1000):
-    """Return all bytes, and the error that ended them or None."""
-    pieces = []
-    try:
-        while piece := stream.read(size):
-            assert len(piece) <= size
-            pieces.append(piece)
-    except DamagedStreamError as damage:
-        return b"".join(pieces), damage
-    return b"".join(pieces), None
-
-
 @settings(deadline=None, max_examples=60)
 @given(
     parts=st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 200_000).map(lambda n: b"ab" * n)), max_size=4),
@@ -57,7 +46,7 @@ def drain(stream, size=1000):
 )
 def test_streams_in_a_row_read_as_one_in_any_helpings(parts, kind, size):
     content = b"".join(COMPRESS[kind](part) for part in parts)
-    assert drain(stream_of(content, kind), size) == (b"".join(parts), None)
+    assert drained(stream_of(content, kind), size) == (b"".join(parts), None)
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -67,13 +56,13 @@ def test_what_the_compressor_writes_is_read(kind, level):
     written = compressor.compress(b"one") + compressor.flush(zlib.Z_SYNC_FLUSH)
     assert stream_of(written, kind).read(9) == b"one"
     written += compressor.compress(bytearray(b"two")) + compressor.flush()
-    assert drain(stream_of(written, kind)) == (b"onetwo", None)
+    assert drained(stream_of(written, kind)) == (b"onetwo", None)
 
 
 def test_a_second_stream_that_is_cut_or_damaged_is_found_out_by_every_read():
     for second, words in ((gzip.compress(b"two")[:-1], "is truncated"), (b"garbage", "corrupt .* after 1 complete")):
         stream = stream_of(gzip.compress(b"one") + second, "GZIP")
-        assert drain(stream)[0] == (b"onetwo" if "trunc" in words else b"one")
+        assert drained(stream)[0] == (b"onetwo" if "trunc" in words else b"one")
         for _ in range(2):
             with pytest.raises(DamagedStreamError, match=words):
                 stream.read(10)
@@ -84,7 +73,7 @@ def test_everything_before_the_damage_comes_out():
     data = random.Random(1).randbytes(50_000)
     compressor = zlib.compressobj(0)
     content = compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 10
-    assert drain(stream_of(content, "ZLIB"), 1 << 18)[0] == data
+    assert drained(stream_of(content, "ZLIB"), 1 << 18)[0] == data
 
 
 def test_every_block_of_zstd_before_the_damage_comes_out_although_one_call_decompresses_them_all():
@@ -93,7 +82,7 @@ def test_every_block_of_zstd_before_the_damage_comes_out_although_one_call_decom
     content = b"".join(compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH) for part in data) + b"\xff" * 10
     assert len(content) < INPUT_BYTES
     for size in (1000, 1 << 18, 1 << 21):
-        found, error = drain(stream_of(content, "ZSTD"), size)
+        found, error = drained(stream_of(content, "ZSTD"), size)
         assert found == b"".join(data)
         assert "the ZSTD stream is corrupt" in str(error)
     stream = stream_of(content, "ZSTD")
@@ -109,17 +98,17 @@ def test_a_zstd_stream_that_is_cut_or_damaged_anywhere_is_reported_after_a_prefi
     content = COMPRESS["ZSTD"](data) + COMPRESS["ZSTD"](b"more" * 10)
     first = len(COMPRESS["ZSTD"](data))
     for place in range(len(content)):
-        found, error = drain(stream_of(content[:place], "ZSTD"))
+        found, error = drained(stream_of(content[:place], "ZSTD"))
         assert (data + b"more" * 10).startswith(found)
         assert (error is None) == (place in {0, first})
         assert error is None or "is truncated" in str(error)
-        found, error = drain(stream_of(flipped(content, place, 0x10), "ZSTD"))
+        found, error = drained(stream_of(flipped(content, place, 0x10), "ZSTD"))
         assert error is not None or found in {data, data + b"more" * 10}  # a skippable frame, or an unused bit
 
 
 def test_a_zstd_frame_that_declares_a_window_above_128_mib_is_refused_without_allocating_it():
     frame_header = b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3])  # RFC 8878: a window of 2 GiB
-    found, error = drain(stream_of(frame_header + COMPRESS["ZSTD"](b"a")[6:], "ZSTD"))
+    found, error = drained(stream_of(frame_header + COMPRESS["ZSTD"](b"a")[6:], "ZSTD"))
     assert found == b""
     assert "too much memory" in str(error)
 
@@ -157,7 +146,7 @@ def test_the_window_of_a_damaged_zstd_stream_is_freed_and_a_lack_of_memory_is_no
 def test_a_pipe_of_zstd_is_read_to_the_damage(monkeypatch):
     pipe = io.BytesIO(COMPRESS["ZSTD"](b"abc") + b"garbage")
     pipe.seekable = lambda: False
-    found, error = drain(open_stream(pipe, "ZSTD"))
+    found, error = drained(open_stream(pipe, "ZSTD"))
     assert found == b"abc"
     assert "corrupt" in str(error)
 
@@ -175,9 +164,9 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
 
 def test_zeros_after_a_stream_are_padding_but_not_before_it():
     padded = gzip.compress(b"one") + bytes(200_000)
-    assert drain(stream_of(padded, "GZIP")) == (b"one", None)
-    assert drain(stream_of(padded + gzip.compress(b"two"), "GZIP")) == (b"onetwo", None)
-    assert "corrupt" in str(drain(stream_of(bytes(20), "GZIP"))[1])
+    assert drained(stream_of(padded, "GZIP")) == (b"one", None)
+    assert drained(stream_of(padded + gzip.compress(b"two"), "GZIP")) == (b"onetwo", None)
+    assert "corrupt" in str(drained(stream_of(bytes(20), "GZIP"))[1])
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -274,10 +263,10 @@ def quick(request, monkeypatch):
 
 
 def assert_as_by_zlib(content, kind, size=1000):
-    found, error = drain(stream_of(content, kind), size)
+    found, error = drained(stream_of(content, kind), size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compression, "quick_library", lambda: None)
-        expected, damage = drain(stream_of(content, kind), size)
+        expected, damage = drained(stream_of(content, kind), size)
     assert (found, str(error)) == (expected, str(damage))
 
 
@@ -308,8 +297,8 @@ def test_another_library_gives_the_same_far_into_a_large_stream(kind, size, quic
 def test_what_cannot_be_gone_back_in_and_headers_that_isal_does_not_look_at_are_left_to_zlib(quick):
     pipe = io.BytesIO(gzip.compress(b"abc"))
     pipe.seekable = lambda: False
-    assert drain(open_stream(pipe, "GZIP")) == (b"abc", None)
-    found, error = drain(stream_of(flipped(gzip.compress(b"abc"), 3, 0x20), "GZIP"))
+    assert drained(open_stream(pipe, "GZIP")) == (b"abc", None)
+    found, error = drained(stream_of(flipped(gzip.compress(b"abc"), 3, 0x20), "GZIP"))
     assert found == b""
     assert "unknown header flags set" in str(error)
     assert quick == []
