@@ -5,11 +5,12 @@ import contextlib
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from chains.model import Pipeline, plain
+from chains.chain import Chain
+from chains.draw import pipelines, rewritable_pipelines, shuffled_pipelines
+from chains.model import plain
 from dataset.plan.node import walk
 from dataset.runtime.context import open_plan
 from support.libraries import Ours
-from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
 
 OURS = Ours()
 QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))
@@ -55,13 +56,13 @@ def check(pipeline, start, count, *, optimized):
 
 @QUICK
 @given(st.one_of(pipelines(), rewritable_pipelines()), st.integers(0, 12), st.integers(1, 12), st.booleans())
-def test_of_any_pipeline(pipeline: Pipeline, start: int, count: int, optimized: bool):
+def test_of_any_pipeline(pipeline: Chain, start: int, count: int, optimized: bool):
     check(pipeline, start, count, optimized=optimized)
 
 
 @QUICK
 @given(shuffled_pipelines(), st.integers(0, 12), st.integers(1, 12), st.booleans())
-def test_of_any_shuffled_pipeline(pipeline: Pipeline, start: int, count: int, optimized: bool):
+def test_of_any_shuffled_pipeline(pipeline: Chain, start: int, count: int, optimized: bool):
     # Otherwise the second iteration has another order.
     assume(not any(getattr(node, "reshuffle_each_iteration", False) for node in walk(pipeline.make(OURS).plan)))
     check(pipeline, start, count, optimized=optimized)

@@ -11,7 +11,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chains.model import Pipeline, plain
+from chains.chain import Chain
+from chains.draw import pipelines, rewritable_pipelines, shuffled_pipelines
+from chains.model import plain
 from dataset import Dataset, Options
 from dataset.ops.prefetch import Prefetch
 from dataset.optimize.driver import optimize
@@ -20,7 +22,6 @@ from dataset.plan.node import Node, inputs_first, walk
 from dataset.testing import assert_elements_equal, outcomes
 from support.libraries import Ours
 from support.pipelines import unoptimized
-from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
 
 OURS = Ours()
 THOROUGH = settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -121,7 +122,7 @@ def spec_of(plan: Node) -> str:
 
 @THOROUGH
 @given(ANY, SOME_RULES)
-def test_elements_dtypes_failures_notes_cardinality_and_spec_are_the_same(pipeline: Pipeline, options: Options):
+def test_elements_dtypes_failures_notes_cardinality_and_spec_are_the_same(pipeline: Chain, options: Options):
     expected = outcomes(iter(unoptimized(pipeline.make(OURS))))
     got = outcomes(iter(pipeline.make(OURS).with_options(options)))
     assert_elements_equal(got, expected)

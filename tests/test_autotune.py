@@ -9,13 +9,14 @@ import time
 
 import pytest
 
+from chains.draw import draw_chain
+from chains.names import build
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.parallel.task_sizer import Learned
 from dataset.runtime.resources.cores import usable_cores
-from support.resume_chains import build, draw_chain
 from support.resume_search import LENGTH_MAX, advanced, prepared
 from support.seeds import rng
 

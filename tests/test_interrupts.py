@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
+from chains.names import build
 from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.runtime.resources import interrupts
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
 from support.overlap import Gate
 from support.resume_cases import BY_PROCESSES, CASES
-from support.resume_chains import build
 from support.resume_files import write_files
 from support.seeds import rng
 

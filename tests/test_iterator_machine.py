@@ -25,8 +25,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, precondition, rule
 
 from chains import changes, steps
-from chains.kinds import can_be_batched
-from chains.model import END, Pipeline, Step, plain
+from chains.chain import Chain, Step
+from chains.draw import ANY, pipelines, shuffled_pipelines
+from chains.model import END, plain
 from dataset import AUTOTUNE, INFINITE_CARDINALITY, ClosedError, Dataset, DatasetError, DatasetIterator
 from dataset.plan.epochs import with_epoch
 from dataset.plan.node import Node
@@ -34,7 +35,6 @@ from dataset.testing import no_leaks, outcomes
 from support.interrupting import AtMoment
 from support.libraries import Ours
 from support.resuming import examples, from_json, to_json
-from support.strategies import pipelines, shuffled_pipelines, shuffles
 
 LENGTH_MIN = 4  # outcomes of a pipeline
 MOMENTS = st.integers(0, 40) | st.integers(0, 600)  # of one call; the signal is not sent if it has fewer
@@ -62,33 +62,42 @@ def is_stop(error: Any) -> bool:
     return isinstance(error, DatasetError) and str(error).startswith("StopError")
 
 
-STOP = Step("filter(stop_or_pass)", lambda _, d: d.filter(stop_or_pass), lambda source: source)
+class StopStep(Step):
+    """A filter that calls ``stop_or_pass``."""
+
+    def apply(self, lib: Any, dataset: Any = None) -> Any:
+        return dataset.filter(stop_or_pass)
 
 
-def is_long(pipeline: Pipeline) -> bool:
+STOP = StopStep(".filter(stop_or_pass)", None, lambda source: source)
+OPS = {
+    "prefetch": steps.prefetch,
+    "map": changes.map_number,
+    "shuffle": steps.shuffle,
+    "repeat": steps.repeat,
+    "batch": changes.batch,
+}
+
+
+def is_long(pipeline: Chain) -> bool:
     """Return whether there are some positions between the first and the last."""
     return len(pipeline.model(LENGTH_MIN)) == LENGTH_MIN
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Pipeline:
+def programs(draw: st.DrawFn) -> Chain:
     """Draw a pipeline and, after it, some ops that work in threads, hold elements back or start again."""
     pipeline = draw((pipelines() | shuffled_pipelines()).filter(is_long))
     for _ in range(draw(st.integers(0, 4))):
-        op = draw(st.sampled_from(["prefetch", "map", "shuffle", "repeat", "batch"]))
-        if op in {"prefetch", "repeat"}:
-            step, kind = getattr(steps, op)(draw, pipeline.kind)
-        elif op == "batch" and can_be_batched(pipeline.kind):
-            step, kind = changes.batch(draw, pipeline.kind)
-        elif op == "shuffle" and pipeline.make(Ours()).cardinality() != INFINITE_CARDINALITY:
-            step, kind = draw(shuffles()), pipeline.kind
-        else:
-            step, kind = changes.map_number(draw, pipeline.kind)
-        longer = Pipeline((*pipeline.steps, step), kind)
-        pipeline = longer if is_long(longer) else pipeline
+        op = draw(st.sampled_from(sorted(OPS)))
+        if op == "shuffle" and pipeline.make(Ours()).cardinality() == INFINITE_CARDINALITY:
+            continue
+        step = OPS[op](draw(st.randoms(use_true_random=False)), pipeline.kind, ANY)
+        if step is not None and is_long(pipeline.followed_by(step)):
+            pipeline = pipeline.followed_by(step)
     place = draw(st.integers(0, len(pipeline.steps)))
     stop = (STOP,) if place else ()  # without functions, the iterator pulls several elements at once
-    return Pipeline((*pipeline.steps[:place], *stop, *pipeline.steps[place:]), pipeline.kind)
+    return Chain((*pipeline.steps[:place], *stop, *pipeline.steps[place:]))
 
 
 def in_parallel(node: Node, calls: Iterator[int | None]) -> Node:
@@ -102,7 +111,7 @@ def in_parallel(node: Node, calls: Iterator[int | None]) -> Node:
 class Origin:
     """A dataset, with the number of the next iteration over it."""
 
-    def __init__(self, pipeline: Pipeline, calls: list[int | None]) -> None:
+    def __init__(self, pipeline: Chain, calls: list[int | None]) -> None:
         self.dataset = Dataset(in_parallel(pipeline.make(Ours()).plan, itertools.cycle(calls)))
         self.next_epoch = 0
 
@@ -154,7 +163,7 @@ class Iterators(RuleBasedStateMachine):
         self.runs: dict[int, list[Any]] = {}
 
     @initialize(target=readers, pipeline=programs(), calls=CALLS)
-    def begin(self, pipeline: Pipeline, calls: list[int | None]) -> Reader:
+    def begin(self, pipeline: Chain, calls: list[int | None]) -> Reader:
         note(f"{pipeline}, {calls}")
         self.pipeline, self.model = pipeline, pipeline.model()
         self.leaks.enter_context(no_leaks())

@@ -7,13 +7,14 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
-from chains.model import EndlessError, Failure, Pipeline, plain
+from chains.chain import Chain
+from chains.draw import pipelines, shuffles
+from chains.model import EndlessError, Failure, plain
 from dataset import INFINITE_CARDINALITY, Dataset
 from dataset.plan.node import Node
 from dataset.testing import no_leaks, outcomes
 from support.libraries import Ours
 from support.pipelines import unoptimized
-from support.strategies import pipelines, shuffles
 
 OURS = Ours()
 LIMIT = 100  # maximum outcomes of a prefix, which may be infinite
@@ -37,13 +38,13 @@ def in_parallel(dataset: Dataset[Any], calls: int, *, where: int) -> Dataset[Any
     return Dataset(rewritten(dataset.plan))
 
 
-def has_failures(pipeline: Pipeline) -> bool:
+def has_failures(pipeline: Chain) -> bool:
     return any(isinstance(outcome, Failure) for outcome in pipeline.model(LIMIT))
 
 
 @QUICK
 @given(pipelines(), st.integers(1, 9))
-def test_a_pipeline_gives_what_its_model_gives_optimized_or_not_and_many_at_once(pipeline: Pipeline, demand: int):
+def test_a_pipeline_gives_what_its_model_gives_optimized_or_not_and_many_at_once(pipeline: Chain, demand: int):
     expected = pipeline.model()
     assert found(pipeline.make(OURS)) == expected
     assert found(unoptimized(pipeline.make(OURS))) == expected
@@ -55,7 +56,7 @@ def test_a_pipeline_gives_what_its_model_gives_optimized_or_not_and_many_at_once
 
 @QUICK
 @given(pipelines(), st.integers(1, 4), st.integers(1, 255))
-def test_a_pipeline_gives_the_same_in_parallel(pipeline: Pipeline, calls: int, where: int):
+def test_a_pipeline_gives_the_same_in_parallel(pipeline: Chain, calls: int, where: int):
     with no_leaks():
         assert found(in_parallel(pipeline.make(OURS), calls, where=where)) == pipeline.model()
 
@@ -82,7 +83,7 @@ def test_a_shuffled_pipeline_is_repeatable_optimized_or_not(pipeline, shuffle, t
 
 @QUICK
 @given(pipelines(length_max=4), shuffles())
-def test_a_shuffle_loses_and_adds_nothing(pipeline: Pipeline, shuffle):
+def test_a_shuffle_loses_and_adds_nothing(pipeline: Chain, shuffle):
     made = pipeline.make(OURS)
     # As in tf.data, repeat() of an unknown number of elements counts as infinite: a shuffle of all refuses it.
     assume(made.cardinality() != INFINITE_CARDINALITY)
@@ -92,7 +93,7 @@ def test_a_shuffle_loses_and_adds_nothing(pipeline: Pipeline, shuffle):
 
 @QUICK
 @given(pipelines())
-def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: Pipeline):
+def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: Chain):
     prefixes = pipeline.prefixes()
     try:
         assume(not any(map(has_failures, prefixes)))
@@ -100,7 +101,7 @@ def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: P
         reject()  # an end after the limit
     for prefix, step in zip(prefixes, pipeline.steps[1:], strict=False):
         # As in tf.data, repeat() of an unknown number of elements counts as infinite, even if there are none.
-        assume(step.name != "repeat()" or prefix.model(1))
+        assume(step.text != ".repeat()" or prefix.model(1))
         # So do choosing from infinite datasets with any choices, and skipping all elements of one.
-        assume(not step.name.startswith("choose(") and step.name != "skip(-1)")
+        assume("choose_from_datasets" not in step.text and step.text != ".skip(-1)")
     assert pipeline.make(OURS).cardinality() in {len(pipeline.model()), -2}

@@ -22,6 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataset
+from chains.draw import draw_chain
+from chains.names import build
 from dataset import (
     CsvDataset,
     Dataset,
@@ -36,7 +38,6 @@ from dataset import (
     io,
 )
 from dataset.dataset import tracing_iterator
-from support.resume_chains import build, draw_chain
 from support.resume_files import write_files
 from support.resuming import examples, from_json, to_json
 

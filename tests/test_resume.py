@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import dataset
+from chains.names import build
 from dataset import Dataset, StateError, readers
 from dataset.io.arrow.table_rows_source import TableRows
 from dataset.ops.distribute.distribute import Distribute
@@ -28,7 +29,6 @@ from dataset.runtime.context import ExecutionContext
 from dataset.testing import no_leaks, outcomes
 from support.pipelines import unoptimized
 from support.resume_cases import BY_PROCESSES, CASES, ELSEWHERE, NO_OPS
-from support.resume_chains import build
 from support.resume_search import Case, Run, Stop, Worker, prepared
 from support.resuming import assert_from, interrupted, loaded
 

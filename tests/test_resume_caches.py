@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import dataset
+from chains.names import failing
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, outcomes
-from support.resume_chains import failing
 from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded
 
 SIZE = 8

@@ -1,6 +1,7 @@
-"""Random pipelines, written once for two libraries, each step with a model of it in plain Python.
+"""Random chains of ops as Python expressions, which run in two libraries and in a model in plain Python.
 
-``model`` defines steps, and ``kinds`` the kinds of elements. ``sources`` start a pipeline. ``steps`` preserve the kind
-of the elements and ``changes`` do not; ``sequences`` combine several elements; ``inner`` has the steps with nested
-pipelines. Tests draw pipelines from ``strategies``.
+``kinds`` has the kinds of elements, ``names`` what the expressions call, ``model`` the model of an iteration, and
+``chain`` a step and a chain. ``sources`` start a chain. ``steps`` preserve the kind of the elements and ``changes`` do
+not; ``sequences`` combine several elements; ``inner`` has the ops with datasets for arguments. ``scope`` draws steps
+from a table, and ``draw`` has the tables. Everything is a function of a ``random.Random``.
 """

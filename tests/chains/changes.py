@@ -1,110 +1,153 @@
-"""Steps that change the kind of the elements: maps and batches. Each is a function of ``draw`` and the input kind."""
+"""Steps that change the kind of the elements: maps and batches. Each is a function as in ``steps``."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import numpy as np
-from hypothesis import strategies as st
+from typing import TYPE_CHECKING, Any
 
 from chains import kinds
-from chains.kinds import INT, ROW, TEXT, number, number_in, taking
-from chains.model import Failure, Open, Step, each, streaming
-from chains.steps import Drawn, checks
-from dataset import TensorSpec
+from chains.chain import Step
+from chains.kinds import INT, ROW, ROWS, TEXT, whole
+from chains.model import Failure, Model, each, streaming
+from chains.steps import calls, draw_check, number_of, seed
+
+if TYPE_CHECKING:
+    from chains.scope import Scope
+
+Mapping = tuple[str, Any, Callable[[Any], Any]]
+"""A function: its text, the kind of its results, and its model."""
 
 
-def mapped(name: str, before: Any, after: Any, function: Callable[[Any, Any], Any], model: Callable[[Any], Any]) -> Any:
-    """A map: ``function`` takes the library and an element."""
-
-    def apply(lib: Any, dataset: Any) -> Any:
-        return dataset.map(taking(before, lambda element: function(lib, element)))
-
-    return Step(f"map({name})", apply, each(lambda element: [model(element)])), after
+def row(element: Any) -> list[int]:
+    n = number_of(element)
+    return [n] * (n % 3 + 1)
 
 
-def map_arithmetic(draw: st.DrawFn, kind: Any) -> Drawn:
-    """A function that is run over whole columns."""
-    function = lambda x: x * 2 + 1
-    return Step("map(x * 2 + 1)", lambda _, d: d.map(function), each(lambda x: [function(x)])), INT
+def text(element: Any) -> bytes:
+    return b"%d" % number_of(element)
 
 
-def called(function: Callable[[Any], Any], returns: Any = np.int64) -> Callable[[Any, Any], Any]:
-    """Return a function of a library and an element that calls a function of Python values."""
-    return lambda lib, x: lib.call(function, TensorSpec((), returns))(x)
+def mappings(rng: random.Random, kind: Any) -> list[Mapping]:
+    """Return functions of elements of a kind."""
+    found: list[Mapping] = [
+        ("number", INT, number_of),
+        ("text", TEXT, text),
+        ("row", ROW, row),
+        ("half", INT, lambda e: number_of(e) // 2),
+        ("pair", (INT, TEXT), lambda e: (number_of(e), text(e))),
+        ("record", {"n": INT, "row": ROW}, lambda e: {"n": number_of(e), "row": row(e)}),
+        ("unchanged", whole(kind), whole),
+    ]
+    if kind == INT:
+        found += [
+            ("lambda x: x * 3 + 1", INT, lambda x: x * 3 + 1),
+            ("lambda x: (x, -x)", (INT, INT), lambda x: (x, -x)),
+        ] * 2
+    if kinds.may_grow(kind):
+        named = lambda e: {"b": whole(e), "a": number_of(e)}
+        found.append(("lambda *e: {'b': unchanged(*e), 'a': number(*e)}", {"b": whole(kind), "a": INT}, named))
+    if isinstance(kind, tuple | dict):
+        key = rng.choice(list(kind) if isinstance(kind, dict) else list(range(len(kind))))
+        found.append((f"lambda {'e' if isinstance(kind, dict) else '*e'}: e[{key!r}]", kind[key], lambda e: e[key]))
+    if isinstance(kind, tuple) and len(kind) == 2:
+        found.append(("lambda a, b: (b, a)", (kind[1], kind[0]), lambda e: (e[1], e[0])))
+    return found
 
 
-def map_plain_python(draw: st.DrawFn, kind: Any) -> Drawn:
-    halve = lambda x: np.int64(int(x) // 2)
-    return mapped("int(x) // 2", kind, INT, called(halve), lambda x: x // 2)
+def map_(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    return _map(rng, kind, scope, often=False)
 
 
-def map_that_fails(draw: st.DrawFn, kind: Any) -> Drawn:
-    check, model, shown = checks(draw)
-    return mapped(shown, kind, INT, called(check), model)
+def parallel_map(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    return _map(rng, kind, scope, often=True)
 
 
-def map_number(draw: st.DrawFn, kind: Any) -> Drawn:
-    return mapped("number", kind, INT, lambda lib, e: number_in(lib, kind, e), number)
+def _map(rng: random.Random, kind: Any, scope: Scope, *, often: bool) -> Step | None:
+    if kinds.has_windows(kind):
+        return None
+    function, after, model = rng.choice(mappings(rng, kind))
+    arguments, by_chance = calls(rng, scope, often=often)
+    return mapped(f"{function}{arguments}", after, lambda e: [model(e)], by_chance=by_chance)
 
 
-def map_pair(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Both parts are run over whole columns."""
-    return Step("map((x, -x))", lambda _, d: d.map(lambda x: (x, -x)), each(lambda x: [(x, -x)])), (INT, INT)
+def mapped(text: str, after: Any, model: Callable[[Any], list[Any]], *, by_chance: bool = False) -> Step:
+    return Step(f".map({text})", after, each(model), is_stateful="num_parallel_calls" in text, by_chance=by_chance)
 
 
-def map_text(draw: st.DrawFn, kind: Any) -> Drawn:
-    show = lambda x: b"%d" % x
-    return mapped("text", kind, TEXT, called(show, bytes), show)
+def map_number(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    return None if kinds.has_windows(kind) else mapped("number", INT, lambda e: [number_of(e)])
 
 
-def map_row(draw: st.DrawFn, kind: Any) -> Drawn:
-    """To rows whose length varies."""
-    n = draw(st.integers(1, 3))
-    name = f"row of x % {n} + 1"
-    return mapped(name, kind, ROW, lambda lib, x: lib.fill([x % n + 1], x), lambda x: [x] * (x % n + 1))
+def map_that_fails(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    if kinds.has_windows(kind):
+        return None
+    check, function = draw_check(rng)
+    arguments = calls(rng, scope)[0].removesuffix(", deterministic=False")
+    if rng.randrange(2):
+        return mapped(f"{function}{arguments}", INT, lambda e: [check(e)])
+
+    def unless(element: Any) -> list[Any]:
+        found = check(element)
+        return [found if isinstance(found, Failure) else whole(element)]
+
+    return mapped(f"{function.replace('checked', 'failing')}{arguments}", whole(kind), unless)
 
 
-def map_dict(draw: st.DrawFn, kind: Any) -> Drawn:
-    there = lambda lib, e: {"b": e, "a": number_in(lib, kind, e)}
-    return mapped("{b: e, a: number}", kind, {"b": kind, "a": INT}, there, lambda e: {"b": e, "a": number(e)})
+def random_map(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    if kinds.has_windows(kind):
+        return None
+    arguments, by_chance = calls(rng, scope)
+    text = f".random_map(noisy, {seed(rng, scope)}{arguments})"
+    return Step(text, INT, is_stateful=True, by_chance=by_chance, needs_order=True)
 
 
-def map_part(draw: st.DrawFn, kind: Any) -> Drawn:
-    """To one component of a tuple or dict."""
-    key = draw(st.sampled_from(list(kind) if isinstance(kind, dict) else list(range(len(kind)))))
-    return mapped(f"part {key}", kind, kind[key], lambda _, e: e[key], lambda e: e[key])
-
-
-def map_swapped(draw: st.DrawFn, kind: Any) -> Drawn:
-    return mapped("(b, a)", kind, (kind[1], kind[0]), lambda _, e: (e[1], e[0]), lambda e: (e[1], e[0]))
-
-
-def enumerated(draw: st.DrawFn, kind: Any) -> Drawn:
+def enumerated(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
     """A failure uses up its number."""
-    start = draw(st.integers(-2, 5))
+    start = rng.randint(-2, 5)
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
         return (x if isinstance(x, Failure) else (i, x) for i, x in enumerate(outcomes, start))
 
-    return Step(f"enumerate({start})", lambda _, d: d.enumerate(start), streaming(run)), (INT, kind)
+    if kinds.has_windows(kind):
+        return Step(f".enumerate({start}).select(1)", kind, needs_order=True)
+    step = Step(f".enumerate({start})", (INT, kind), streaming(run), needs_order=True)
+    return step if kinds.may_grow(kind) else None
 
 
-def batch(draw: st.DrawFn, kind: Any) -> Drawn:
-    size, drop = draw(st.integers(1, 6)), draw(st.booleans())
-    model = batches(size, drop, lambda rows: kinds.stack(kind, rows))
-    return Step(f"batch({size}, {drop})", lambda _, d: d.batch(size, drop), model), kinds.batched(kind)
+def select(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    if not isinstance(kind, tuple | dict) or kinds.has_windows(kind):
+        return None
+    names = list(kind) if isinstance(kind, dict) else list(range(len(kind)))
+    keys = [rng.choice(names) for _ in range(rng.randint(1, 3))]
+
+    def chosen(element: Any) -> Any:
+        return element[keys[0]] if len(keys) == 1 else tuple(element[key] for key in keys)
+
+    text = f".apply(selected({', '.join(map(repr, keys))}))"
+    return Step(text, chosen(kind), each(lambda element: [chosen(element)]))
 
 
-def padded_batch(draw: st.DrawFn, kind: Any) -> Drawn:
-    size, drop = draw(st.integers(1, 6)), draw(st.booleans())
-    model = batches(size, drop, lambda rows: kinds.pad(kind, rows))
-    apply = lambda _, d: d.padded_batch(size, drop_remainder=drop)
-    return Step(f"padded_batch({size}, {drop})", apply, model), kinds.batched(kind)
+def batch(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    if not kinds.can_be_batched(kind):
+        return None
+    size, drop = rng.randint(1, 6), rng.choice(["", "", ", drop_remainder=True"])
+    arguments, by_chance = calls(rng, scope)
+    batches: list[tuple[str, Any, Callable[[Any, list[Any]], Any]]] = []
+    batches += [(f".batch({size}{drop}{arguments})", kinds.batched(kind), kinds.stack)] * (
+        1 + 3 * (kind in (INT, TEXT))
+    )
+    if kinds.is_dense(kind):
+        batches.append((f".padded_batch({size}{drop})", kinds.batched(kind), kinds.pad))
+    if kind == ROW:
+        batches.append((f".ragged_batch({size}{drop})", ROWS, lambda _, rows: rows))
+    text, after, stack = rng.choice(batches)
+    model = batches_of(size, bool(drop), lambda rows: stack(kind, rows))
+    by_chance = by_chance and arguments in text
+    return Step(text, after, model, is_stateful=True, by_chance=by_chance, needs_order=True)
 
 
-def batches(size: int, drop: bool, stack: Callable[[list[Any]], Any]) -> Callable[[Open], Open]:
+def batches_of(size: int, drop: bool, stack: Callable[[list[Any]], Any]) -> Model:
     """An element that fails drops the elements of its batch so far."""
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
@@ -124,6 +167,8 @@ def batches(size: int, drop: bool, stack: Callable[[list[Any]], Any]) -> Callabl
     return streaming(run)
 
 
-def unbatch(draw: st.DrawFn, kind: Any) -> Drawn:
+def unbatch(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    if not kinds.can_be_unbatched(kind) or (scope.is_modelled and ROWS in kinds.leaves(kind)):
+        return None
     model = each(lambda element: kinds.unstack(kind, element))
-    return Step("unbatch()", lambda _, d: d.unbatch(), model), kinds.unbatched(kind)
+    return Step(".unbatch()", kinds.unbatched(kind), model, is_stateful=True, growth=2)

@@ -1,6 +1,6 @@
-"""Kinds of elements: leaves in tuples and dicts. And functions that depend on nothing else.
+"""Kinds of elements: leaves in tuples and dicts. And functions of elements of the model, which depend on nothing else.
 
-A kind determines which steps can follow. Functions without a library argument take elements of the model.
+A kind determines which steps can follow.
 """
 
 from __future__ import annotations
@@ -9,24 +9,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from chains.model import Failure
-from dataset import TensorSpec
 
 SHAPES_DIFFER = Failure("SpecError")
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A component: ``base`` is int, text, sparse, ragged, or rows, which may be dense; ``rank`` is the rank."""
+    """A component.
+
+    Attributes:
+        base: int, text, sparse, ragged, window, or rows, which may be dense.
+        rank: the number of axes.
+        of: the kind of the elements of a window, which is a dataset.
+    """
 
     base: str
     rank: int = 0
+    of: Any = None
 
 
-LEAST_RANK = {"int": 0, "text": 0, "sparse": 1, "ragged": 2, "rows": 2}
-INT, TEXT, ROW = Leaf("int"), Leaf("text"), Leaf("int", 1)
+LEAST_RANK = {"int": 0, "text": 0, "window": 0, "sparse": 1, "ragged": 2, "rows": 2}
+INT, TEXT, ROW, ROWS = Leaf("int"), Leaf("text"), Leaf("int", 1), Leaf("rows", 2)
+LEAVES_MAX = 5
 
 
 def leaves(kind: Any) -> list[Leaf]:
@@ -49,19 +54,40 @@ def batched(kind: Any) -> Any:
 
 def unbatched(kind: Any) -> Any:
     """Return the kind of the rows of a batch."""
-    return map_kind(lambda leaf: Leaf(leaf.base, leaf.rank - 1), kind)
+    return map_kind(lambda leaf: ROW if leaf == ROWS else Leaf(leaf.base, leaf.rank - 1), kind)
+
+
+def whole(element: Any) -> Any:
+    """Return what a function returns that returns its arguments, of an element or a kind: the only part of a tuple."""
+    return element[0] if isinstance(element, tuple) and len(element) == 1 else element
+
+
+def consists_of(kind: Any, *allowed: Leaf) -> bool:
+    return all(leaf in allowed for leaf in leaves(kind))
+
+
+def has_windows(kind: Any) -> bool:
+    return any(leaf.base == "window" for leaf in leaves(kind))
+
+
+def may_grow(kind: Any) -> bool:
+    return len(leaves(kind)) < LEAVES_MAX
 
 
 def is_dense(kind: Any) -> bool:
     return all(leaf.base in {"int", "text"} for leaf in leaves(kind))
 
 
+def is_simple(kind: Any) -> bool:
+    return kind in (INT, TEXT, ROW)
+
+
 def can_be_batched(kind: Any) -> bool:
-    return all(leaf.rank <= 1 + (leaf.base == "ragged") for leaf in leaves(kind))
+    return not has_windows(kind) and all(leaf.rank <= 1 + (leaf.base == "ragged") for leaf in leaves(kind))
 
 
 def can_be_unbatched(kind: Any) -> bool:
-    return all(leaf.rank > LEAST_RANK[leaf.base] for leaf in leaves(kind))
+    return all(leaf.rank > LEAST_RANK[leaf.base] or leaf == ROWS for leaf in leaves(kind))
 
 
 def shape(value: Any) -> tuple[int, ...]:
@@ -114,42 +140,3 @@ def columns_of(kind: Any, rows: list[Any]) -> dict[Any, tuple[Any, list[Any]]] |
         return None
     keys = list(kind) if isinstance(kind, dict) else range(len(kind))
     return {key: (kind[key], [row[key] for row in rows]) for key in keys}
-
-
-def number(element: Any) -> int:
-    """Return a number that depends on all parts of an element."""
-    if isinstance(element, dict):
-        element = tuple(element.values())
-    if isinstance(element, tuple | list):
-        return sum(map(number, element))
-    return len(element) if isinstance(element, bytes) else int(element)
-
-
-def number_in(lib: Any, kind: Any, element: Any) -> Any:
-    """Return the same number for an element of a library."""
-    if isinstance(kind, dict):
-        return sum(number_in(lib, kind[key], element[key]) for key in kind)
-    if isinstance(kind, tuple):
-        return sum(number_in(lib, part, value) for part, value in zip(kind, element, strict=True))
-    if kind.base == "text":
-        return lib.call(_text_length, TensorSpec((), np.int64))(element)
-    if kind.base == "sparse":
-        return lib.total(element.values)
-    if kind.base in {"ragged", "rows"}:
-        return lib.total(getattr(element, "flat_values", element))
-    return lib.total(element) if kind.rank else element
-
-
-def _text_length(text: Any) -> Any:
-    return np.int64(sum(map(len, np.asarray(text, object).ravel().tolist())))
-
-
-def taking(kind: Any, function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a function of an element as map() and filter() call it, with the parts of a tuple as arguments."""
-    return (lambda *parts: function(parts)) if isinstance(kind, tuple) else function
-
-
-def spec(lib: Any, kind: Any) -> Any:
-    """Return the spec of dense elements of rank 0 or 1 with unknown length."""
-    dtypes = {"int": np.int64, "text": bytes}
-    return map_kind(lambda leaf: lib.TensorSpec((None,) * leaf.rank, dtypes[leaf.base]), kind)

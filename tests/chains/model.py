@@ -6,7 +6,6 @@ demand or iterator states.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from dataset import RaggedTensor, SparseTensor
 
 Open: TypeAlias = Callable[[], Iterator[Any]]
+Model: TypeAlias = Callable[[Open], Open]
 LENGTH_MAX = 1000
 END = object()  # the result of next() after the last outcome
 
@@ -42,55 +42,9 @@ class EndlessError(Exception):
     """The model of a pipeline did not end, so the pipeline would hang or take very long."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One op: its text, the function that applies it to a dataset of a library, and its model."""
+def bounded(source: Open) -> Open:
+    """Return a model that raises EndlessError where a pipeline is too long."""
 
-    name: str
-    apply: Callable[[Any, Any], Any]
-    model: Callable[[Open], Open]
-
-
-@dataclass(frozen=True, repr=False)
-class Pipeline:
-    """A source and steps. ``make`` builds a new dataset each time; ``model`` returns the expected outcomes."""
-
-    steps: tuple[Step, ...]
-    kind: Any
-
-    def stages(self, lib: Any) -> list[Any]:
-        """Return the dataset after each step."""
-        found: list[Any] = [None]
-        for step in self.steps:
-            found.append(step.apply(lib, found[-1]))
-        return found[1:]
-
-    def make(self, lib: Any) -> Any:
-        return self.stages(lib)[-1]
-
-    def open(self) -> Open:
-        return opened(self.steps, list_of([]))
-
-    def model(self, limit: int | None = None) -> list[Any]:
-        """Return the expected outcomes, at most ``limit``."""
-        return list(itertools.islice(self.open()(), limit))
-
-    def prefixes(self) -> list[Pipeline]:
-        """Return the pipeline after each step. The kinds of their elements are not known."""
-        return [Pipeline(self.steps[:length], None) for length in range(1, len(self.steps) + 1)]
-
-    def __repr__(self) -> str:
-        return " -> ".join(step.name for step in self.steps)
-
-
-def opened(steps: tuple[Step, ...], source: Open) -> Open:
-    """Return the model of several steps."""
-    for step in steps:
-        source = _bounded(step.model(source))
-    return source
-
-
-def _bounded(source: Open) -> Open:
     def run() -> Iterator[Any]:
         for number, outcome in enumerate(source()):
             if number == LENGTH_MAX:
@@ -105,12 +59,12 @@ def list_of(outcomes: list[Any]) -> Open:
     return lambda: iter(outcomes)
 
 
-def streaming(run: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[Open], Open]:
+def streaming(run: Callable[[Iterator[Any]], Iterator[Any]]) -> Model:
     """Return the model of an op that reads its input once."""
     return lambda source: lambda: run(source())
 
 
-def each(function: Callable[[Any], Any]) -> Callable[[Open], Open]:
+def each(function: Callable[[Any], Any]) -> Model:
     """Return the model of an op that converts each element to any number of outcomes and passes failures on."""
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
@@ -118,6 +72,11 @@ def each(function: Callable[[Any], Any]) -> Callable[[Open], Open]:
             yield from [outcome] if isinstance(outcome, Failure) else function(outcome)
 
     return streaming(run)
+
+
+def parts(element: Any) -> tuple[Any, ...]:
+    """Return the arguments of a function of an element."""
+    return element if isinstance(element, tuple) else (element,)
 
 
 def plain(element: Any) -> Any:

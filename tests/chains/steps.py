@@ -1,4 +1,4 @@
-"""Steps that preserve the kind of the elements. Each is a function of ``draw`` and the kind of the input elements.
+"""Steps that preserve the kind of the elements. Each is a function of a generator, the kind, and the scope.
 
 The models document tf.data's order of operations where it is not obvious.
 """
@@ -6,25 +6,54 @@ The models document tf.data's order of operations where it is not obvious.
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from hypothesis import strategies as st
+from chains.chain import Step
+from chains.kinds import INT, has_windows, is_simple
+from chains.model import END, KNOWN_DIFFERENCES, Failure, Open, each, parts, streaming
+from chains.names import number
 
-from chains.kinds import number, number_in, taking
-from chains.model import END, KNOWN_DIFFERENCES, Failure, Open, Step, each, streaming
-from dataset import TensorSpec
-
-Drawn = tuple[Step, Any]
-PASSES = st.sampled_from([2, 1, 3, 2, 3, 0])
+if TYPE_CHECKING:
+    from chains.scope import Scope
 
 
-def take(draw: st.DrawFn, kind: Any) -> Drawn:
-    return take_of(draw(st.sampled_from([1, 2, 3, 4, 5, 6, 9, 0, -1]))), kind
+def number_of(element: Any) -> int:
+    """Return the number of an element of the model, as ``number`` does in a library."""
+    return int(number(*parts(element)))
 
 
-def take_of(n: int) -> Step:
+def draw_check(rng: random.Random) -> tuple[Callable[[Any], Any], str]:
+    """Draw the number of an element that fails for some; return its model and its text."""
+    divisor = rng.randint(2, 9)
+    rest = rng.randrange(divisor)
+
+    def model(element: Any) -> Any:
+        n = number_of(element)
+        return Failure(f"bad {n}") if n % divisor == rest else n
+
+    return model, f"checked({divisor}, {rest})"
+
+
+def seed(rng: random.Random, scope: Scope) -> str:
+    return f"seed={rng.choice(['1', '1', '1', '2', '2', '3', '3', '1' if scope.is_modelled else 'None'])}"
+
+
+def calls(rng: random.Random, scope: Scope, *, often: bool = False) -> tuple[str, bool]:
+    """Return the arguments of parallel calls, which may be none, and whether the order is left to chance."""
+    if scope.is_modelled or (not often and rng.random() < 0.6):
+        return "", False
+    by_chance = rng.random() < 0.12
+    count = rng.choice(["1", "2", "3", "AUTOTUNE"])
+    return f", num_parallel_calls={count}{', deterministic=False' if by_chance else ''}", by_chance
+
+
+def take(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    return take_of(rng.choice([1, 2, 3, 4, 5, 6, 9, 33, 0, -1]), kind)
+
+
+def take_of(n: int, kind: Any = None) -> Step:
     """Failures do not count."""
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
@@ -33,12 +62,15 @@ def take_of(n: int) -> Step:
             yield outcome
             left -= not isinstance(outcome, Failure)
 
-    return Step(f"take({n})", lambda _, d: d.take(n), streaming(run))
+    return Step(f".take({n})", kind, streaming(run), needs_order=True)
 
 
-def skip(draw: st.DrawFn, kind: Any) -> Drawn:
+def skip(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    return skip_of(rng.choice([0, 1, 1, 2, 3, 5, -1]), kind)
+
+
+def skip_of(n: int, kind: Any = None) -> Step:
     """Failures do not count and are not skipped. In tf.data, a failure restarts the count."""
-    n = draw(st.sampled_from([0, 0, 1, 2, 3, 5, -1]))
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
         left = n
@@ -50,13 +82,13 @@ def skip(draw: st.DrawFn, kind: Any) -> Drawn:
             else:
                 left -= 1
 
-    return Step(f"skip({n})", lambda _, d: d.skip(n), streaming(run)), kind
+    return Step(f".skip({n})", kind, streaming(run), needs_order=True)
 
 
-def shard(draw: st.DrawFn, kind: Any) -> Drawn:
+def shard(rng: random.Random, kind: Any, scope: Scope) -> Step:
     """Failures do not count. In tf.data, a failure restarts the count after the last element that was returned."""
-    n = draw(st.integers(1, 4))
-    index = draw(st.integers(0, n - 1))
+    n = rng.randint(1, 4)
+    index = rng.randrange(n)
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
         position = passed = 0
@@ -73,19 +105,21 @@ def shard(draw: st.DrawFn, kind: Any) -> Drawn:
                 passed += 1
             position += 1
 
-    return Step(f"shard({n}, {index})", lambda _, d: d.shard(n, index), streaming(run)), kind
+    return Step(f".shard({n}, {index})", kind, streaming(run), needs_order=True)
 
 
-def repeat(draw: st.DrawFn, kind: Any) -> Drawn:
-    n = draw(PASSES)
+def repeat(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    return repeat_of(rng.choice([2, 1, 3, 2, 2, 0 if scope.is_modelled else 3]), kind)
 
+
+def repeat_of(n: int, kind: Any = None) -> Step:
     def model(source: Open) -> Open:
         return lambda: itertools.chain.from_iterable(source() for _ in range(n))
 
-    return Step(f"repeat({n})", lambda _, d: d.repeat(n), model), kind
+    return Step(f".repeat({n})", kind, model, is_stateful=True, growth=n)
 
 
-def endless(draw: st.DrawFn, kind: Any) -> Drawn:
+def endless(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
     """The first pass that returns only failures is the last one."""
 
     def model(source: Open) -> Open:
@@ -99,17 +133,22 @@ def endless(draw: st.DrawFn, kind: Any) -> Drawn:
 
         return run
 
-    return Step("repeat()", lambda _, d: d.repeat(), model), kind
+    return Step(".repeat()", kind, model, is_stateful=True) if scope.is_endless else None
 
 
-def cache(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Two or more times in a row; later passes omit the failures of the first."""
-    n = draw(PASSES)
-    return Step(f"cache() -> repeat({n})", lambda _, d: d.cache().repeat(n), model_of_cache(n)), kind
+def repeat_and_take(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    return Step(f".repeat().take({rng.randint(1, 30)})", kind, is_stateful=True, growth=3, needs_order=True)
 
 
-def model_of_cache(n: int) -> Callable[[Open], Open]:
-    """Over ``n`` passes in a row."""
+def cache(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    """One or more times in a row; later passes omit the failures of the first."""
+    if not scope.has_caches:
+        return None
+    passes = rng.choice([1, 2, 2, 3])
+    folder = ""
+    if not (scope.is_modelled or has_windows(kind)) and rng.random() < 0.25:
+        folder = f"folder + '/{rng.randrange(10**6)}'"
+    op = "snapshot" if folder and rng.random() < 0.4 else "cache"
 
     def model(source: Open) -> Open:
         kept: list[Any] = []
@@ -125,48 +164,84 @@ def model_of_cache(n: int) -> Callable[[Open], Open]:
                     seen.append(outcome)
             kept.append(seen)
 
-        return lambda: itertools.chain.from_iterable(one_pass() for _ in range(n))
+        return lambda: itertools.chain.from_iterable(one_pass() for _ in range(passes))
 
-    return model
-
-
-def prefetch(draw: st.DrawFn, kind: Any) -> Drawn:
-    n = draw(st.integers(0, 3))
-    return Step(f"prefetch({n})", lambda _, d: d.prefetch(n), lambda source: source), kind
+    text = f".{op}({folder})" + f".repeat({passes})" * (passes > 1)
+    return Step(text, kind, model, is_stateful=True, growth=passes, keeps_order=True)
 
 
-def filter_number(draw: st.DrawFn, kind: Any) -> Drawn:
-    modulus = draw(st.integers(2, 4))
-
-    def apply(lib: Any, dataset: Any) -> Any:
-        return dataset.filter(taking(kind, lambda e: number_in(lib, kind, e) % modulus != 0))
-
-    return Step(f"filter(number % {modulus})", apply, each(lambda e: [e] if number(e) % modulus else [])), kind
+def prefetch(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    return Step(f".prefetch({rng.choice([0, 1, 2, 3, 8, 'AUTOTUNE'])})", kind, lambda source: source, is_stateful=True)
 
 
-def filter_that_fails(draw: st.DrawFn, kind: Any) -> Drawn:
+def shuffle(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    """Its model returns another order: only the set of elements, or a comparison of runs, is right."""
+    again = rng.choice(["", "", ", reshuffle_each_iteration=False"])
+    text = f".shuffle({rng.choice(['1', '2', '3', '3', '5', '40', 'None'])}, {seed(rng, scope)}{again})"
+    return Step(text, kind, lambda source: source, is_stateful=True)
+
+
+def filter_number(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    if has_windows(kind):
+        return None
+    divisor = rng.randint(2, 4)
+    rest = rng.randrange(divisor)
+    if kind == INT and rng.randrange(2):
+        model = each(lambda n: [n] if n % divisor != rest else [])
+        return Step(f".filter(lambda x: x % {divisor} != {rest})", kind, model)
+    model = each(lambda element: [element] if number_of(element) % divisor != rest else [])
+    return Step(f".filter(others({divisor}, {rest}))", kind, model)
+
+
+def filter_that_fails(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
     """With a predicate in plain Python."""
-    check, model, shown = checks(draw)
-
-    def apply(lib: Any, dataset: Any) -> Any:
-        odd = lib.call(lambda x: np.bool_(check(x) % 2), TensorSpec((), np.bool_))
-        return dataset.filter(taking(kind, lambda e: odd(number_in(lib, kind, e))))
+    if has_windows(kind):
+        return None
+    check, text = draw_check(rng)
 
     def one(element: Any) -> list[Any]:
-        found = model(number(element))
+        found = check(element)
         return [found] if isinstance(found, Failure) else [element] * (found % 2)
 
-    return Step(f"filter(odd, {shown})", apply, each(one)), kind
+    return Step(f".filter(lambda *e: {text}(*e) % 2 == 1)", kind, each(one))
 
 
-def checks(draw: st.DrawFn) -> tuple[Callable[[Any], Any], Callable[[int], Any], str]:
-    """Draw a function that returns a number but fails for some numbers; return it with its model and its text."""
-    modulus = draw(st.integers(2, 9))
-    rest = draw(st.integers(0, modulus - 1))
+def take_while(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    """Failures of elements and of the predicate are returned, and the elements after them are still taken."""
+    if has_windows(kind):
+        return None
+    check, text = draw_check(rng)
+    divisor = rng.randint(2, 9)
 
-    def check(x: Any) -> Any:
-        if int(x) % modulus == rest:
-            raise ValueError(f"bad {int(x)}")
-        return x
+    def run(outcomes: Iterator[Any]) -> Iterator[Any]:
+        for outcome in outcomes:
+            checked = outcome if isinstance(outcome, Failure) else check(outcome)
+            if isinstance(checked, Failure):
+                yield checked
+            elif checked % divisor != 1:
+                yield outcome
+            else:
+                return
 
-    return check, lambda x: Failure(f"bad {x}") if x % modulus == rest else x, f"fails at {rest} mod {modulus}"
+    return Step(f".take_while(lambda *e: {text}(*e) % {divisor} != 1)", kind, streaming(run), needs_order=True)
+
+
+def ignore_errors(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    present = lambda outcomes: (outcome for outcome in outcomes if not isinstance(outcome, Failure))
+    return Step(".ignore_errors()", kind, streaming(present))
+
+
+def unique(rng: random.Random, kind: Any, scope: Scope) -> Step | None:
+    def run(outcomes: Iterator[Any]) -> Iterator[Any]:
+        seen: list[Any] = []  # without failures, so each of them is returned
+        for outcome in outcomes:
+            if outcome not in seen:
+                yield outcome
+            if not isinstance(outcome, Failure):
+                seen.append(outcome)
+
+    return Step(".unique()", kind, streaming(run), is_stateful=True) if is_simple(kind) else None
+
+
+def skip_records(rng: random.Random, kind: Any, scope: Scope) -> Step:
+    return Step(".skip_records(files.folder / 'skip.jsonl')", kind)

@@ -63,7 +63,7 @@ def replay(case: dict[str, Any]) -> str:
 
 
 def _replay_resume(case: dict[str, Any]) -> str:
-    from support.resume_chains import build
+    from chains.names import build
     from support.resume_search import Case, Run, Unsuitable, Worker, prepared
 
     found = Case.from_json(case)

@@ -90,8 +90,8 @@ class States(Target):
     def make_samples(self) -> list[Any]:
         sys.path.insert(0, str(_TESTS))
         warnings.simplefilter("ignore")
+        from chains.names import build
         from support.resume_cases import CASES  # after the import path is set
-        from support.resume_chains import build
         from support.resume_files import write_files
 
         folder = self.folder / "files"

@@ -16,9 +16,10 @@ from compare import FAILED, assert_outcomes_equal, attempt, compare_specs, outco
 from compare import plain as by_value
 from hypothesis import HealthCheck, Phase, given, settings
 
-from chains.model import Failure, Pipeline, differences, plain
+from chains.chain import Chain
+from chains.draw import pipelines
+from chains.model import Failure, differences, plain
 from support.libraries import Ours
-from support.strategies import pipelines
 
 LIMIT = 100
 CHAINS = os.environ.get("CHAINS")
@@ -33,7 +34,7 @@ THOROUGH = settings(
 )
 
 
-def in_tf(lib: Any, pipeline: Pipeline, *, is_run: bool) -> Any:
+def in_tf(lib: Any, pipeline: Chain, *, is_run: bool) -> Any:
     """Return the cardinality of each stage, the spec, and the outcomes if it is to be run.
 
     It runs without tf.data's optimizations, because some of them move failures.
@@ -60,11 +61,11 @@ def assert_modelled(modelled: list[Any], found: list[Any]) -> None:
 
 @pytest.mark.timeout(1800)  # after a failure, Hypothesis shrinks examples for up to five minutes
 def test_a_chain_is_the_same_in_all_three() -> None:
-    unrecorded: list[Pipeline] = []
+    unrecorded: list[Chain] = []
 
     @THOROUGH
     @given(pipelines())
-    def check(pipeline: Pipeline) -> None:
+    def check(pipeline: Chain) -> None:
         with differences() as known:
             modelled = pipeline.model()
         ours = pipeline.stages(Ours())
@@ -83,7 +84,7 @@ def test_a_chain_is_the_same_in_all_three() -> None:
             size = mine.cardinality()
             if expected_size == Ours.UNKNOWN and "sparse" in repr(pipeline):
                 continue  # tf.data does not know the number of rows for unbatch() of sparse batches
-            assert size == expected_size, f"cardinality {size} after {step.name}, in tf.data {expected_size}"
+            assert size == expected_size, f"cardinality {size} after {step.text}, in tf.data {expected_size}"
         mine = attempt(lambda dataset: dataset.element_spec, ours[-1])
         if isinstance(mine, Exception):  # a part with a spec that is known only at run time is empty, or always fails
             assert isinstance(mine, ValueError)

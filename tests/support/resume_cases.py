@@ -1,14 +1,14 @@
 """Pipelines for tests of resuming and interrupts: at least one for every method that makes an op, and for every reader.
 
-A case is an expression with the names of resume_chains.py, so that another process builds the same pipeline. Its name
-is the public name that it covers, followed by a colon and the variant. resume_chains.py draws combinations of ops.
+A case is an expression with the names of chains/names.py, so that another process builds the same pipeline. Its name
+is the public name that it covers, followed by a colon and the variant. chains/draw.py draws combinations of ops.
 """
 
 from __future__ import annotations
 
 import re
 
-from support.resume_chains import Chain, Op
+from chains.chain import Chain, Step
 
 
 def _chains(table: str) -> dict[str, Chain]:
@@ -18,10 +18,10 @@ def _chains(table: str) -> dict[str, Chain]:
     return {name: Chain((_whole(text),)) for name, text in texts.items()}
 
 
-def _whole(text: str) -> Op:
-    """Return a pipeline as one op."""
+def _whole(text: str) -> Step:
+    """Return a pipeline as one step."""
     keeps_order = ".cache(" in text or ".snapshot(" in text
-    return Op(text, "int", by_chance="deterministic=False" in text, keeps_order=keeps_order)
+    return Step(text, None, by_chance="deterministic=False" in text, keeps_order=keeps_order)
 
 
 CASES = _chains("""

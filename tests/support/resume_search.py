@@ -5,7 +5,7 @@
     python tests/support/resume_search.py --first 123 --count 1        one case again
     python tests/support/resume_search.py --seconds 600 --corpus build/corpus    write what fails as cases of the corpus
 
-A case is a chain of ops (resume_chains.py), and up to three places at which its iteration is interrupted. Each time,
+A case is a chain of ops (chains/draw.py), and up to three places at which its iteration is interrupted. Each time,
 the state is serialized, and a pipeline built anew continues from it, in one of ten cases in another process. All
 outcomes together must equal those of a run without interruption: elements, dtypes, failures, the positions that they
 name, and the end. Half of the cases resume once instead, but at one place of each stage, where the state has another
@@ -48,9 +48,11 @@ sys.path[:0] = [str(Path(__file__).parents[1])]  # for the worker, which is this
 import numpy as np  # noqa: E402
 
 import dataset  # noqa: E402
+from chains.chain import Chain, Step  # noqa: E402
+from chains.draw import draw_chain, with_other_parallelism  # noqa: E402
+from chains.names import build  # noqa: E402
 from dataset import ClosedError, Dataset, RaggedTensor, SparseTensor, StateError, checkpoint  # noqa: E402
 from explore import corpus  # noqa: E402
-from support.resume_chains import Chain, Op, build, draw_chain, with_other_parallelism  # noqa: E402
 from support.resume_files import write_files  # noqa: E402
 from support.seeds import fresh_seed  # noqa: E402
 
@@ -139,8 +141,8 @@ class Case:
     def from_json(cls, found: dict[str, Any]) -> Case:
         """Return the case that ``to_json`` has written."""
         ops = (
-            Op(found["chain"], None, keeps_order=found.get("stores_elements", False)),
-            Op("", None, by_chance=found.get("by_chance", False)),
+            Step(found["chain"], None, keeps_order=found.get("stores_elements", False)),
+            Step("", None, by_chance=found.get("by_chance", False)),
         )
         return cls(
             Chain(ops),

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from chains.draw import rewritable_pipelines
 from dataset import Dataset, RaggedTensor, SparseTensor
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, check_rule, outcomes
 from support.combinations import diagonals
 from support.libraries import Ours
 from support.op_cases import fail_at, ints
-from support.strategies import rewritable_pipelines
 
 REMAINDERS = ["drop", "pad", "repeat", "keep"]
 

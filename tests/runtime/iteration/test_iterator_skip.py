@@ -7,12 +7,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from chains.model import Failure, Pipeline, plain
+from chains.chain import Chain
+from chains.draw import pipelines
+from chains.model import Failure, plain
 from dataset import Dataset
 from dataset.errors import ClosedError
 from dataset.testing import assert_elements_equal, outcomes
 from support.libraries import Ours
-from support.strategies import pipelines
 
 OURS = Ours()
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -20,7 +21,7 @@ QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(Hea
 
 @QUICK
 @given(pipelines(), st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=6))
-def test_stands_where_as_many_calls_of_next_would_bring_it(pipeline: Pipeline, moves):
+def test_stands_where_as_many_calls_of_next_would_bring_it(pipeline: Chain, moves):
     expected = pipeline.model()
     # Skipped elements are assumed not to fail, if a failure would affect the elements after them.
     assume(not any(isinstance(outcome, Failure) for outcome in expected))
