@@ -3258,7 +3258,19 @@ class Dataset(Generic[T_co]):
         return deferred.DatasetIterator(self._optimized.plan, self._optimized.options, deferred.Autotuner)
 
     def __aiter__(self) -> AsyncIterator[T_co]:
-        return deferred.async_elements(iter(self))
+        """Iterate with ``async for``: elements are computed in a thread, and the event loop stays free.
+
+        After an element that fails, ``anext`` continues with the next one, as ``next`` does. A cancelled ``anext``, as
+        by ``asyncio.wait_for``, loses nothing: the next one returns the element. The iterator has ``aclose()``; it is
+        also closed at the end of the data, when it is dropped, and when the event loop ends.
+
+        >>> import asyncio
+        >>> async def total():
+        ...     return sum([int(x) async for x in Dataset.range(4)])
+        >>> asyncio.run(total())
+        6
+        """
+        return deferred.AsyncElements(iter(self))
 
     def __getitem__(self, index: int) -> T_co:
         """Return element ``index`` without producing those before it; a negative index counts from the end.

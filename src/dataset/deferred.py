@@ -113,7 +113,7 @@ with lazy_imports():
     from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.svg import svg
     from dataset.plan.fingerprints.fingerprint import content_fingerprint
-    from dataset.runtime.iteration.async_elements import async_elements
+    from dataset.runtime.iteration.async_elements import AsyncElements
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
     from dataset.runtime.iteration.random_access import element_at, first_elements

@@ -17,6 +17,7 @@ from dataset import ClosedError, Dataset, SpecError, TensorSpec
 from dataset.ops.sources import queue_readers
 from dataset.queues import CancelledError, FIFOQueue, OutOfRangeError
 from dataset.testing import outcomes
+from support.op_cases import fail_at
 from support.overlap import nothing_left
 
 WAIT = 60
@@ -383,6 +384,69 @@ def test_an_exception_is_raised_in_the_task():
 
     with nothing_left(), pytest.raises(KeyError):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("through", [lambda d: d, lambda d: d.prefetch(2), lambda d: d.batch(2).unbatch()])
+def test_async_iteration_continues_after_a_failure_as_iteration_does(through):
+    dataset = through(Dataset.range(6).map(fail_at(0, 3, 5)))
+
+    async def main():
+        found, elements = [], aiter(dataset)
+        while True:
+            try:
+                found.append(int(await anext(elements)))
+            except ValueError as error:
+                found.append(str(error))
+            except StopAsyncIteration:
+                return found
+
+    with nothing_left():
+        assert asyncio.run(main()) == [str(x) if isinstance(x, ValueError) else int(x) for x in outcomes(iter(dataset))]
+
+
+def test_a_cancelled_anext_loses_nothing():
+    async def main():
+        queue = FIFOQueue(10, TensorSpec((), np.int64))
+        elements = aiter(Dataset.from_queue(queue))
+        for number in range(3):
+            task = asyncio.ensure_future(anext(elements))
+            await asyncio.sleep(0)  # it waits for the queue
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            queue.enqueue(number)
+            assert await anext(elements) == number
+        queue.close()
+        return [x async for x in elements]
+
+    with nothing_left():
+        assert asyncio.run(main()) == []
+
+
+def test_each_element_goes_to_one_of_several_tasks():
+    async def main():
+        elements = aiter(Dataset.range(20).prefetch(3))
+        return sorted(map(int, await asyncio.gather(*(anext(elements) for _ in range(20)))))
+
+    with nothing_left():
+        assert asyncio.run(main()) == list(range(20))
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_closed_elements_end_and_a_call_that_waits_says_so(begun):
+    async def main():
+        elements = aiter(Dataset.from_queue(FIFOQueue(1, TensorSpec((), np.int64))))
+        if begun:
+            task = asyncio.ensure_future(anext(elements))
+            await asyncio.sleep(0)
+        with nothing_left():
+            await elements.aclose()
+        if begun:
+            with pytest.raises(ClosedError):
+                await task
+        return [x async for x in elements]
+
+    assert asyncio.run(main()) == []
 
 
 def test_a_closed_queue_takes_no_more():

@@ -273,6 +273,8 @@ class AsyncQueueReader(QueueReader):
         return rows
 
     async def _get(self, n: int) -> list[Any]:
+        if self.is_closed:  # a cancelled future cancels this task only after its first step
+            return []
         rows = [await self.queue.get()]
         self.queue.task_done()
         while len(rows) < n and not self.queue.empty():
