@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from dataset.errors import CardinalityError
+from dataset.errors import CardinalityError, StateError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, map_known
 from dataset.plan.checks import require_int
@@ -93,6 +93,10 @@ class AssertCardinalityOperator(UnaryOperator):
     def load(self, state: State) -> None:
         super().load(state)
         self.given, self.ended = int(state["given"]), bool(state["ended"])
+        if self.node.expected != INFINITE_CARDINALITY and self.given > self.node.expected:
+            raise StateError(
+                f"{self.node}: the state is damaged: it counts {self.given} elements of {self.node.expected}"
+            )
 
 
 def _words(count: int) -> str:
