@@ -1,13 +1,12 @@
 """Tests of from_queue, to_queue and async iteration."""
 
 import asyncio
-import itertools
 import multiprocessing
 import os
 import queue as stdlib
 import re
-import threading
 import time
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -19,6 +18,7 @@ from dataset.queues import CancelledError, FIFOQueue, OutOfRangeError
 from dataset.testing import outcomes
 from support.op_cases import fail_at
 from support.overlap import nothing_left
+from support.process_helpers import in_thread
 
 WAIT = 60
 SPAWN = multiprocessing.get_context("spawn")
@@ -60,21 +60,9 @@ def test_closing_ends_a_wait(kind, ahead):
         dataset = Dataset.from_queue(queue, TensorSpec((), np.int64))
         iterator = iter(dataset if ahead is None else dataset.prefetch(ahead))
         assert next(iterator) == 7
-        outcomes, waits = [], threading.Event()
-
-        def wait():
-            waits.set()
-            try:
-                next(iterator)
-            except (ClosedError, StopIteration) as error:
-                outcomes.append(error)
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        waits.wait()
+        waiting = in_thread(lambda: next(iterator))
         iterator.close()
-        thread.join(WAIT)
-        assert len(outcomes) == 1
+        assert isinstance(waiting.result(), ClosedError | StopIteration)
         put(queue, 8)  # it was not taken by the closed iterator
         assert next(iter(dataset)) == 8
 
@@ -136,41 +124,6 @@ def test_tasks_are_done_when_they_are_taken():
     queue.join()
 
 
-@pytest.mark.parametrize(
-    "through",
-    [
-        lambda d: d,
-        lambda d: d.map(lambda x: x + 1),
-        lambda d: d.map(lambda x: x + 1, num_parallel_calls=2),
-        lambda d: d.prefetch(3),
-        lambda d: d.shuffle(4, seed=1),
-        lambda d: d.shuffle(4, seed=1).batch(2).prefetch(1),
-        lambda d: d.window(3).flat_map(lambda w: w),
-        lambda d: d.filter(lambda x: x % 3 != 1),
-    ],
-)
-@pytest.mark.parametrize("place", [0, 1, 3])
-def test_a_state_holds_what_was_taken_and_not_delivered(through, place):
-    def outcomes(values):
-        return [np.asarray(value).tolist() for value in values]
-
-    def filled():
-        queue = FIFOQueue(50)
-        put(queue, *range(20))
-        queue.close()
-        return queue
-
-    expected = outcomes(through(Dataset.from_queue(filled())))
-    queue = filled()
-    iterator = iter(through(Dataset.from_queue(queue)))
-    found = [next(iterator) for _ in range(place)]
-    state = iterator.state_dict()
-    iterator.close()
-    resumed = iter(through(Dataset.from_queue(queue)))
-    resumed.load_state_dict(state)
-    assert outcomes(found) + outcomes(resumed) == expected
-
-
 def test_iterators_share_the_elements():
     queue = FIFOQueue(9)
     put(queue, *range(6))
@@ -202,14 +155,6 @@ def _write_much(queue):
     queue.put(bytes(50_000_000))
 
 
-def _in_background(iterator):
-    """Request an element in a thread; return the thread, and the list that gets the outcome."""
-    found = []
-    thread = threading.Thread(target=lambda: found.extend(outcomes(itertools.islice(iterator, 1))))
-    thread.start()
-    return thread, found
-
-
 def _wait_until_begun(queue):
     while not queue_readers._partial_messages.get(queue):
         time.sleep(0.01)
@@ -224,11 +169,10 @@ def test_an_iterator_can_be_closed_if_a_producer_was_killed_while_it_wrote():
     producer.join(WAIT)
     with nothing_left():
         iterator = iter(Dataset.from_queue(queue, TensorSpec((), bytes)))
-        thread, found = _in_background(iterator)
+        waiting = in_thread(lambda: next(iterator))
         _wait_until_begun(queue)
         iterator.close()
-        thread.join(WAIT)
-    assert [type(outcome) for outcome in found] == [ClosedError]
+        assert isinstance(waiting.result(), ClosedError)
     assert queue._rlock.acquire(block=False)  # other readers do not wait for this one
 
 
@@ -240,12 +184,11 @@ def test_the_bytes_of_an_element_that_have_arrived_are_kept_for_the_next_iterato
     dataset = Dataset.from_queue(queue, TensorSpec((), bytes))
     for first, last in ((0, 3), (3, len(message) - 2)):
         iterator = iter(dataset)
-        thread, found = _in_background(iterator)
+        waiting = in_thread(partial(next, iterator))
         os.write(queue._writer.fileno(), message[first:last])
         _wait_until_begun(queue)
         iterator.close()
-        thread.join(WAIT)
-        assert [type(outcome) for outcome in found] == [ClosedError]
+        assert isinstance(waiting.result(), ClosedError)
     os.write(queue._writer.fileno(), message[-2:])
     assert next(iter(dataset)) == element
 

@@ -18,6 +18,8 @@ from dataset.io.elements.element_log import ElementLog
 from dataset.io.tfrecord.frames import framed
 from dataset.queues import FIFOQueue
 from dataset.testing import outcomes
+from support.resuming import advanced, loaded, to_json
+from support.states import rest_of, state_after
 
 ELEMENTS = [
     {"number": n, "text": f"text {n}", "row": np.arange(n % 3, dtype=np.float32), "pair": (n, [n, n])} for n in range(9)
@@ -86,37 +88,32 @@ STEPS = {
 
 @pytest.mark.parametrize("place", [0, 1, 3])
 @pytest.mark.parametrize("steps", STEPS)
-def test_a_state_continues_in_another_process_with_another_queue(path, tmp_path, steps, place):
-    def values():
-        return [0, 1, 2, 3, ValueError("bad"), *range(4, 12)]
-
-    def outcome(iterator):
-        try:
-            return next(iterator)
-        except ValueError as error:
-            return error
-
-    expected = shown(outcomes(iter(STEPS[steps](logged(values(), str(tmp_path / "whole.log"))))))
-    iterator = iter(STEPS[steps](logged(values(), path, closed=False)))
-    found = [outcome(iterator) for _ in range(place)]
-    state = json.loads(json.dumps(checkpoint.to_json(iterator.state_dict())))
-    iterator.close()
-    seen = logged([], path)
-    kept = len(outcomes(iter(seen)))  # what is in the log; the producers send the rest again
-    resumed = iter(STEPS[steps](logged(values()[kept:], path)))
-    resumed.load_state_dict(checkpoint.from_json(state))
+def test_a_state_continues_in_another_process_with_another_queue(path, steps, place):
+    values = [0, 1, 2, 3, ValueError("bad"), *range(4, 12)]
+    expected = shown(outcomes(iter(STEPS[steps](logged(values, f"{path}.whole")))))
+    with iter(STEPS[steps](logged(values, path, closed=False))) as iterator:
+        found = advanced(iterator, place)
+        state = to_json(iterator.state_dict())
+    kept = len(outcomes(iter(logged([], path))))  # what is in the log; the producers send the rest again
+    resumed = loaded(STEPS[steps](logged(values[kept:], path)), state)
     assert shown(found) + shown(outcomes(resumed)) == expected
 
 
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize("steps", STEPS)
+def test_without_a_log_a_state_holds_what_was_taken_and_not_delivered(steps, place):
+    def dataset(queue):
+        return STEPS[steps](Dataset.from_queue(queue))
+
+    queue, expected = filled(range(20)), shown(dataset(filled(range(20))))
+    state = state_after(dataset(queue), place)
+    assert shown(rest_of(dataset(queue), state)) == expected[place:]
+
+
 def test_a_state_holds_a_position_and_no_elements(path):
-    sizes = []
-    for number in 1, 50:
-        iterator = iter(logged([np.zeros(10_000)] * 60, path + str(number), closed=False).prefetch(8))
-        for _ in range(number):
-            next(iterator)
-        sizes.append(len(json.dumps(checkpoint.to_json(iterator.state_dict()))))
-        iterator.close()
-    assert max(sizes) < 3000
+    for number in (1, 50):
+        dataset = logged([np.zeros(10_000)] * 60, f"{path}{number}", closed=False).prefetch(8)
+        assert len(to_json(state_after(dataset, number))) < 3000
 
 
 def test_what_is_taken_together_is_one_record_and_a_state_may_be_within_it(path):
@@ -124,13 +121,7 @@ def test_what_is_taken_together_is_one_record_and_a_state_may_be_within_it(path)
     whole = [batch.tolist() for batch in dataset.batch(4)]
     assert len(list(TFRecordDataset(path))) < 1 + 10
     for place in range(10):
-        iterator = iter(dataset)
-        assert [next(iterator) for _ in range(place)] == list(range(place))
-        state = iterator.state_dict()
-        iterator.close()
-        resumed = iter(logged([], path))
-        resumed.load_state_dict(state)
-        assert list(resumed) == list(range(place, 10))
+        assert rest_of(logged([], path), state_after(dataset, place)) == list(range(place, 10))
     assert [batch.tolist() for batch in dataset.batch(4)] == whole
 
 
@@ -258,11 +249,7 @@ def test_another_file_is_not_overwritten(tmp_path):
 
 
 def test_a_state_is_refused_by_another_or_a_shorter_log(path, tmp_path):
-    iterator = iter(logged(range(9), path))
-    for _ in range(5):
-        next(iterator)
-    state = iterator.state_dict()
-    iterator.close()
+    state = state_after(logged(range(9), path), 5)
     other = str(tmp_path / "other.log")
     list(logged(range(9), other))
     for name in other, str(tmp_path / "new.log"):

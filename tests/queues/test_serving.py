@@ -11,6 +11,7 @@ import pytest
 
 from dataset import Dataset, SpecError, TensorSpec, queues
 from support.overlap import nothing_left
+from support.process_helpers import in_thread
 
 WAIT = 60
 SPAWN = multiprocessing.get_context("spawn")
@@ -97,20 +98,10 @@ def test_closing_the_server_ends_waiting_calls():
         queue = queues.FIFOQueue(1)
         server = queues.serve(queue, authkey=KEY)
         remote = queues.connect(server.address, KEY)
-        outcomes = []
-
-        def wait():
-            try:
-                remote.dequeue()
-            except queues.CancelledError as error:
-                outcomes.append(error)
-
-        waiting = threading.Thread(target=wait)
-        waiting.start()
+        waiting = in_thread(remote.dequeue)
         server.close()
         server.close()
-        waiting.join(WAIT)
-        assert len(outcomes) == 1
+        assert isinstance(waiting.result(), queues.CancelledError)
         with pytest.raises((queues.CancelledError, OSError)):
             remote.size()
         remote.disconnect()
