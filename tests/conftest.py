@@ -35,11 +35,13 @@ with contextlib.suppress(ImportError):
     import triton  # noqa: F401  # Triton and TensorFlow both contain LLVM. TensorFlow imports Keras, which imports torch,
     # which imports Triton: if Triton is imported after TensorFlow, the process aborts.
 
+from chains.names import build  # noqa: E402
 from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
 from dataset.native import library  # noqa: E402
 from dataset.runtime.random import streams  # noqa: E402
 from support import flaky  # noqa: E402
 from support.durations import Recorder  # noqa: E402
+from support.resume_files import write_files  # noqa: E402
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts programs in the background like this
     signal.signal(signal.SIGINT, signal.default_int_handler)  # otherwise the programs that tests start inherit it
@@ -109,3 +111,17 @@ def native(request):
         library.load.cache_clear()
         yield request.param
     library.load.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def case_files(tmp_path_factory):
+    """The folder of the files that the cases of support/resume_cases.py read."""
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(case_files, tmp_path_factory):
+    """A function that builds the pipeline of a case, with an empty folder to write to."""
+    return lambda chain: build(str(chain), case_files, tmp_path_factory.mktemp("scratch"))

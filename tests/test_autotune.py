@@ -10,14 +10,13 @@ import time
 import pytest
 
 from chains.draw import draw_chain
-from chains.names import build
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.parallel.task_sizer import Learned
 from dataset.runtime.resources.cores import usable_cores
-from support.resume_search import LENGTH_MAX, advanced, prepared
+from support.resume_search import LENGTH_MAX, advanced
 from support.seeds import rng
 
 SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in a buffer
@@ -249,19 +248,13 @@ def turn(iterator, draws):
             record.knob.value = draws.randint(1, SEVERAL)
 
 
-@pytest.fixture(scope="module")
-def files():
-    with prepared() as folder:
-        yield folder
-
-
 @pytest.mark.parametrize("number", range(30))
-def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(number, files, tmp_path_factory):
+def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(number, built):
     draws = rng("knobs", number)
     chains = iter(lambda: draw_chain(draws), None)
     chain = next(chain for chain in chains if chain.is_repeatable and "num_parallel_calls" in str(chain))
     plain, dataset, other = (
-        build(re.sub(r"num_parallel_calls=[^,)]+", text, str(chain)), files, tmp_path_factory.mktemp("chain"))
+        built(re.sub(r"num_parallel_calls=[^,)]+", text, str(chain)))
         for text in ("num_parallel_calls=None", *["num_parallel_calls=AUTOTUNE"] * 2)
     )
     expected = advanced(iter(plain), LENGTH_MAX)

@@ -19,14 +19,12 @@ from typing import Any
 
 import pytest
 
-from chains.names import build
 from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.runtime.resources import interrupts
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
 from support.overlap import Gate
 from support.resume_cases import BY_PROCESSES, CASES
-from support.resume_files import write_files
 from support.seeds import rng
 
 COUNT = int(os.environ.get("INTERRUPTS", "1"))
@@ -35,14 +33,6 @@ SECONDS_MAX = 60.0
 TRIED = [name for name, chain in CASES.items() if chain.is_repeatable or chain.by_chance]
 CANNOT_BE_SAVED = {"window: itself"}
 """Elements that are datasets: taking a state while one is being returned raises an error."""
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Return a function that builds a case with an empty output folder."""
-    folder = tmp_path_factory.mktemp("files")
-    write_files(folder)
-    return lambda chain: build(str(chain), folder, tmp_path_factory.mktemp("scratch"))
 
 
 @pytest.fixture(autouse=True)

@@ -18,28 +18,19 @@ from pathlib import Path
 
 import pytest
 
-import test_endings
-from dataset import Dataset, TFRecordDataset
+from dataset import Dataset
 from dataset.testing import outcomes
 from support import overlap
 from support.overlap import WAIT, Work, block_for_ever, double, fail_at_two, nothing_left
-from test_endings import stacked, taken
+from support.resume_cases import CASES
+from test_endings import taken
 
-files = test_endings.files
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda files: TFRecordDataset(files).prefetch(2),
-        lambda files: files.interleave(TFRecordDataset, 3, num_parallel_calls=3),
-        lambda files: stacked(files.interleave(TFRecordDataset, 2, num_parallel_calls=2).map(int)),
-    ],
-    ids=["prefetch", "interleave", "stacked"],
-)
-def test_many_iterators_opened_and_closed_or_abandoned(make, files):
-    dataset = make(Dataset.list_files(files, shuffle=False))
+@pytest.mark.parametrize("name", ["prefetch", "TFRecordDataset: ZLIB, files at once", "list_files: interleaved"])
+def test_many_iterators_opened_and_closed_or_abandoned(name, built):
+    dataset = built(CASES[name])
     with nothing_left():
         closed = [taken(dataset, 1) for _ in range(3)]
         for iterator in closed:

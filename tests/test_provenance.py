@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 import dataset
 from chains.draw import draw_chain
-from chains.names import build
 from dataset import (
     CsvDataset,
     Dataset,
@@ -38,7 +37,6 @@ from dataset import (
     io,
 )
 from dataset.dataset import tracing_iterator
-from support.resume_files import write_files
 from support.resuming import examples, from_json, to_json
 
 COUNT = 12  # records in each file
@@ -200,15 +198,13 @@ def test_records_lists_those_of_the_steps_after_any_state(paths, seed):
 
 @examples(12)
 @given(seed=st.integers(0, 10**6))
-def test_recording_changes_no_element_and_no_state(chain_files, seed, tmp_path_factory):
+def test_recording_changes_no_element_and_no_state(built, seed):
     rng = random.Random(seed)
     chain = draw_chain(rng)
     if not chain.is_repeatable:
         return
 
-    def made() -> Any:
-        return build(str(chain), chain_files, tmp_path_factory.mktemp("scratch"))
-
+    made = lambda: built(chain)
     plain = described(iter(made()))
     assert described(tracing_iterator(made())) == plain
     place = rng.randint(0, len(plain))
@@ -217,13 +213,6 @@ def test_recording_changes_no_element_and_no_state(chain_files, seed, tmp_path_f
         described(stopped, place)
         resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
         assert described(resumed) == plain[place:]
-
-
-@pytest.fixture(scope="session")
-def chain_files(tmp_path_factory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("files")
-    write_files(folder)
-    return folder
 
 
 def described(iterator: Any, limit: int = 10**6) -> list[str]:

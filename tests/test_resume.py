@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dataset
-from chains.names import build
 from dataset import Dataset, StateError, readers
 from dataset.io.arrow.table_rows_source import TableRows
 from dataset.ops.distribute.distribute import Distribute
@@ -29,7 +27,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.testing import no_leaks, outcomes
 from support.pipelines import unoptimized
 from support.resume_cases import BY_PROCESSES, CASES, ELSEWHERE, NO_OPS
-from support.resume_search import Case, Run, Stop, Worker, prepared
+from support.resume_search import Case, Run, Stop, Worker
 from support.resuming import assert_from, interrupted, loaded
 
 TESTS = Path(__file__).parent
@@ -37,14 +35,8 @@ REPEATABLE = [name for name, chain in CASES.items() if chain.is_repeatable]
 
 
 @pytest.fixture(scope="module")
-def files() -> Iterator[Path]:
-    with prepared() as folder:
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def other_process(files):
-    worker = Worker(files)
+def other_process(case_files):
+    worker = Worker(case_files)
     yield worker
     worker.close()
 
@@ -55,25 +47,23 @@ ROUTES = [{"stops": (Stop("stage"),), "at_each_stage": True, "checks_next_epoch"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_resumes_exactly(name, files, other_process):
-    build(str(CASES[name]), files, files)  # libraries imported for it keep files open
+def test_resumes_exactly(name, built, case_files, other_process):
+    built(CASES[name])  # libraries imported for it keep files open
     with no_leaks():
         for route in ROUTES:
-            Run(Case(CASES[name], **route), files, other_process).check()
+            Run(Case(CASES[name], **route), case_files, other_process).check()
 
 
 @pytest.mark.parametrize("name", BY_PROCESSES)
-def test_resumes_where_processes_do_the_work(name, files):
-    Run(Case(BY_PROCESSES[name], (Stop("at", 1), Stop("at", 5))), files, None).check()
+def test_resumes_where_processes_do_the_work(name, case_files):
+    Run(Case(BY_PROCESSES[name], (Stop("at", 1), Stop("at", 5))), case_files, None).check()
 
 
 @pytest.mark.parametrize("again", ["optimized", "not optimized", "the same dataset"])
-def test_a_state_resumes_in_a_pipeline_with_other_rules_or_is_refused_and_in_the_dataset_that_saved_it(
-    again, files, tmp_path_factory
-):
+def test_a_state_resumes_in_a_pipeline_with_other_rules_or_is_refused_and_in_the_dataset_that_saved_it(again, built):
     """The same dataset may have filled its caches in the meantime."""
     for name, place in itertools.product(REPEATABLE, (1, 4, 11)):
-        first, second = (build(str(CASES[name]), files, tmp_path_factory.mktemp("scratch")) for _ in range(2))
+        first, second = built(CASES[name]), built(CASES[name])
         if again == "the same dataset":
             second = first
         elif again == "optimized":
@@ -113,7 +103,7 @@ def test_every_method_that_makes_an_op_and_every_reader_has_a_case():
     for name, file in ELSEWHERE.items():
         text = (TESTS / file).read_text()
         assert name in text, name
-        assert re.search(r"check_operator|load_state_dict", text), f"{file} resumes nothing"
+        assert re.search(r"check_operator|load_state_dict|loaded\(", text), f"{file} resumes nothing"
 
 
 NEVER_SEEN = {
@@ -127,7 +117,7 @@ NEVER_SEEN = {
 }
 
 
-def test_every_node_that_there_is_runs_in_a_case(files, tmp_path_factory, monkeypatch):
+def test_every_node_that_there_is_runs_in_a_case(built, monkeypatch):
     """Including operators that only the optimizer creates, and those of nested datasets."""
     seen: set[type[Node]] = set()
     run = ExecutionContext.__call__
@@ -138,7 +128,7 @@ def test_every_node_that_there_is_runs_in_a_case(files, tmp_path_factory, monkey
 
     monkeypatch.setattr(ExecutionContext, "__call__", noting)
     for chain in CASES.values():
-        outcomes(iter(build(str(chain), files, tmp_path_factory.mktemp("scratch"))))
+        outcomes(iter(built(chain)))
     unseen = {node for node in concrete(Node) - seen if node.__module__.startswith("dataset.")}
     assert unseen == set(NEVER_SEEN), "add a case to resume_cases.py in which they run"
 

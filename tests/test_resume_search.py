@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.resume_search import Totals, case, prepared, search
+from support.resume_search import Totals, case, search
 from support.seeds import SEED
 
 CASES = 300
@@ -17,25 +17,13 @@ BLOCKS = 3
 CASES_OF_BLOCK = CASES // BLOCKS
 
 
-@pytest.fixture(scope="module")
-def files() -> Path:
-    with prepared() as folder:
-        yield folder
-
-
-@pytest.fixture
-def first() -> int:
-    """Return the seed of the first case. It belongs to the seed of the tests."""
-    return CASES * SEED
-
-
 @pytest.mark.timeout(600)  # a case that hangs is stopped and reported after a minute
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_no_case_resumes_inexactly(block: int, first: int, files: Path):
-    first += block * CASES_OF_BLOCK
+def test_no_case_resumes_inexactly(block: int, case_files: Path):
+    first = CASES * SEED + block * CASES_OF_BLOCK  # the cases belong to the seed of the tests
     print(f"seeds {first} to {first + CASES_OF_BLOCK - 1}")  # noqa: T201  # shown with a failure
     totals = Totals()
-    search(iter(range(first, first + CASES_OF_BLOCK)), files, totals)
+    search(iter(range(first, first + CASES_OF_BLOCK)), case_files, totals)
     assert not totals.failures
     assert totals.resumes >= CASES_OF_BLOCK, f"most cases were skipped or refused: {totals}"
 

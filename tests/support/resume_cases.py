@@ -240,7 +240,7 @@ NO_OPS = {
 
 ELSEWHERE = {
     "distribute": "ops/distribute/test_distribute.py",
-    "from_queue": "queues/test_from_queue.py",
+    "from_queue": "queues/test_queue_log.py",
     "from_ray": "ops/distribute/test_distribute_ray.py",
     "from_tf": "adapters/test_from_tf.py",
     "from_torch": "adapters/test_from_torch.py",
