@@ -103,6 +103,15 @@ def switch_interval(request):
     sys.setswitchinterval(before)
 
 
+@pytest.fixture
+def no_collector():
+    """The garbage collector is disabled: objects are freed only when their last reference is dropped."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.fixture(params=["twins", "kernels"] if library.kernels() else ["twins"], scope="module")
 def native(request):
     """Run the tests of a module with the native kernels, if there are any on this machine, and without."""

@@ -21,6 +21,7 @@ from dataset import (
     checkpoint,
     io,
 )
+from support.tfrecord_files import write_records
 
 IMAGES = np.zeros((3, 2))
 LABELS = np.arange(3)
@@ -29,9 +30,7 @@ LABELS = np.arange(3)
 @pytest.fixture
 def records(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with io.TFRecordWriter("a.tfrecord") as writer:
-        for label in range(3):
-            writer.write(io.encode_example({"image": b"pixels", "label": label}))
+    write_records("a.tfrecord", [io.encode_example({"image": b"pixels", "label": label}) for label in range(3)])
     return "a.tfrecord"
 
 

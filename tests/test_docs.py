@@ -17,19 +17,8 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "noteb
 PAGES.append(DOCS / "llms.txt")
 RUNNABLE = [page for page in PAGES if any(with_outputs(page.read_text(encoding="utf-8")))]
 TEXT = (DOCS / "tf_data.md").read_text(encoding="utf-8")
-OPTIONAL = {
-    "datasets",
-    "jax",
-    "keras",
-    "lightning",
-    "pandas",
-    "polars",
-    "ray",
-    "tensorflow",
-    "torch",
-    "torchdata",
-    "tqdm",
-}
+OPTIONAL = {"datasets", "jax", "keras", "lightning", "pandas", "polars"}
+OPTIONAL |= {"ray", "tensorflow", "torch", "torchdata", "tqdm"}
 ROWS = re.findall(r"^\| `(.*?)` \|.*\[(test_tf_\w+)\]\((.*?)\) \|$", TEXT, re.MULTILINE)
 
 

@@ -6,8 +6,6 @@ import importlib.metadata
 import inspect
 import itertools
 import pickle
-import subprocess
-import sys
 import types
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 import dataset
 import dataset.testing
 from dataset import checkpoint, io
+from support.process_helpers import run_code
 
 DOORS = [dataset, checkpoint, io, dataset.testing]
 PUBLIC = [(door, name) for door in DOORS for name in door.__all__]
@@ -69,8 +68,7 @@ def test_every_operation_shows_an_example():
 
 
 def run(code):
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    return run_code(code, PYTHONWARNINGS="error").stdout.split()
 
 
 def test_importing_imports_no_framework_takes_no_threads_and_opens_no_files():

@@ -1,21 +1,19 @@
 """Lazy imports: nothing is imported before its first use, and then everything works as after an ordinary import."""
 
 import builtins
-import subprocess
 import sys
 import threading
 
 import pytest
 
 from dataset.lazy_imports import lazy_imports
+from support.process_helpers import run_code
 
 LOADED = "sum(name == 'dataset' or name.startswith('dataset.') for name in sys.modules)"
 
 
 def output(code):
-    return subprocess.run(
-        [sys.executable, "-c", f"import sys\n{code}"], check=True, capture_output=True, text=True
-    ).stdout.split()
+    return run_code(f"import sys\n{code}").stdout.split()
 
 
 def module(tmp_path, monkeypatch, text, name):

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, io, set_random_seed
+from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, set_random_seed
 from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import WAIT, Calls, Counter, Meeting, Work, once, slow_at_first
+from support.tfrecord_files import write_records
 
 UNORDERED = {"deterministic": False}
 
@@ -129,9 +130,7 @@ def test_interleave_with_random_delays(inner, sizes, stages, cycle, how):
 @pytest.mark.parametrize("reads", [1, 3, 9, AUTOTUNE])
 def test_parallel_reads_of_files_keep_the_order_of_reading_in_turn(tmp_path, reads):
     for number in range(5):
-        with io.TFRecordWriter(tmp_path / f"{number}.tfrecord") as writer:
-            for record in range(number * 3):
-                writer.write(b"%d %d" % (number, record))
+        write_records(tmp_path / f"{number}.tfrecord", [b"%d %d" % (number, record) for record in range(number * 3)])
     files = Dataset.list_files(str(tmp_path / "*.tfrecord"), shuffle=False)
     in_turn = files.interleave(TFRecordDataset, cycle_length=4 if reads == AUTOTUNE else reads, block_length=1)
     assert_elements_equal(list(TFRecordDataset(files, num_parallel_reads=reads)), list(in_turn))
@@ -389,15 +388,6 @@ def test_a_function_that_uses_one_array_for_each_thread_gives_elements_of_their_
     expected = [[x] * 3 for x in range(200)]
     assert [row.tolist() for row in list(dataset)] == expected
     assert np.concatenate(list(dataset.batch(64))).tolist() == expected
-
-
-@pytest.mark.parametrize("count", [1, 5])
-def test_a_take_that_is_left_out_is_so_whether_batches_are_made_in_parallel_or_not(count):
-    """Otherwise a state of one would not fit the other."""
-    one, two = (Dataset.range(5).batch(1, num_parallel_calls=calls).take(count) for calls in (None, 2))
-    other = iter(two)
-    other.load_state_dict(iter(one).state_dict())
-    assert [batch.tolist() for batch in other] == [[i] for i in range(count)]
 
 
 # Several threads

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset, io
+from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset
 from dataset.autotune.profile_report import profile
 from dataset.autotune.remedies import Symptoms
 from dataset.plan.node import inputs_first
 from dataset.runtime.metrics.lock_sampler import LockSample
 from dataset.runtime.metrics.trace import Trace
+from support.tfrecord_files import write_records
 
 LONG = 60.0  # the data end before
 
@@ -217,9 +218,7 @@ def test_larger_files_are_suggested_where_opening_takes_long(tmp_path, monkeypat
 
 
 def test_an_index_is_suggested_where_records_fill_a_large_buffer(tmp_path, monkeypatch):
-    with io.TFRecordWriter(tmp_path / "a.tfrecord") as writer:
-        for _ in range(50):
-            writer.write(bytes(1000))
+    write_records(tmp_path / "a.tfrecord", [bytes(1000)] * 50)
     make = lambda **kwargs: TFRecordDataset(tmp_path / "a.tfrecord", **kwargs).shuffle(40).profile(LONG)
     assert "TFRecordDataset(..., index=True)" not in codes(make())
     monkeypatch.setattr("dataset.autotune.profile_report._LARGE_BYTES", 10_000)

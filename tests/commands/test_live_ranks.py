@@ -1,5 +1,6 @@
 """Tests of ``python -m dataset live``: the table of several processes, and which of them are marked."""
 
+import io
 import json
 import socket
 import urllib.error
@@ -44,6 +45,24 @@ def pages(monkeypatch):
         yield urls
 
 
+@pytest.fixture
+def answer(monkeypatch):
+    """Let pages answer with these texts, or errors, one after the other; the last one again and again."""
+
+    def answer(*contents):
+        left = list(contents)
+
+        def opened(url, timeout):
+            content = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(content, Exception):
+                raise content
+            return io.BytesIO(content)
+
+        monkeypatch.setattr(live_ranks._opener, "open", opened)
+
+    return answer
+
+
 def test_a_line_for_each_process(pages, capsys):
     assert main(["live", *pages, "--once"]) == 0
     header, first, second = capsys.readouterr().out.splitlines()
@@ -77,46 +96,22 @@ def test_a_page_that_cannot_be_read_has_a_line_that_says_why(pages, capsys):
     [b"", b"[]", b"{}", b"nonsense", b'{"pipeline": 1}', b'{"stats": 3}', b'{"stats": {"seconds": "x"}}',
      b'{"pipeline": 1, "stats": {"seconds": 1, "elements": [], "wait_seconds": 0}}', b"\xff\xfe"],
 )  # fmt: skip
-def test_an_answer_that_is_not_a_snapshot_is_a_problem_of_its_line(body, monkeypatch, capsys):
-    class Answer:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            pass
-
-        def read(self, limit):
-            return body
-
-    monkeypatch.setattr(live_ranks._opener, "open", lambda url, timeout: Answer())
+def test_an_answer_that_is_not_a_snapshot_is_a_problem_of_its_line(body, answer, capsys):
+    answer(body)
     assert main(["live", "http://localhost:1", "--once"]) == 2
     assert "localhost:1" in capsys.readouterr().out
 
 
-def test_the_rate_is_that_since_the_last_look(monkeypatch):
+def test_the_rate_is_that_since_the_last_look(answer):
     def snapshot(elements, seconds, pipeline=1):
         stats = {
             "seconds": seconds, "elements": elements, "wait_seconds": seconds / 2, "ended": False, "step_waits": None,
             "buffered_bytes": 0, "bottleneck": None,
         }  # fmt: skip
-        return {"pipeline": pipeline, "stats": stats, "process": {"rank": None}}
+        return json.dumps({"pipeline": pipeline, "stats": stats, "process": {"rank": None}}).encode()
 
-    answers = [snapshot(100, 10.0), snapshot(300, 11.0), snapshot(5, 1.0, pipeline=2), OSError("gone"), snapshot(9, 3)]
-
-    class Answer:
-        def __enter__(self):
-            if isinstance(answer := answers.pop(0), OSError):
-                raise urllib.error.URLError(answer)
-            self.answer = answer
-            return self
-
-        def __exit__(self, *error):
-            pass
-
-        def read(self, limit):
-            return json.dumps(self.answer)
-
-    monkeypatch.setattr(live_ranks._opener, "open", lambda url, timeout: Answer())
+    gone = urllib.error.URLError("gone")
+    answer(snapshot(100, 10.0), snapshot(300, 11.0), snapshot(5, 1.0, pipeline=2), gone, snapshot(9, 3))
     one, rates = Rank("http://localhost:1/snapshot"), []
     for _ in range(5):
         one.update()

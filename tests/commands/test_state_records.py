@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from dataset import Dataset, TFRecordDataset, checkpoint, io
+from dataset import Dataset, TFRecordDataset, checkpoint
 from dataset.commands.main import main
+from support.tfrecord_files import write_records
 
 MODULE = """
 from dataset import TFRecordDataset
@@ -24,9 +25,7 @@ number = 5
 def state(tmp_path, monkeypatch):
     """Return the path of a state of the pipeline in the module ``training_data`` of the current folder."""
     path = str(tmp_path / "a.tfrecord")
-    with io.TFRecordWriter(path) as writer:
-        for number in range(12):
-            writer.write(b"%d" % number)
+    write_records(path, [b"%d" % number for number in range(12)])
     (tmp_path / "training_data.py").write_text(MODULE.replace("PATH", repr(path)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -1,9 +1,8 @@
 """Tests of ``verify``: good files, damaged files, and correct counts."""
 
 import random
-import struct
 
-from support.tfrecord_files import masked
+from support.tfrecord_files import header
 
 
 def numbers(file):
@@ -89,10 +88,6 @@ def test_a_search_that_was_given_up_is_said_to_be(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(salvage, "WASTE_BYTES", 0)
     monkeypatch.setattr(salvage, "WASTE_FACTOR", 0)
-
-    def header(length):
-        packed = struct.pack("<Q", length)
-        return packed + masked(packed)
 
     path = tmp_path / "hostile"
     path.write_bytes(b"".join(header(max(12 * (197 - i), 0)) for i in range(199)))

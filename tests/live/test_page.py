@@ -111,14 +111,6 @@ def test_the_source_is_on_top_and_the_consumer_at_the_bottom(browser):
         assert order == sorted(order, reverse=True)
 
 
-def test_it_updates_while_the_loop_runs(browser):
-    with iter(pipeline()) as iterator:
-        browser.open(iterator.serve().url)
-        for count in (1, 2, 3):
-            next(iterator)
-            browser.wait_until(f"{SHOWN.format('tile-elements')} === '{count}'")
-
-
 def test_it_survives_the_end_of_the_iterator_and_shows_the_next_on_the_same_port(browser):
     iterator = iter(pipeline())
     port = iterator.serve().port

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -21,6 +19,7 @@ from dataset.live import page_server
 from dataset.live.feed import SnapshotFeed
 from dataset.live.page_server import LivePage
 from dataset.runtime.metrics.tuning_log import Decision
+from support.process_helpers import run_code
 
 NAMES = {"dataset-live", "dataset-live-client"}
 
@@ -261,9 +260,8 @@ def test_a_short_validation_does_not_hide_the_training(monkeypatch):
 def test_clients_that_do_not_read_or_ask_end_after_a_while(monkeypatch):
     monkeypatch.setattr(page_server._RequestHandler, "timeout", 0.05)
     monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.0)
-    source = Big()
     feed = SnapshotFeed()
-    feed.begin(source)
+    feed.begin(Big())
     with LivePage(0, feed) as page:
         with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
             assert connection.recv(1) == b""  # nothing was requested
@@ -276,27 +274,30 @@ def test_clients_that_do_not_read_or_ask_end_after_a_while(monkeypatch):
             assert not page._server._clients
 
 
-def test_a_client_that_has_left_ends_its_thread(monkeypatch):
+@pytest.fixture
+def reading(monkeypatch):
+    """A page with much to tell, and the connection of a client that has begun to read and reads no further."""
     monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.01)
-    feed = SnapshotFeed()
-    feed.begin(Big())
-    with LivePage(0, feed) as page:
-        with socket.create_connection(("127.0.0.1", page.port)) as connection:
-            connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            connection.recv(100)  # the answer has begun, and cannot have ended
-            [client] = page._server._clients
-        client.join(20)
-        assert not client.is_alive()
-
-
-def test_closing_does_not_wait_for_a_client_that_does_not_read():
     feed = SnapshotFeed()
     feed.begin(Big())
     with LivePage(0, feed) as page, socket.create_connection(("127.0.0.1", page.port)) as connection:
         connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        connection.recv(100)
-        page.close()
-        assert not threads()
+        connection.recv(100)  # the answer has begun, and cannot have ended
+        yield page, connection
+
+
+def test_a_client_that_has_left_ends_its_thread(reading):
+    page, connection = reading
+    [client] = page._server._clients
+    connection.close()
+    client.join(20)
+    assert not client.is_alive()
+
+
+def test_closing_does_not_wait_for_a_client_that_does_not_read(reading):
+    page, _ = reading
+    page.close()
+    assert not threads()
 
 
 def test_too_many_clients_are_turned_away(monkeypatch):
@@ -319,17 +320,6 @@ class Big:
 # Other endings
 
 
-def run(code, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-
 def test_the_interpreter_exits_while_a_stream_is_open():
     code = """
 import urllib.request
@@ -338,7 +328,7 @@ iterator = iter(Dataset.range(10))
 stream = urllib.request.urlopen(iterator.serve().url + "events")
 print(len(stream.readline()) > 10)
 """
-    done = run(code)
+    done = run_code(code)
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
@@ -358,7 +348,7 @@ if not child:
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print(urllib.request.urlopen(page.url + "snapshot").status)
 """
-    assert run(code).stdout.split() == ["0", "200"]
+    assert run_code(code).stdout.split() == ["0", "200"]
 
 
 LOOK = """
@@ -389,14 +379,14 @@ del second, first
 final = shown()
 print(final["stats"]["ended"], final["pipeline"], len(lines))
 """
-    assert run(code, DATASET_LIVE="0").stdout.split() == ["train", "1", "train", "1", "later", "True", "1", "1"]
+    assert run_code(code, DATASET_LIVE="0").stdout.split() == ["train", "1", "train", "1", "later", "True", "1", "1"]
 
 
 def test_a_process_that_finds_its_port_taken_takes_another():
     code = f"{LOOK}\niterator = iter(Dataset.range(3))\nprint(shown()['pipeline'], *lines, sep='\\n')"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        out = run(code, DATASET_LIVE=port).stdout.splitlines()
+        out = run_code(code, DATASET_LIVE=port).stdout.splitlines()
     assert out[0] == "1"
     assert f"port {port}" in out[1]
     assert len(out) == 3
@@ -407,9 +397,9 @@ def test_a_wrong_value_of_the_environment_says_what_is_right():
         "from dataset import Dataset\ntry:\n    iter(Dataset.range(3))\nexcept ValueError as error:\n    print(error)"
     )
     for value in ("yes", "-1", "65536"):
-        assert "DATASET_LIVE must be a port from 0 to 65535" in run(code, DATASET_LIVE=value).stdout
+        assert "DATASET_LIVE must be a port from 0 to 65535" in run_code(code, DATASET_LIVE=value).stdout
 
 
 def test_without_a_page_no_server_is_loaded():
     code = "import sys\nfrom dataset import Dataset\nlist(Dataset.range(3))\nprint('http.server' in sys.modules)"
-    assert run(code).stdout == "False\n"
+    assert run_code(code).stdout == "False\n"

@@ -9,6 +9,7 @@ import pytest
 from dataset import Dataset
 from dataset.live.telemetry import Telemetry
 from dataset.runtime.iteration.statistics_callback import StatisticsCallback
+from support.overlap import Clock
 
 
 @pytest.fixture
@@ -101,14 +102,6 @@ def test_the_sdk_of_opentelemetry_gets_the_metrics():
     found = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
     assert [point.value for point in found["dataset.elements"].data.data_points] == [7]
     assert "dataset.operator.busy_ratio" in found
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def test_a_callback_is_called_when_it_is_due_and_at_the_end():

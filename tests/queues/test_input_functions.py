@@ -5,8 +5,9 @@ import struct
 import numpy as np
 import pytest
 
-from dataset import TensorSpec, io, queues
+from dataset import TensorSpec, queues
 from support.overlap import nothing_left
+from support.tfrecord_files import write_records
 
 
 def read_all(reader, files, count=None):
@@ -23,9 +24,7 @@ def read_all(reader, files, count=None):
 @pytest.fixture
 def folder(tmp_path):
     for name in "ab":
-        with io.TFRecordWriter(tmp_path / f"{name}.tfrecord") as writer:
-            for number in range(2):
-                writer.write(f"{name}{number}".encode())
+        write_records(tmp_path / f"{name}.tfrecord", [f"{name}{number}".encode() for number in range(2)])
         (tmp_path / f"{name}.txt").write_bytes(f"{name}1\n{name}2\r\n{name}3".encode())
         (tmp_path / f"{name}.bin").write_bytes(b"HHabcdefT")
     return tmp_path

@@ -6,8 +6,6 @@ import os
 import queue as stdlib
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from dataset.io.elements.element_log import ElementLog
 from dataset.io.tfrecord.frames import framed
 from dataset.queues import FIFOQueue
 from dataset.testing import outcomes
+from support.process_helpers import run_code
 from support.resuming import advanced, loaded, to_json
 from support.states import rest_of, state_after
 
@@ -147,8 +146,7 @@ for number in range(20):
 @pytest.mark.parametrize(("after", "more"), [(0, 0), (3, 0), (3, 5), (7, 9)])
 def test_a_killed_consumer_resumes_exactly(path, tmp_path, after, more):
     saved = str(tmp_path / "state")
-    command = [sys.executable, "-c", CONSUMER, path, saved, str(after), str(more)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = run_code(CONSUMER, path, saved, after, more, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     delivered = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(delivered) == after + more + 1

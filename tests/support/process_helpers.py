@@ -2,6 +2,8 @@
 
 import os
 import select
+import subprocess
+import sys
 import threading
 import types
 from pathlib import Path
@@ -88,6 +90,13 @@ def in_thread(function):
         return box.pop()
 
     return types.SimpleNamespace(result=result)
+
+
+def run_code(code, *arguments, check=True, **environment):
+    """Run a program in another interpreter."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, env=environment, check=check, capture_output=True, text=True, timeout=2 * WAIT)
 
 
 def fork(function):

@@ -119,6 +119,7 @@ shuffle: over all => Dataset.range(13).shuffle(None, seed=1).repeat(2).map(numbe
 shuffle: of a stream, over all => numbers_in(range(13)).map(failing(9, 3)).shuffle(None, seed=1).repeat(2)
 shuffle: after repeat => Dataset.range(7).repeat(3).shuffle(10, seed=1)
 shuffle: without a seed => numbers_in(range(13)).shuffle(5, seed=None).repeat(2).batch(4).shuffle(None, seed=None)
+shuffle: in one order => Dataset.range(7).shuffle(7, seed=None, reshuffle_each_iteration=False).repeat(2)
 shuffle: of ragged rows => Dataset.range(12).map(row).shuffle(4, seed=1).ragged_batch(3)
 shuffle: of ragged tensors => Dataset.range(9).map(lambda x: RaggedTensor.from_rows([[x] * (x % 3), [1]]))
     .shuffle(4, seed=1)
@@ -223,6 +224,8 @@ with_options: without the optimizer => Dataset.range(9).map(number).filter(other
 
 BY_PROCESSES = _chains("""
 map => numbers_in(range(24)).map(failing(8, 7), num_parallel_calls=2, executor='process')
+map in any order => numbers_in(range(24)).map(failing(8, 7), num_parallel_calls=2, executor='process',
+    deterministic=False)
 map and batch => Dataset.range(24).shuffle(6, seed=1).map(np.sqrt, num_parallel_calls=2, executor='process').batch(4)
     .prefetch(1)
 """)

@@ -6,6 +6,7 @@ import gzip
 import random
 import struct
 import zlib
+from pathlib import Path
 
 from crc32c import crc32c
 
@@ -52,6 +53,10 @@ def frame(data):
 
 def frames(records):
     return b"".join(map(frame, records))
+
+
+def write_records(path, records):
+    Path(path).write_bytes(frames(records))
 
 
 def read(file, n=1000):

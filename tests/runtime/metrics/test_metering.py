@@ -1,21 +1,18 @@
 """Tests of meters: their values, their low cost, and that they do not change results."""
 
-import gc
-import itertools
-import subprocess
-import sys
 import time
 import weakref
 from types import SimpleNamespace
 
 import pytest
 
-from dataset import AUTOTUNE, Dataset
+from dataset import Dataset
 from dataset.autotune import report
 from dataset.runtime.context import open_plan
 from dataset.runtime.metrics import meter, metering, profile
 from dataset.runtime.metrics.metering import SHARE, Metering
 from dataset.runtime.metrics.profile import PipelineProfile
+from support.process_helpers import run_code
 
 COST_SECONDS = 2.5e-6  # the cost of a measured pull
 
@@ -209,58 +206,10 @@ def test_measuring_leaves_no_slower_operators():
 
     In this process, the earlier attributes of a class may leave no room for another one, which also creates a dict.
     """
-    done = subprocess.run([sys.executable, "-c", DICTS], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "[]\n"
-
-
-def test_what_is_not_measured_is_untouched():
-    with Run(Dataset.range(10).map(lambda x: x + 1).shuffle(2).batch(5).prefetch(2)) as run:
-        assert run.are_on
-        run.metering.stop()
-        assert not run.are_on
-        for record in run.records.values():
-            assert record.operator.pull.__func__ is type(record.operator).pull
-
-
-# No effect on results
+    assert run_code(DICTS).stdout == "[]\n"
 
 
 # No references
-
-
-PIPELINES = {
-    "plain": lambda: Dataset.range(1000).map(lambda x: x + 1).shuffle(5).batch(3),
-    "repeat": lambda: Dataset.range(3).map(lambda x: x + 1).repeat(),
-    "cache": lambda: Dataset.range(3).map(lambda x: x + 1).cache().repeat(),
-    "concatenate": lambda: Dataset.range(3).concatenate(Dataset.range(1000).prefetch(2)),
-    "zip": lambda: Dataset.zip(Dataset.range(1000), Dataset.range(1000).prefetch(3)),
-    "flat_map": lambda: Dataset.range(1000).flat_map(Dataset.range),
-    "prefetch": lambda: Dataset.range(1000).map(lambda x: x + 1).prefetch(AUTOTUNE),
-    "parallel map": lambda: Dataset.range(1000).map(lambda x: x + 1, num_parallel_calls=AUTOTUNE).batch(2),
-    "parallel interleave": lambda: Dataset.range(1000).interleave(Dataset.range, num_parallel_calls=AUTOTUNE),
-    "parallel batch": lambda: Dataset.range(1000).batch(2, num_parallel_calls=2).map(lambda x: x + 1),
-}
-
-
-@pytest.fixture
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
-@pytest.mark.usefixtures("no_collector")
-def test_one_that_was_closed_holds_no_operators_and_still_has_its_figures(make):
-    iterator = iter(make())
-    list(itertools.islice(iterator, 7))
-    operators = [weakref.ref(record.operator) for record in iterator._profile.top.walk()]
-    iterator.close()
-    assert iterator.stats().elements == 7
-    assert len(iterator.stats().operators) == len(operators)
-    del iterator._root, iterator._log, iterator._finish
-    assert [reference() for reference in operators] == [None] * len(operators)
 
 
 @pytest.mark.usefixtures("no_collector")

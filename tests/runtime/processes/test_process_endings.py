@@ -78,18 +78,14 @@ def test_stopping_while_workers_start(start):
     assert not processes._running
 
 
+@pytest.mark.usefixtures("no_collector")
 def test_dropping_it_ends_it_at_once_and_in_a_cycle_when_it_is_collected(start):
     family = os.environ["DATASET_TEST_FAMILY"]
-    gc.collect()
-    gc.disable()
-    try:
-        processes = WorkerProcesses(elementwise(abs), 1, LABEL)
-        processes.run(numbers(1), 0)
-        assert members(family)
-        del processes
-        assert not members(family)
-    finally:
-        gc.enable()
+    processes = WorkerProcesses(elementwise(abs), 1, LABEL)
+    processes.run(numbers(1), 0)
+    assert members(family)
+    del processes
+    assert not members(family)
     with no_leaks():
         processes = WorkerProcesses(elementwise(abs), 1, LABEL)
         processes.run(numbers(1), 0)

@@ -1,7 +1,5 @@
 """Tests that worker processes are kept between the iterations of a dataset, and end with it."""
 
-import contextlib
-import gc
 import os
 import signal
 import subprocess
@@ -44,16 +42,6 @@ def kept_pid(dataset):
     return pid
 
 
-@contextlib.contextmanager
-def no_collector():
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def test_the_first_iteration_starts_processes_and_later_ones_find_the_same(family):
     dataset = pids(3)
     assert not members(family)
@@ -73,16 +61,16 @@ def test_other_datasets_and_iterations_at_the_same_time_have_processes_of_their_
     assert kept_pid(dataset) in members(family)
 
 
+@pytest.mark.usefixtures("no_collector")
 def test_dropping_the_dataset_ends_them_at_once(family):
-    with no_collector():
-        dataset = pids(10).batch(2).prefetch(1)
-        listed(dataset.unbatch())
-        assert members(family)
-        del dataset
-        assert not members(family)
-        for _ in pids(3):  # a dataset without other references
-            pass
-        assert not members(family)
+    dataset = pids(10).batch(2).prefetch(1)
+    listed(dataset.unbatch())
+    assert members(family)
+    del dataset
+    assert not members(family)
+    for _ in pids(3):  # a dataset without other references
+        pass
+    assert not members(family)
 
 
 def test_each_iteration_sends_the_function_as_it_is_then(family):

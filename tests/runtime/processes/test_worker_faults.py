@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from dataset import Dataset, TFRecordDataset, io
+from dataset import Dataset, TFRecordDataset
 from dataset.errors import ClosedError
 from support.fault_injection import POINTS, covering, injected
+from support.tfrecord_files import write_records
 
 DEADLINE = 5  # seconds until the consumer must get a result
 COUNT = 24
@@ -40,9 +41,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
     paths = [str(folder / f"{index}.tfrecord") for index in range(3)]
     for index, path in enumerate(paths):
-        with io.TFRecordWriter(path) as writer:
-            for number in range(index * 8, index * 8 + 8):
-                writer.write(b"%d" % number)
+        write_records(path, [b"%d" % number for number in range(index * 8, index * 8 + 8)])
     return paths
 
 
