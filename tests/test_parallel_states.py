@@ -1,8 +1,6 @@
 """Tests of states of parallel ops: saving does not wait, states hold positions, each element is returned once."""
 
-import contextlib
 import dataclasses
-import itertools
 import pickle
 import threading
 import types
@@ -12,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options
+from dataset import Dataset
 from dataset.ops.elementwise import Elementwise
 from dataset.runtime.context import open_plan
-from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from dataset.testing import no_leaks, outcomes
 from support.overlap import WAIT, Gate, Work, double
 
 SIZE = 60
@@ -146,20 +144,6 @@ def test_elements_of_classes_that_a_state_cannot_hold_can_be_made_in_parallel(or
     assert sorted(found + [element.number for element in resumed(dataset, state)]) == list(range(SIZE))
 
 
-def test_behind_an_input_without_order_a_state_waits_and_holds_what_is_made():
-    dataset = Dataset.range(SIZE).map(double, **parallel(order=False)).map(lambda x: x + 1, **parallel())
-    dataset = with_optimizer(dataset, enabled=False)
-    iterator = iter(dataset)
-    found = [int(next(iterator)) for _ in range(9)]
-    state = iterator.state_dict()
-    rest = list(map(int, iterator))
-    assert sorted(found + rest) == list(range(1, 2 * SIZE, 2))
-    again = resumed(dataset, state)
-    found += [int(next(again)) for _ in range(5)]
-    found += map(int, resumed(dataset, again.state_dict()))
-    assert sorted(found) == list(range(1, 2 * SIZE, 2))
-
-
 # The same as sequentially
 
 delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.001]), min_size=1, max_size=5).map(tuple)
@@ -171,13 +155,6 @@ def odd_ones(x):
     if x == 11:
         raise ValueError("eleven")
     return x % 3 > 0
-
-
-def with_optimizer(dataset, *, enabled):
-    options = Options()
-    options.optimization.enabled = enabled
-    options.optimization.filter_parallelization = True
-    return dataset.with_options(options)
 
 
 CHAINS = {
@@ -232,74 +209,6 @@ def one_after_another(node, calls, *, joined, order=True):
         return node
     joined = joined and isinstance(node.source, Elementwise)
     return dataclasses.replace(node, num_parallel_calls=calls, deterministic=order, fused=joined, columnwise=None)
-
-
-# Worker processes
-
-
-@in_both_orders
-def test_with_worker_processes_nothing_is_waited_for_and_nothing_is_lost(order):
-    how = {**parallel(1, order=order), "executor": "process"}
-    dataset = Dataset.range(SIZE).map(double, **how)
-    found, state = [], iter(dataset).state_dict()
-    for count in (11, SIZE):
-        with resumed(dataset, state) as iterator:
-            found += map(int, itertools.islice(iterator, count))
-            state = iterator.state_dict()
-    assert sorted(found) == list(range(0, 2 * SIZE, 2))
-    if order:
-        assert found == sorted(found)
-
-
-# Arithmetic
-
-
-@contextlib.contextmanager
-def opened(dataset):
-    coordinator, operator = open_plan(with_optimizer(dataset, enabled=False).plan)
-    try:
-        yield operator
-    finally:
-        coordinator.shut_down(operator.close, wait=True)
-
-
-TOLD = {
-    "map": (lambda d: d.map(double), True),
-    "parallel map": (lambda d: d.map(double, **parallel(2)), True),
-    "random_map": (lambda d: d.random_map(lambda rng, x: x, seed=1), True),
-    "maps": (lambda d: d.map(double).map(double), True),
-    "batch": (lambda d: d.batch(4), True),
-    "parallel batch": (lambda d: d.batch(4, **parallel(2)), True),
-    "batch of what may fail": (lambda d: d.map(double).batch(4), False),
-    "filter": (lambda d: d.filter(lambda x: x > 3), False),
-    "scan": (lambda d: d.scan(np.int64(0), lambda s, x: (s + x, s)), False),
-    "take_while": (lambda d: d.take_while(lambda x: x < 50), False),
-    "without order": (lambda d: d.map(double, **parallel(2, order=False)), False),
-}
-
-
-@pytest.mark.parametrize(("make", "is_told"), list(TOLD.values()), ids=list(TOLD))
-def test_a_state_further_on_is_told_only_where_it_is_exact(make, is_told):
-    def run(state):
-        with opened(make(Dataset.range(SIZE))) as operator:
-            if state is not None:
-                operator.load(state)
-            return [chunk.only() for chunk in iter(lambda: operator.pull(1), None)]
-
-    everything = run(None)
-    with opened(make(Dataset.range(SIZE))) as operator:
-        start = operator.save()
-        before = pickle.dumps(start)
-        for count in (1, 3, 9):
-            later = operator.advance(start, count)
-            assert (later is not None) == is_told
-            if later is not None:
-                assert_elements_equal(run(later), everything[count:])
-        assert operator.advance(start, 10**6) is None
-        assert pickle.dumps(start) == before
-
-
-# Invalid states
 
 
 @in_both_orders

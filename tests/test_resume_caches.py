@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import numpy as np
 import pytest
 
 import dataset
-from chains.names import failing
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded
@@ -68,89 +65,71 @@ def test_a_resumed_pass_that_is_left_again_leaves_no_cache():
     assert calls == [0, 1, 2, *range(SIZE)]
 
 
-def of_two_readers(shuffled: bool) -> Dataset[Any]:
-    """A cache that is read in turn: six elements of one pass, then another pass."""
-    numbers = Dataset.range(4).map(failing(4, 1))
-    kept = (numbers.shuffle(4) if shuffled else numbers).cache()
-    choices = Dataset.range(12).map(lambda x: np.int64(x >= 6))
-    return Dataset.choose_from_datasets([kept, kept], choices, stop_on_empty_dataset=False)
+READERS = (
+    "Dataset.range(4).map(failing(4, 1)){}.cache().apply(lambda kept: Dataset.choose_from_datasets([kept, kept],"
+    " Dataset.range(12).map(lambda x: np.int64(x >= 6)), stop_on_empty_dataset=False))"
+)
+"""A cache that is read in turn: six elements of one pass, then another pass."""
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_asking_for_a_state_does_not_decide_which_pass_fills_the_cache(shuffled):
-    with iter(of_two_readers(shuffled)) as iterator:
+@pytest.mark.parametrize("order", ["", ".shuffle(4)"])
+def test_asking_for_a_state_does_not_decide_which_pass_fills_the_cache(order, built):
+    with iter(built(READERS.format(order))) as iterator:
         iterator.state_dict()
         found = outcomes(iterator)
     kept = [element for element in found[:4] if not isinstance(element, Exception)]
     assert_elements_equal(found[4:], kept)
 
 
-def of_snapshots(size: int, path: str) -> Dataset[Any]:
-    """The first pass over the snapshot fills the cache. A failure in it prevents this pass from being kept."""
-    kept = Dataset.range(size).map(failing(5, 1)).cache().repeat(2).snapshot(path)
-    return kept.concatenate(kept.repeat(2))
-
-
-def of_two_passes() -> Dataset[Any]:
-    """When one reader has filled the cache, another is about to end a pass of its own."""
-    kept = Dataset.range(4).random_map(lambda draws, x: x * 10 + draws.integers(10), seed=1).cache().repeat(2)
-    return Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1)
-
-
-def two_each(dataset: Dataset[Any], **settings: Any) -> Dataset[Any]:
-    return dataset.interleave(lambda x: Dataset.range(x, x + 2), **settings)
-
-
-AHEAD: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
-    "shuffle": lambda d: d.shuffle(3, seed=1),
-    "batch": lambda d: d.batch(3),
-    "batch of all": lambda d: d.batch(20),
-    "prefetch": lambda d: d.prefetch(2),
-    "map by threads": lambda d: d.map(lambda x: x * 2, num_parallel_calls=2),
-    "interleave by threads": lambda d: two_each(d, cycle_length=2, num_parallel_calls=2),
-    "interleave of all by threads": lambda d: two_each(d, cycle_length=9, num_parallel_calls=2),
-    "interleave, shuffle": lambda d: two_each(d, num_parallel_calls=1).shuffle(None, seed=3),
-    "batch by threads, rebatch": lambda d: d.batch(9, num_parallel_calls=2).rebatch(5),
-}
+TWO = "lambda x: Dataset.range(x, x + 2)"
+AHEAD = [
+    "shuffle(3, seed=1)",
+    "batch(3)",
+    "batch(20)",
+    "prefetch(2)",
+    "map(number, num_parallel_calls=2)",
+    f"interleave({TWO}, cycle_length=2, num_parallel_calls=2)",
+    f"interleave({TWO}, cycle_length=9, num_parallel_calls=2)",
+    f"interleave({TWO}, num_parallel_calls=1).shuffle(None, seed=3)",
+    "batch(9, num_parallel_calls=2).rebatch(5)",
+]
 """Ops that have read all of a pass, which later passes return, when the state is saved."""
 
-WHOLE: dict[str, Callable[[str], Dataset[Any]]] = {
-    "two readers": lambda path: of_two_readers(shuffled=False),
-    "two readers of a random order": lambda path: of_two_readers(shuffled=True),
-    "two passes": lambda path: of_two_passes(),
-    **{f"snapshots of {size}": partial(of_snapshots, size) for size in (2, 3, 5)},
-    **{
-        f"{name}, of passes": lambda path, ahead=ahead: ahead(Dataset.range(7).shuffle(7).cache()).repeat(3)
-        for name, ahead in AHEAD.items()
-    },
-    **{
-        f"{name}, of repetitions": lambda path, ahead=ahead: ahead(
-            Dataset.range(3).shuffle(3, seed=1).cache().repeat(2)
-        ).repeat(3)
-        for name, ahead in AHEAD.items()
-    },
-}
+TWO_PASSES = (
+    "Dataset.range(4).random_map(noisy, seed=1).cache().repeat(2)"
+    ".apply(lambda kept: Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1))"
+)
+"""When one reader has filled the cache, another is about to end a pass of its own."""
+
+WHOLE = [
+    READERS.format(""),
+    READERS.format(".shuffle(4)"),
+    TWO_PASSES,
+    # The first pass over the snapshot fills the cache. A failure in it prevents this pass from being kept.
+    *[
+        f"Dataset.range({size}).map(failing(5, 1)).cache().repeat(2).snapshot(folder + '/kept')"
+        ".apply(lambda kept: kept.concatenate(kept.repeat(2)))"
+        for size in (2, 3, 5)
+    ],
+    *[f"Dataset.range(7).shuffle(7).cache().{ahead}.repeat(3)" for ahead in AHEAD],
+    *[f"Dataset.range(3).shuffle(3, seed=1).cache().repeat(2).{ahead}.repeat(3)" for ahead in AHEAD],
+]
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_cache_that_is_read_in_several_places_or_passes_resumes_anywhere(name, tmp_path):
-    numbers = itertools.count()
-    check_every_place(lambda: WHOLE[name](str(tmp_path / str(next(numbers)))), range(25))
+@pytest.mark.parametrize("chain", WHOLE)
+def test_a_cache_that_is_read_in_several_places_or_passes_resumes_anywhere(chain, built):
+    check_every_place(lambda: built(chain), range(25))
 
 
-@pytest.mark.parametrize("filename", ["", "kept"])
-@pytest.mark.parametrize("ahead", [lambda d: d.prefetch(4), lambda d: d.map(np.negative, num_parallel_calls=2)])
-def test_only_the_pass_that_fills_a_cache_has_failures(filename, ahead, tmp_path):
+@pytest.mark.parametrize("filename", ["", "folder + '/kept'"])
+@pytest.mark.parametrize("ahead", ["prefetch(4)", "map(np.negative, num_parallel_calls=2)"])
+def test_only_the_pass_that_fills_a_cache_has_failures(filename, ahead, built):
     """A position in a later pass, computed from that of the first one, counts the failures once."""
-
-    def make(run: int) -> Dataset[Any]:
-        cached = Dataset.range(8).map(failing(3, 1)).cache(filename and str(tmp_path / f"{filename}{run}"))
-        return ahead(cached.repeat(3))
-
+    chain = f"Dataset.range(8).map(failing(3, 1)).cache({filename}).repeat(3).{ahead}"
     for place in range(9, 19):  # each in an iteration of its own, which has saved no other position
-        found, states = interrupted(make(place), [place])
+        found, states = interrupted(built(chain), [place])
         assert [type(one) for one in found].count(ValueError) == 3
-        assert_from(place, outcomes(loaded(make(-place), states[place])), found)
+        assert_from(place, outcomes(loaded(built(chain), states[place])), found)
 
 
 # In files: a process is killed

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, StateError, TextLineDataset, checkpoint
 from dataset.commands.main import main
+from support.states import state_after
 
 
 def described(dataset, count):
-    with iter(dataset) as iterator:
-        for _ in range(count):
-            next(iterator)
-        return checkpoint.describe(iterator.state_dict())
+    return checkpoint.describe(state_after(dataset, count))
 
 
 def lines_of(text):

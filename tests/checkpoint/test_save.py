@@ -5,7 +5,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -80,27 +79,6 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
     (tmp_path / _temporary_name("a.state")).touch()
     checkpoint.save(tmp_path / "a.state", Holder(3))
     assert len(names_in(tmp_path)) == 2  # nobody can tell whether it is abandoned
-
-
-def test_an_iterator_may_be_saved_while_another_thread_reads_it(tmp_path):
-    def make():
-        return Dataset.range(8000).shuffle(50, seed=1).map(lambda x: x + 1).prefetch(4)
-
-    expected = [int(x) for x in make()]
-    dataset = make()
-    iterator, found, paths = iter(dataset), [], []
-    thread = threading.Thread(target=lambda: found.extend(map(int, iterator)))
-    thread.start()
-    while thread.is_alive() and len(paths) < 100:
-        paths.append(tmp_path / f"{len(paths)}.state")
-        checkpoint.save(paths[-1], iterator)
-    thread.join()
-    assert found == expected
-    for path in paths[:: max(1, len(paths) // 5)]:
-        with iter(dataset) as resumed:
-            checkpoint.restore(path, resumed)
-            rest = [int(x) for x in resumed]
-        assert rest == expected[len(expected) - len(rest) :]
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")

@@ -4,9 +4,11 @@ import threading
 
 import pytest
 
-from dataset import ClosedError, Dataset, OutOfRangeError, TFRecordDataset, io
+from dataset import ClosedError, Dataset, OutOfRangeError, TFRecordDataset
 from dataset.testing import no_leaks
 from support.process_helpers import in_thread
+from support.states import rest_of
+from support.tfrecord_files import write_records
 
 
 def ints(iterable):
@@ -61,9 +63,7 @@ def test_at_the_end_of_the_data_files_and_generators_are_closed_while_the_iterat
     assert ints(generated) == [0, 1]
     assert closed == [True]
     path = tmp_path / "a.tfrecord"
-    with io.TFRecordWriter(path) as writer:
-        for _ in range(3):
-            writer.write(b"x")
+    write_records(path, [b"x"] * 3)
     with no_leaks():
         iterator = iter(TFRecordDataset(path).take(1))
         assert list(iterator) == [b"x"]
@@ -83,9 +83,7 @@ def test_states_taken_while_another_thread_reads_are_whole():
     thread.join()
     assert found == list(range(300))
     for state in states[:: max(1, len(states) // 20)]:
-        with iter(dataset) as resumed:
-            resumed.load_state_dict(state)
-            rest = ints(resumed)
+        rest = ints(rest_of(dataset, state))
         assert rest == list(range(300 - len(rest), 300))
 
 
@@ -109,12 +107,6 @@ def test_closing_while_another_thread_waits_for_an_element_wakes_it_and_raises_n
     assert closer.result() is None
     if not ahead:
         consumer.result()
-
-
-# States.
-
-
-# Interrupts.
 
 
 def test_get_next_raises_another_error_at_the_end_than_next():

@@ -10,6 +10,7 @@ from dataset import ClosedError, Dataset
 from dataset.plan.structure import map_structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.testing import assert_elements_equal, outcomes
+from support.resuming import advanced
 
 COUNT = 3000
 
@@ -41,14 +42,7 @@ DATASETS = {
 
 def after(dataset, count):
     iterator = iter(dataset)
-    return iterator, [outcome_of(iterator) for _ in range(count)]
-
-
-def outcome_of(iterator):
-    try:
-        return next(iterator)
-    except RuntimeWarning as error:
-        return error
+    return iterator, advanced(iterator, count)
 
 
 def all_of(dataset):

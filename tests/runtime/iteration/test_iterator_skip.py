@@ -39,6 +39,7 @@ def test_stands_where_as_many_calls_of_next_would_bring_it(pipeline: Chain, move
 
 JUMPS = {
     "map": lambda f: Dataset.range(1000).map(f),
+    "random map": lambda f: Dataset.range(1000).random_map(lambda draws, x: f(x), seed=1),
     "batch": lambda f: Dataset.range(1000).map(f).batch(4),
     "parallel": lambda f: Dataset.range(1000).map(f, num_parallel_calls=2).batch(2),
     "prefetch": lambda f: Dataset.range(1000).map(f).prefetch(2),

@@ -8,6 +8,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.errors import ClosedError
+from support.op_cases import fail_at
 
 
 class Source:
@@ -55,12 +56,10 @@ def test_the_first_element_is_computed_before_it_is_requested_and_nothing_is_los
 def test_a_state_saved_at_any_time_is_exact(pulls, shuffle):
     dataset = Dataset.range(50).map(str)
     dataset = dataset.shuffle(10, seed=3).prefetch(2) if shuffle else dataset
-    iterator = iter(dataset)
+    iterator, resumed = iter(dataset), iter(dataset)
     iterator.start()
     taken = [next(iterator) for _ in range(pulls)]
-    state = iterator.state_dict()
-    resumed = iter(dataset)
-    resumed.load_state_dict(state)
+    resumed.load_state_dict(iterator.state_dict())
     resumed.start()
     rest = list(resumed)
     assert rest == list(iterator)
@@ -88,14 +87,9 @@ def test_after_the_first_element_and_twice_it_does_nothing():
 
 
 def test_an_element_that_fails_raises_in_its_place():
-    def fails(x):
-        if x == 0:
-            raise ValueError("zero")
-        return x
-
-    iterator = iter(Dataset.range(3).map(fails))
+    iterator = iter(Dataset.range(3).map(fail_at(0)))
     iterator.start()
-    with pytest.raises(ValueError, match="zero"):
+    with pytest.raises(ValueError, match="bad 0"):
         next(iterator)
     assert [int(x) for x in iterator] == [1, 2]
 

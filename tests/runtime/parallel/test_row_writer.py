@@ -21,77 +21,31 @@ def _refilled(x):
     return _buffer
 
 
-def _refilled_in_a_tuple(x):
-    return _refilled(x)[:3], x
-
-
-def _refilled_in_a_dict(x):
-    return {"b": _refilled(x)[::2], "a": float(x)}
-
-
-def _of_two_dtypes(x):
-    return np.full(3, x, np.float32 if x == 7 else np.float64)
-
-
-def _of_two_shapes(x):
-    return np.full(1 if x == 7 else 3, x)
-
-
-def _of_two_types(x):
-    return np.full(3, x), (float(x) if x == 7 else int(x))
-
-
-def _of_two_structures(x):
-    return (np.full(3, x),) if x == 7 else (np.full(3, x), x)
-
-
-def _of_two_key_sets(x):
-    return {"a": np.full(3, x), "c" if x == 7 else "b": x}
-
-
-def _a_large_int(x):
-    return np.full(3, x), 2**63 if x == 7 else int(x)
-
-
 def _failing(x):
     if x in {3, 7}:
         raise ValueError(str(x))
     return np.full(3, x), x
 
 
-def _scalar_arrays(x):
-    return np.array(x), np.full(3, x)
-
-
-def _foreign_order(x):
-    return np.full(3, x, ">i4")
-
-
-def _times(x):
-    return np.full(3, x, "m8[s]"), x
-
-
-def _lists(x):
-    return [np.full(3, x), x]
-
-
-def _nested(x):
-    return np.full(3, x), (x, np.full(2, x))
-
-
-def _text(x):
-    return np.full(3, x), str(x)
-
-
-def _objects(x):
-    return np.array([str(x)] * 3, object)
-
-
-FUNCTIONS = [
-    *(_refilled, _refilled_in_a_tuple, _refilled_in_a_dict, _of_two_dtypes, _of_two_shapes, _of_two_types),
-    *(_of_two_structures, _of_two_key_sets, _a_large_int, _failing, _scalar_arrays, _foreign_order, _times, _lists),
-    *(_nested, _text, _objects),
-]
+FUNCTIONS = {
+    "a buffer": _refilled,
+    "a buffer in a tuple": lambda x: (_refilled(x)[:3], x),
+    "a buffer in a dict": lambda x: {"b": _refilled(x)[::2], "a": float(x)},
+    "two dtypes": lambda x: np.full(3, x, np.float32 if x == 7 else np.float64),
+    "two shapes": lambda x: np.full(1 if x == 7 else 3, x),
+    "two types": lambda x: (np.full(3, x), float(x) if x == 7 else int(x)),
+    "two structures": lambda x: (np.full(3, x),) if x == 7 else (np.full(3, x), x),
+    "two sets of keys": lambda x: {"a": np.full(3, x), "c" if x == 7 else "b": x},
+    "a large int": lambda x: (np.full(3, x), 2**63 if x == 7 else int(x)),
+    "failures": _failing,
+    "scalar arrays": lambda x: (np.array(x), np.full(3, x)),
+    "another byte order": lambda x: np.full(3, x, ">i4"),
+    "times": lambda x: (np.full(3, x, "m8[s]"), x),
+    "lists": lambda x: [np.full(3, x), x],
+    "nested": lambda x: (np.full(3, x), (x, np.full(2, x))),
+    "text": lambda x: (np.full(3, x), str(x)),
+    "objects": lambda x: np.array([str(x)] * 3, object),
+}
 
 
 def batched(function, count, size, *, in_blocks):
@@ -100,14 +54,15 @@ def batched(function, count, size, *, in_blocks):
     return (results if in_blocks else results.cache()).batch(size)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("name", FUNCTIONS)
 @given(count=st.integers(1, 20), size=st.integers(1, 12), places=st.sets(st.integers(0, 20), max_size=2))
 @examples(6)
-def test_batches_are_those_of_elements_that_were_kept_and_resume(function, count, size, places):
+def test_batches_are_those_of_elements_that_were_kept_and_resume(name, count, size, places):
+    function = FUNCTIONS[name]
     expected = outcomes(iter(batched(function, count, size, in_blocks=False)))
     found = outcomes(iter(batched(function, count, size, in_blocks=True)))
     assert_elements_equal(found, expected)
-    if function not in {_of_two_structures, _of_two_key_sets}:  # the structure of earlier elements is not in a state
+    if name not in {"two structures", "two sets of keys"}:  # the structure of earlier elements is not in a state
         check_every_place(lambda: batched(function, count, size, in_blocks=True), places)
 
 
@@ -152,7 +107,7 @@ def test_nothing_is_lost_if_there_is_no_memory_for_a_block(monkeypatch, count):
         return arrays_for(block, *arguments)
 
     monkeypatch.setattr(Block, "arrays_for", failing)
-    batches = list(batched(_refilled_in_a_tuple, 12, 4, in_blocks=True))
+    batches = list(batched(FUNCTIONS["a buffer in a tuple"], 12, 4, in_blocks=True))
     assert len(calls) >= count
     assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert [rows[:, 0].tolist() for rows, _ in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
