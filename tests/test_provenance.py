@@ -26,18 +26,18 @@ from chains.draw import draw_chain
 from dataset import (
     CsvDataset,
     Dataset,
-    FixedLengthRecordDataset,
     Options,
     Provenance,
     SourceRecord,
     SqlDataset,
-    TextLineDataset,
     TFRecordDataset,
     checkpoint,
-    io,
 )
 from dataset.dataset import tracing_iterator
+from support.folders import flip
 from support.resuming import examples, from_json, to_json
+from support.states import state_after
+from support.tfrecord_files import write_records
 
 COUNT = 12  # records in each file
 
@@ -47,9 +47,7 @@ def paths(tmp_path_factory) -> list[str]:
     folder = tmp_path_factory.mktemp("records")
     found = [str(folder / f"{part}.tfrecord") for part in range(3)]
     for path in found:
-        with io.TFRecordWriter(path) as writer:
-            for number in range(COUNT):
-                writer.write(f"{path}:{number}".encode())
+        write_records(path, [f"{path}:{number}".encode() for number in range(COUNT)])
     return found
 
 
@@ -305,11 +303,8 @@ def test_the_records_of_a_row_are_in_its_order_and_come_once(paths):
 def test_rows_after_a_state_without_provenance_are_known_but_for_tokens_that_it_holds(paths):
     data = TFRecordDataset(paths).map(sequence)
     for made, unknown in ((data.pack(9, window=5), 0), (data.batch_by_tokens(9), 0), (data.concat_split(6), 1)):
-        stopped = iter(made)
-        for _ in range(4):
-            next(stopped)
-        found = checkpoint.records(stopped.state_dict(), made, 10**6)
-        assert len(found) == len(list(stopped))
+        found = checkpoint.records(state_after(made, 4), made, 10**6)
+        assert len(found) == len(list(made)) - 4
         assert sum(not records.is_complete for records in found.values()) == unknown
 
 
@@ -330,56 +325,36 @@ def numbers(data: Dataset[Any]) -> list[tuple[str | None, int | None]]:
     return [(record.file, record.number) for _ in iterator for record in iterator.provenance()]
 
 
-def test_text_files_report_path_and_line(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"one\n\ntwo\nthree")
-    assert numbers(TextLineDataset(str(path)).batch(2)) == [(str(path), number) for number in range(4)]
-    assert only(TextLineDataset(str(path)), 3) == SourceRecord("TextLineDataset", str(path), 3, 0)
+@pytest.mark.parametrize(
+    ("chain", "name", "expected"),
+    [
+        ("TextLineDataset(files.parts('text')[0]).batch(2)", "text-0.txt", [0, 1, 2, 3, 4]),
+        ("FixedLengthRecordDataset(files.parts('fixed')[0], 4, 4)", "fixed-0.bin", [0, 1, 2, 3, 4]),
+        ("Dataset.from_parquet(files.parts('table')[0]).batch(4)", "table-0.parquet", [0, 1, 2, 3, 4]),
+        ("Dataset.from_parquet(files.parts('table')[1], shard=(2, 1))", "table-1.parquet", [2, 3]),
+        ("Dataset.from_parquet(files.parts('table')[1], shard=(2, 1)).skip(1)", "table-1.parquet", [3]),
+    ],
+)
+def test_readers_report_path_and_number(chain, name, expected, built, case_files):
+    assert numbers(built(chain)) == [(str(case_files / name), number) for number in expected]
 
 
-def test_fixed_length_records_report_path_and_number(tmp_path):
-    path = tmp_path / "a.bin"
-    path.write_bytes(b"HEADaabbcc")
-    assert numbers(FixedLengthRecordDataset(str(path), 2, 4)) == [(str(path), number) for number in range(3)]
-
-
-@pytest.mark.parametrize("place", range(5))
-def test_csv_files_report_the_line_on_which_a_row_ends_also_after_a_resume(tmp_path, place):
+def test_csv_files_report_the_line_on_which_a_row_ends_also_after_a_resume(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('n,text\n0,a\n1,"two\nlines"\n2,c\n3,d\n')
     data = CsvDataset(str(path), [np.int64, bytes], header=True)
     expected = [(str(path), line) for line in (1, 3, 4, 5)]
     assert numbers(data.batch(3)) == expected
-    first = traced(data)
-    for _ in range(min(place, 4)):
-        next(first)
-    resumed = traced(data)
-    resumed.load_state_dict(first.state_dict())
-    rest = [(record.file, record.number) for _ in resumed for record in resumed.provenance()]
-    assert rest == expected[place:]
-
-
-def test_parquet_files_report_path_and_row_also_of_shards(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "a.parquet"
-    parquet.write_table(pa.table({"x": range(10)}), path, row_group_size=3)
-    assert numbers(Dataset.from_parquet(str(path)).batch(4)) == [(str(path), row) for row in range(10)]
-    shard = Dataset.from_parquet(str(path), shard=(2, 1))
-    rows = [int(element["x"]) for element in shard]
-    assert numbers(shard) == [(str(path), row) for row in rows]
-    assert rows == [3, 4, 5, 9]
-    assert numbers(shard.skip(2)) == [(str(path), 5), (str(path), 9)]
+    for place in range(5):
+        resumed = traced(data)
+        resumed.load_state_dict(state_after(data, place))
+        assert [(record.file, record.number) for _ in resumed for record in resumed.provenance()] == expected[place:]
 
 
 def test_damaged_records_that_are_skipped_keep_their_numbers(tmp_path):
     path = tmp_path / "a.tfrecord"
-    with io.TFRecordWriter(str(path)) as writer:
-        for record in (b"zero", b"one", b"two"):
-            writer.write(record)
-    content = bytearray(path.read_bytes())
-    content[12 + 20] ^= 1  # a byte of the second record
-    path.write_bytes(content)
+    write_records(path, [b"zero", b"one", b"two"])
+    flip(path, 12 + 20)  # a byte of the second record
     assert numbers(TFRecordDataset(str(path), on_error="skip")) == [(str(path), 0), (str(path), 2)]
 
 
@@ -418,6 +393,10 @@ def test_epochs_are_counted_through_all_repetitions(paths):
         *[1] * COUNT,
     ]
     assert epochs(letters.take(0).concatenate(letters.take(1)).repeat(2)) == [0, 1]
+    nested = letters.flat_map(lambda x: Dataset.from_tensor_slices([x]).repeat(2)).repeat(2)
+    assert epochs(nested) == [0, 1, 0, 1, 2, 3, 2, 3]
+    iterator = traced(nested)
+    assert [iterator.provenance()[0].within[0].epoch for _ in iterator] == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
 def test_a_resumed_iterator_counts_epochs_on():
@@ -444,6 +423,15 @@ def test_mixes_report_the_index_of_the_input():
     outer = Dataset.sample_from_datasets([a, Dataset.sample_from_datasets([a, b], seed=1)], seed=2)
     iterator = traced(outer)
     assert {iterator.provenance()[0].inputs for _ in iterator} == {(0,), (1, 0), (1, 1)}
+
+
+def test_pairs_report_both_records_once_also_when_they_are_divided(paths):
+    first, second = TFRecordDataset(paths[:1]), TFRecordDataset(paths[1:2])
+    pairs = Dataset.zip(first, second).map(lambda a, b: np.array([a, b], object))
+    assert check(traced(pairs.shuffle(5, seed=1).batch(4).unbatch().unbatch().batch(3))) == 8
+    batches = traced(Dataset.zip(first.batch(2), second.batch(2)).map(lambda a, b: np.append(a[:1], b)).unbatch())
+    next(batches)
+    assert len(batches.provenance()) == 4  # any of those of the pair, whose parts are not known any more
 
 
 def test_a_dataset_that_a_function_returned_reports_the_records_of_the_argument(paths):
@@ -480,9 +468,7 @@ def test_listing_records_changes_no_later_order(paths):
         return [list(data) for _ in range(3)]
 
     data = TFRecordDataset(paths).shuffle(50, seed=1)
-    iterator = iter(data)
-    next(iterator)
-    state = iterator.state_dict()
+    state = state_after(data, 1)
     for from_start in (False, True):
         checkpoint.records(state, data, 2, from_start=from_start)
     fresh = TFRecordDataset(paths).shuffle(50, seed=1)
@@ -580,9 +566,7 @@ def test_provenance_is_a_sequence_that_json_can_write(paths):
 
 def test_records_of_chosen_steps(paths):
     data = TFRecordDataset(paths).batch(4)
-    stopped = iter(data)
-    next(stopped)
-    state = stopped.state_dict()
+    state = state_after(data, 1)
     assert list(checkpoint.records(state, data)) == [1]
     found = checkpoint.records(checkpoint.to_json(state), data, [7, 3, 20])
     assert list(found) == [3, 7]

@@ -8,9 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-from dataset import Dataset, ParseError, RaggedTensor, SparseTensor, TFRecordDataset, io
+from dataset import Dataset, ParseError, TFRecordDataset, io
 from dataset.shared_calls import shares_calls
-from dataset.testing import check_operator, outcomes
+from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.tfrecord_files import frame, write_records
 
 FEATURES = {
     "number": io.FixedLenFeature((), np.int64),
@@ -41,19 +42,6 @@ def records():
     return Dataset.from_tensor_slices(RECORDS)
 
 
-def shown(element):
-    """Return a text that is equal for equal elements of equal types."""
-    if isinstance(element, dict):
-        return {name: shown(value) for name, value in element.items()}
-    if isinstance(element, SparseTensor):
-        return shown(element.indices), shown(element.values), element.dense_shape
-    if isinstance(element, RaggedTensor):
-        return shown(element.flat_values), [shown(splits) for splits in element.nested_row_splits]
-    if isinstance(element, np.ndarray):
-        return element.dtype, element.shape, element.tolist(), element.flags.writeable
-    return type(element), element
-
-
 def parses(function):
     """Return the records that ``function`` passes to single calls of the parser, and the outcomes of a map."""
     found = []
@@ -65,22 +53,26 @@ def parses(function):
 @pytest.mark.parametrize(
     "parse", [lambda record: io.parse_single_example(record, FEATURES), io.ExampleParser(FEATURES)]
 )
-def test_elements_are_those_of_single_calls(parse, native):
-    alone = [shown(parse(record)) for record in RECORDS]
-    assert [shown(element) for element in parses(parse)] == alone
+@pytest.mark.usefixtures("native")
+def test_elements_are_those_of_single_calls(parse):
+    assert_elements_equal(parses(parse), [parse(record) for record in RECORDS])
 
 
-def test_all_current_inputs_are_parsed_at_once(monkeypatch):
-    parser = io.ExampleParser(FEATURES)
-    batches = []
-    original = io.ExampleParser._parse_many
+@pytest.fixture
+def batches(monkeypatch):
+    """The numbers of records that are parsed at once."""
+    found, original = [], io.ExampleParser._parse_many
 
     def counted(self, serialized, *arguments):
-        batches.append(len(serialized))
+        found.append(len(serialized))
         return original(self, serialized, *arguments)
 
     monkeypatch.setattr(io.ExampleParser, "_parse_many", counted)
-    parses(parser)
+    return found
+
+
+def test_all_current_inputs_are_parsed_at_once(batches):
+    parses(io.ExampleParser(FEATURES))
     assert batches == [COUNT]
 
 
@@ -94,10 +86,10 @@ def test_elements_share_no_memory_and_no_dict():
         first["number"] = None
         return second
 
-    assert [shown(element) for element in parses(twice)] == [shown(parser(record)) for record in RECORDS]
+    assert_elements_equal(parses(twice), [parser(record) for record in RECORDS])
     for element in parses(parser):
         arrays = [element["floats"], element["words"], element["ragged"], element["sequence"]]
-        assert all(array.base is None for array in arrays)
+        assert all(array.base is None and array.flags.writeable for array in arrays)
 
 
 def test_an_error_is_that_of_its_own_record():
@@ -176,9 +168,7 @@ def test_a_function_that_parses_is_recognized():
 
 @pytest.fixture
 def file(tmp_path):
-    with io.TFRecordWriter(tmp_path / "records") as writer:
-        for record in RECORDS:
-            writer.write(record)
+    write_records(tmp_path / "records", RECORDS)
     return tmp_path / "records"
 
 
@@ -234,23 +224,15 @@ def test_elements_and_places_are_those_of_single_calls(file, source, downstream)
 
 def test_a_broken_record_fails_in_its_place(tmp_path):
     broken = [*RECORDS[:20], b"not an Example", *RECORDS[20:]]
-    with io.TFRecordWriter(tmp_path / "records") as writer:
-        for record in broken:
-            writer.write(record)
+    write_records(tmp_path / "records", broken)
     found = check_operator(lambda: TFRecordDataset(tmp_path / "records").map(_number), positions=24)
     assert [type(outcome) for outcome in found] == [
         ParseError if record == b"not an Example" else np.int64 for record in broken
     ]
 
 
-def test_many_records_are_parsed_at_once_and_the_function_is_called_for_requested_elements_only(file, monkeypatch):
-    batches, called = [], []
-    original = io.ExampleParser._parse_many
-    monkeypatch.setattr(
-        io.ExampleParser,
-        "_parse_many",
-        lambda self, serialized, *arguments: batches.append(len(serialized)) or original(self, serialized, *arguments),
-    )
+def test_many_records_are_parsed_at_once_and_the_function_is_called_for_requested_elements_only(file, batches):
+    called = []
 
     def parse(record):
         called.append(record)
@@ -288,14 +270,11 @@ def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):
     """A program may write a record to a pipe only after it has seen the answer to the one before."""
     pipe, answered, in_time = tmp_path / "pipe", threading.Semaphore(0), []
     os.mkfifo(pipe)
-    with io.TFRecordWriter(tmp_path / "one") as writer:
-        writer.write(RECORDS[1])
-    frame = (tmp_path / "one").read_bytes()
 
     def write():
         with pipe.open("wb", buffering=0) as file:
             for _ in range(40):
-                file.write(frame)
+                file.write(frame(RECORDS[1]))
                 in_time.append(answered.acquire(timeout=60))
 
     thread = threading.Thread(target=write)
