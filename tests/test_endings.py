@@ -16,6 +16,7 @@ import pytest
 from dataset import ClosedError, Dataset, vectorized
 from dataset.testing import outcomes
 from support.overlap import WAIT, Gate, Work, nothing_left
+from support.process_helpers import in_thread
 from support.resume_cases import CASES
 
 ENDING = 5  # seconds for threads that were told to end
@@ -77,15 +78,6 @@ FAILING = {
     "parallel map without order": lambda: Dataset.range(9).map(fail_at_two, 3, deterministic=False),
 }
 """Failures that no case has."""
-
-
-@pytest.fixture
-def no_collector():
-    """The garbage collector is disabled: objects are freed only when their last reference is dropped."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @contextlib.contextmanager
@@ -209,12 +201,6 @@ BLOCKED = {
 each_blocked = pytest.mark.parametrize("make", list(BLOCKED.values()), ids=list(BLOCKED))
 
 
-def in_a_thread(function):
-    thread = threading.Thread(target=function)
-    thread.start()
-    return thread
-
-
 @each_blocked
 @pytest.mark.usefixtures("no_collector")
 def test_dropping_it_while_user_code_is_blocked_comes_back_at_once(make):
@@ -251,29 +237,19 @@ def test_a_generator_is_closed_by_the_thread_that_ends_last():
 
 @each_blocked
 def test_closing_it_waits_for_user_code_and_sends_home_who_waits_for_an_element(make):
-    gate, stopped = Gate(1), threading.Event()
-
-    def consume():
-        with contextlib.suppress(ClosedError):
-            list(iterator)
-            return
-        stopped.set()
-
+    gate = Gate(1)
     with nothing_left():
         iterator = iter(make(gate))
         assert next(iterator) == 0
-        consumer = in_a_thread(consume)
+        consumer = in_thread(lambda: list(iterator))
         assert gate.entered.wait(WAIT)
-        closer = in_a_thread(iterator.close)
+        closer = in_thread(iterator.close)
         try:
-            sent_home = stopped.wait(WAIT)
+            outcome = consumer.result()
         finally:
             gate.opened.set()
-        consumer.join(WAIT)
-        closer.join(WAIT)
-        assert not consumer.is_alive()
-        assert not closer.is_alive()
-        assert sent_home
+        assert closer.result() is None
+        assert isinstance(outcome, ClosedError)
 
 
 @each_blocked

@@ -4,7 +4,6 @@ Other endings in one process are in test_endings.py.
 """
 
 import contextlib
-import gc
 import os
 import signal
 import subprocess
@@ -12,16 +11,13 @@ import sys
 import textwrap
 import time
 import uuid
-import weakref
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dataset import Dataset
-from dataset.testing import outcomes
 from support import overlap
-from support.overlap import WAIT, Work, block_for_ever, double, fail_at_two, nothing_left
+from support.overlap import WAIT, block_for_ever, double, nothing_left
 from support.resume_cases import CASES
 from test_endings import taken
 
@@ -41,49 +37,12 @@ def test_many_iterators_opened_and_closed_or_abandoned(name, built):
 
 # Worker processes
 
-by_processes = partial(Dataset.map, num_parallel_calls=2, executor="process")
-PROCESSES = {
-    "with failures": lambda: by_processes(by_processes(Dataset.range(40), fail_at_two, deterministic=False), double),
-    "a slow generator below": lambda: by_processes(
-        Dataset.from_generator(lambda: map(Work((0.0,) * 20 + (0.05,)), range(40))), double
-    ),
-}
 
-
-@pytest.fixture(scope="module")
-def warm():
-    """Start permanent helper processes, such as a fork server, so that they are not counted."""
-    list(by_processes(Dataset.range(2), double))
-
-
-@pytest.mark.parametrize("make", list(PROCESSES.values()), ids=list(PROCESSES))
-@pytest.mark.usefixtures("warm")
-def test_processes_end_when_the_iterator_is_exhausted_closed_or_dropped(make):
-    with nothing_left():
-        assert len(outcomes(iter(make()))) in {20, 40}
-    with nothing_left():
-        iterator = taken(make(), 4)
-        iterator.close()
-        iterator.close()
-    with nothing_left():
-        gc.collect()
-        gc.disable()
-        try:
-            iterator = taken(make(), 1)
-            gone = weakref.ref(iterator)
-            del iterator
-            assert gone() is None
-        finally:
-            gc.enable()
-    with nothing_left(), pytest.raises(KeyboardInterrupt):
-        for _ in make():
-            raise KeyboardInterrupt
-
-
-@pytest.mark.usefixtures("warm")
 def test_dropping_while_functions_in_worker_processes_are_blocked_for_ever():
+    in_processes = {"num_parallel_calls": 2, "executor": "process"}
+    list(Dataset.range(2).map(double, **in_processes))  # starts permanent helpers, such as a fork server
     with nothing_left():
-        iterator = iter(by_processes(Dataset.range(9), block_for_ever))
+        iterator = iter(Dataset.range(9).map(block_for_ever, **in_processes))
         assert next(iterator) == 0
         del iterator
 
