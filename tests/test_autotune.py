@@ -10,12 +10,14 @@ import time
 import pytest
 
 from chains.draw import draw_chain
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.parallel.task_sizer import Learned
 from dataset.runtime.resources.cores import usable_cores
+from support.pipelines import with_options
+from support.process_helpers import exit_code_of, fork
 from support.resume_search import LENGTH_MAX, advanced
 from support.seeds import rng
 
@@ -24,13 +26,6 @@ SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in
 
 def plus(x):
     return x + 1
-
-
-def tuned(dataset, **values):
-    options = Options()
-    for name, value in values.items():
-        setattr(options.autotune, name, value)
-    return dataset.with_options(options)
 
 
 def knobs(iterator):
@@ -177,7 +172,7 @@ def given_numbers():
     ("make", "expected"),
     [
         (given_numbers, {"map": 2, "interleave": 2, "batch": 3, "prefetch": 5}),
-        (lambda: tuned(everywhere(), enabled=False), DEFAULTS),
+        (lambda: with_options(everywhere(), autotune__enabled=False), DEFAULTS),
     ],
     ids=["given numbers", "no tuning"],
 )
@@ -201,7 +196,7 @@ def test_the_defaults_are_what_tuning_begins_with():
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_budget_of_cores_is_what_calls_begin_with(enabled):
-    with iter(tuned(everywhere(), enabled=enabled, cpu_budget=1)) as iterator:
+    with iter(with_options(everywhere(), autotune__enabled=enabled, autotune__cpu_budget=1)) as iterator:
         assert values(iterator) == {"map": 1, "interleave": 1, "batch": 1, "prefetch": 2}
         assert iterator.stats().cpu_budget == 1
 
@@ -227,14 +222,7 @@ def test_a_child_iterates_over_a_dataset_that_is_being_tuned_in_the_parent():
     dataset, expected = everywhere(60), listed(everywhere(60))
     with iter(dataset) as iterator:
         first = next(iterator).tolist()
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                code = 0 if listed(dataset) == expected else 2
-            finally:
-                os._exit(code)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert exit_code_of(fork(lambda: listed(dataset) == expected)) == 0
         assert [first, *listed(iterator)] == expected
 
 
@@ -258,7 +246,7 @@ def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(numb
         for text in ("num_parallel_calls=None", *["num_parallel_calls=AUTOTUNE"] * 2)
     )
     expected = advanced(iter(plain), LENGTH_MAX)
-    assert advanced(iter(tuned(other, enabled=False)), LENGTH_MAX) == expected
+    assert advanced(iter(with_options(other, autotune__enabled=False)), LENGTH_MAX) == expected
     found = []
     with iter(dataset) as iterator:
         while len(found) < LENGTH_MAX and (more := advanced(iterator, 1)):

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, set_random_seed
+from dataset import AUTOTUNE, Dataset, TFRecordDataset, set_random_seed
 from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import WAIT, Calls, Counter, Meeting, Work, once, slow_at_first
+from support.pipelines import with_options
 from support.tfrecord_files import write_records
 
 UNORDERED = {"deterministic": False}
@@ -23,13 +24,6 @@ UNORDERED = {"deterministic": False}
 
 def cases(table):
     return pytest.mark.parametrize("make", list(table.values()), ids=list(table))
-
-
-def with_options(dataset, *, deterministic=None, pool=None):
-    options = Options()
-    options.deterministic = deterministic
-    options.threading.private_threadpool_size = pool
-    return dataset.with_options(options)
 
 
 def numbers(elements):
@@ -232,7 +226,7 @@ def test_parallel_ops_within_parallel_ops_never_wait_for_each_others_threads(poo
         .prefetch(2)
     )
     expected = list(Dataset.range(8).interleave(lambda x: Dataset.range(x * 6, x * 6 + 6), 4, 2).batch(3))
-    assert_elements_equal(list(with_options(dataset, pool=pool)), expected)
+    assert_elements_equal(list(with_options(dataset, threading__private_threadpool_size=pool)), expected)
 
 
 def test_a_generator_below_a_parallel_map_is_entered_by_one_thread_at_a_time():

@@ -26,7 +26,6 @@ from chains.draw import draw_chain
 from dataset import (
     CsvDataset,
     Dataset,
-    Options,
     Provenance,
     SourceRecord,
     SqlDataset,
@@ -35,6 +34,7 @@ from dataset import (
 )
 from dataset.dataset import tracing_iterator
 from support.folders import flip
+from support.pipelines import with_options
 from support.resuming import examples, from_json, to_json
 from support.states import state_after
 from support.tfrecord_files import write_records
@@ -52,9 +52,7 @@ def paths(tmp_path_factory) -> list[str]:
 
 
 def traced(data: Dataset[Any]) -> Any:
-    options = Options()
-    options.provenance = True
-    return iter(data.with_options(options))
+    return iter(with_options(data, provenance=True))
 
 
 def names_in(element: Any) -> list[str]:
@@ -524,10 +522,8 @@ def test_worker_processes_keep_the_records(paths):
 
 def test_converted_elements_keep_the_records(paths):
     pytest.importorskip("jax")
-    options = Options()
-    options.provenance = True
-    data = TFRecordDataset(paths[:1]).map(len).batch(3).with_options(options)
-    iterator = iter(data.to_jax(prefetch=2))
+    data = TFRecordDataset(paths[:1]).map(len).batch(3)
+    iterator = iter(with_options(data, provenance=True).to_jax(prefetch=2))
     next(iterator)
     next(iterator)
     assert names_of(iterator.provenance()) == [f"{paths[0]}:{number}" for number in (3, 4, 5)]
@@ -596,9 +592,7 @@ def test_nothing_is_paid_if_nothing_is_recorded(paths):
     made = calls(data)
     assert made
     assert not any("lineage" in name or "source_records" in name for name in made)
-    options = Options()
-    options.provenance = True
-    assert any("lineage" in name for name in calls(data.with_options(options)))
+    assert any("lineage" in name for name in calls(with_options(data, provenance=True)))
 
 
 # Skip lists

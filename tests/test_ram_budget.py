@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import AUTOTUNE, Dataset
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.prefetch import PrefetchOperator
 from dataset.runtime.parallel import task_sizer
@@ -19,6 +19,7 @@ from dataset.runtime.parallel.pool import ParallelOperator
 from dataset.runtime.resources import limits as opening
 from dataset.testing import no_leaks
 from support.overlap import Calls
+from support.pipelines import with_options
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
@@ -55,10 +56,7 @@ RANDOM_SIZES = tuple(np.random.default_rng(0).integers(SIZE // 4, SIZE, 97).toli
 
 
 def within(dataset, budget=BUDGET, *, enabled=None):
-    options = Options()
-    options.autotune.ram_budget = budget
-    options.autotune.enabled = enabled
-    return dataset.with_options(options)
+    return with_options(dataset, autotune__ram_budget=budget, autotune__enabled=enabled)
 
 
 def operators(operator):

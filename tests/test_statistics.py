@@ -11,9 +11,12 @@ import time
 
 import pytest
 
-from dataset import AUTOTUNE, ClosedError, Dataset, Options, TextLineDataset
+from dataset import AUTOTUNE, ClosedError, Dataset, TextLineDataset
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
 from dataset.testing import outcomes
+from support.overlap import Gate
+from support.pipelines import with_options
+from support.process_helpers import exit_code_of, fork
 
 WAIT = 60  # seconds to wait for an event that must happen
 
@@ -41,13 +44,6 @@ def run(dataset):
     iterator = iter(dataset)
     collections.deque(iterator, maxlen=0)
     return iterator
-
-
-def with_options(dataset, **settings):
-    options = Options()
-    for name, value in settings.items():
-        setattr(options.autotune, name, value)
-    return dataset.with_options(options)
 
 
 # Elements
@@ -177,31 +173,17 @@ def test_after_close_it_is_what_it_was(make, count):
     assert iterator.stats() == stats
 
 
-class Blocked:
-    """Function that signals when it is called with a number, and then waits."""
-
-    def __init__(self, number):
-        self.number = number
-        self.called, self.gate = threading.Event(), threading.Event()
-
-    def __call__(self, x):
-        if x == self.number:
-            self.called.set()
-            assert self.gate.wait(WAIT)
-        return x + 1
-
-
 @pytest.mark.parametrize(
     ("where", "number"), [("here", 0), ("here", 5), ("in a thread", 0), ("in a thread", 5), ("in threads", 0)]
 )
 def test_from_another_thread_while_an_element_is_waited_for(number, where):
-    blocked = Blocked(number)
+    blocked = Gate(number)
     calls = 2 if where == "in threads" else None
     dataset = Dataset.range(10).map(blocked, num_parallel_calls=calls, name="blocked")
     iterator = iter(dataset.prefetch(1) if where == "in a thread" else dataset)
     taken = threading.Thread(target=lambda: [next(iterator) for _ in range(number + 1)])
     taken.start()
-    assert blocked.called.wait(WAIT)
+    assert blocked.entered.wait(WAIT)
     while iterator.stats().elements < number:  # earlier elements are returned gradually
         pass
     first, second = iterator.stats(), iterator.stats()
@@ -215,7 +197,7 @@ def test_from_another_thread_while_an_element_is_waited_for(number, where):
         assert operator.seconds - first.operators[0].seconds == pytest.approx(grown)
     else:
         assert second.operators[0].consumer_wait_seconds > first.operators[0].consumer_wait_seconds
-    blocked.gate.set()
+    blocked.opened.set()
     taken.join(WAIT)
     assert iterator.stats().elements == number + 1
     iterator.close()
@@ -227,16 +209,12 @@ def test_in_a_forked_child_they_belong_to_the_parent():
     with iter(Dataset.range(100).map(plus, num_parallel_calls=2).prefetch(2)) as iterator:
         next(iterator)
         assert "pull" in vars(iterator._root)
-        child = os.fork()
-        if not child:
-            said = ""
-            try:
+
+        def in_child():
+            with pytest.raises(ClosedError, match=r"belongs to the parent process; call iter\(\) in the child"):
                 iterator.stats()
-            except ClosedError as error:
-                said = str(error)
-            finally:
-                os._exit(said != "this iterator belongs to the parent process; call iter() in the child")
-        assert os.waitpid(child, 0)[1] == 0
+
+        assert exit_code_of(fork(in_child)) == 0
         assert iterator.stats().elements == 1
 
 
@@ -285,17 +263,17 @@ def sleep(x):
 
 def test_budgets_are_told():
     dataset = Dataset.range(10).map(plus, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
-    stats = run(with_options(dataset, ram_budget=10_000_000, cpu_budget=3)).stats()
+    stats = run(with_options(dataset, autotune__ram_budget=10_000_000, autotune__cpu_budget=3)).stats()
     assert (stats.ram_budget, stats.cpu_budget) == (10_000_000, 3)
     assert repr(stats).endswith("memory: 0 B in buffers of a budget of 10 MB; cores: 3")
 
 
 def test_without_tuning_only_a_budget_of_the_user_is_a_bound():
-    dataset = Dataset.range(10).prefetch(AUTOTUNE)
-    stats = run(with_options(dataset, enabled=False, cpu_budget=3)).stats()
+    dataset = with_options(Dataset.range(10).prefetch(AUTOTUNE), autotune__enabled=False, autotune__cpu_budget=3)
+    stats = run(dataset).stats()
     assert stats.ram_budget is None
     assert repr(stats).endswith("memory: 0 B in buffers; cores: 3")
-    assert run(with_options(dataset, enabled=False, ram_budget=10, cpu_budget=3)).stats().ram_budget == 10
+    assert run(with_options(dataset, autotune__ram_budget=10)).stats().ram_budget == 10
 
 
 def test_a_pipeline_that_reads_files_says_whether_the_native_kernels_are_in_use(native, tmp_path):

@@ -16,6 +16,7 @@ from dataset.autotune.remedies import Symptoms
 from dataset.plan.node import inputs_first
 from dataset.runtime.metrics.lock_sampler import LockSample
 from dataset.runtime.metrics.trace import Trace
+from support.pipelines import with_options
 from support.tfrecord_files import write_records
 
 LONG = 60.0  # the data end before
@@ -105,24 +106,16 @@ def test_no_cache_is_suggested_where_it_would_change_results_or_gain_nothing(dat
 
 
 def test_a_cache_that_does_not_fit_into_memory_is_a_file():
-    options = Options()
-    options.autotune.ram_budget = 1000
-    dataset = Dataset.range(60).map(wait).map(lambda x: np.full(100, x)).with_options(options)
-    assert ".cache(filename)" in codes(dataset.profile(LONG))
+    dataset = Dataset.range(60).map(wait).map(lambda x: np.full(100, x))
+    assert ".cache(filename)" in codes(with_options(dataset, autotune__ram_budget=1000).profile(LONG))
 
 
 PIPELINES = {
     "shuffle": lambda: Dataset.range(40).shuffle(8, seed=3).map(wait).batch(4),
     "filter": lambda: Dataset.range(40).map(wait).filter(lambda x: wait(x) % 3 > 0).batch(4, drop_remainder=True),
     "zip": lambda: Dataset.zip(Dataset.range(40).map(wait), Dataset.range(100, 140).map(wait)).batch(3),
-    "unordered": lambda: unordered(Dataset.range(40).map(wait)),
+    "unordered": lambda: with_options(Dataset.range(40).map(wait), deterministic=False),
 }
-
-
-def unordered(dataset):
-    options = Options()
-    options.deterministic = False
-    return dataset.with_options(options)
 
 
 @pytest.mark.parametrize("name", PIPELINES)

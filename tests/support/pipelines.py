@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from chains.names import options
 from dataset import Dataset, Options
 
 
@@ -52,3 +53,8 @@ def switched_on(*rules: str) -> Options:
 def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
     """Return the pipeline as it is written."""
     return dataset.with_options(no_rules())
+
+
+def with_options(dataset: Dataset[Any], **settings: Any) -> Dataset[Any]:
+    """Return the dataset with options; a group and its option are written with two underscores between them."""
+    return dataset.with_options(options(**settings))

@@ -9,25 +9,7 @@ import pytest
 from dataset import AUTOTUNE, Dataset
 from dataset.errors import ClosedError
 from support.op_cases import fail_at
-
-
-class Source:
-    """Counts the elements that were computed, and can wait until some were."""
-
-    def __init__(self):
-        self.news = threading.Condition()
-        self.calls = 0
-
-    def __call__(self, x):
-        with self.news:
-            self.calls += 1
-            self.news.notify_all()
-        return x
-
-    def wait_for(self, calls):
-        with self.news:
-            assert self.news.wait_for(lambda: self.calls >= calls, 60)
-
+from support.overlap import WAIT, Counter
 
 PIPELINES = {
     "plain": lambda source: Dataset.range(6).map(source),
@@ -42,12 +24,12 @@ PIPELINES = {
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_the_first_element_is_computed_before_it_is_requested_and_nothing_is_lost(name):
-    source = Source()
-    iterator = iter(PIPELINES[name](source))
+    source = Counter(1)
+    iterator = iter(PIPELINES[name](lambda x: source.add() or x))
     iterator.start()
-    source.wait_for(1)
+    assert source.reached.wait(WAIT)
     assert [int(x) if name != "batches" else int(x[0]) for x in iterator] == list(range(6))
-    assert source.calls == 6
+    assert source.count == 6
     assert iterator.stats().elements == 6
 
 
@@ -67,23 +49,23 @@ def test_a_state_saved_at_any_time_is_exact(pulls, shuffle):
 
 
 def test_it_reads_no_further_than_one_element():
-    source = Source()
-    iterator = iter(Dataset.range(6).map(source))
+    source = Counter(1)
+    iterator = iter(Dataset.range(6).map(lambda x: source.add() or x))
     iterator.start()
-    source.wait_for(1)
+    assert source.reached.wait(WAIT)
     assert next(iterator) == 0
-    assert source.calls == 1
+    assert source.count == 1
 
 
 def test_after_the_first_element_and_twice_it_does_nothing():
-    source = Source()
-    iterator = iter(Dataset.range(6).map(source))
+    source = Counter(1)
+    iterator = iter(Dataset.range(6).map(lambda x: source.add() or x))
     for _ in range(3):
         iterator.start()
     assert next(iterator) == 0
     iterator.start()
     assert [int(x) for x in iterator] == [1, 2, 3, 4, 5]
-    assert source.calls == 6
+    assert source.count == 6
 
 
 def test_an_element_that_fails_raises_in_its_place():

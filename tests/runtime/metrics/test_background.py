@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dataset import Dataset, Options
+from dataset import Dataset
 from dataset.runtime.metrics import background
 from dataset.runtime.metrics.background import BackgroundOperator, Counters, CpuClock
 from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.task_sizer import TaskSizer
+from support.pipelines import with_options
 from support.process_helpers import in_thread
 
 WAIT = 20  # seconds to wait for an event that must happen
@@ -132,9 +133,7 @@ class Gate:
 @contextlib.contextmanager
 def consumed(dataset, gate, expected, *, in_order):
     """Take all elements in another thread, without tuning; yield the operator whose knob the test sets."""
-    options = Options()
-    options.autotune.enabled = False
-    iterator = iter(dataset.with_options(options))
+    iterator = iter(with_options(dataset, autotune__enabled=False))
     consumer = in_thread(lambda: list(map(int, iterator)))
     try:
         yield stage_of(iterator)

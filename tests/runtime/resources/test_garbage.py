@@ -5,13 +5,13 @@ import os
 
 import pytest
 
-from dataset import Dataset, Options
+from dataset import Dataset
+from support.pipelines import with_options
+from support.process_helpers import exit_code_of, fork
 
 
 def scheduled(every, count=100):
-    options = Options()
-    options.garbage_collection = every
-    return Dataset.range(count).map(str).with_options(options)
+    return with_options(Dataset.range(count).map(str), garbage_collection=every)
 
 
 @pytest.fixture
@@ -103,9 +103,6 @@ def test_without_the_option_nothing_changes(collections):
 def test_a_child_process_collects_by_itself(collections):
     iterator = iter(scheduled(50))
     next(iterator)
-    child = os.fork()
-    if not child:
-        os._exit(not gc.isenabled())
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exit_code_of(fork(gc.isenabled)) == 0
     assert not gc.isenabled()
     iterator.close()
