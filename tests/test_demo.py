@@ -130,28 +130,3 @@ def test_to_xy_gives_one_image_or_many(demo):
     image, label = demo.to_xy({"image": rows[1].tobytes(), "label": np.int64(7)})
     np.testing.assert_array_equal(image, np.array([0.5, 0.25], np.float32), strict=True)
     assert label == 7
-
-
-# The model.
-
-
-def test_the_gradients_agree_with_numerical_differentiation(demo):
-    rng = np.random.default_rng(1)
-    weights, bias, images = rng.normal(size=(6, 4)), rng.normal(size=4), rng.normal(size=(5, 6))
-
-    def loss_and_gradients():
-        return demo.loss_and_gradients(weights, bias, images, np.array([0, 3, 1, 1, 2]))
-
-    _, *gradients = loss_and_gradients()
-    for values, gradient in zip((weights, bias), gradients, strict=True):
-        assert gradient.shape == values.shape
-        for index in np.ndindex(values.shape):
-            kept, losses = values[index], []
-            for step in (1e-6, -1e-6):
-                values[index] = kept + step
-                losses.append(loss_and_gradients()[0])
-            values[index] = kept
-            assert gradient[index] == pytest.approx((losses[0] - losses[1]) / 2e-6, abs=1e-7)
-
-
-# Plots.

@@ -36,7 +36,7 @@ from dataset.dataset import tracing_iterator
 from support.folders import flip
 from support.pipelines import with_options
 from support.resuming import examples, from_json, to_json
-from support.states import state_after
+from support.states import rest_of, state_after
 from support.tfrecord_files import write_records
 
 COUNT = 12  # records in each file
@@ -51,8 +51,12 @@ def paths(tmp_path_factory) -> list[str]:
     return found
 
 
-def traced(data: Dataset[Any]) -> Any:
-    return iter(with_options(data, provenance=True))
+def traced(data: Dataset[Any], state: Any = None) -> Any:
+    """Return an iterator that records provenance, from the start or from a state."""
+    iterator = iter(with_options(data, provenance=True))
+    if state is not None:
+        iterator.load_state_dict(state)
+    return iterator
 
 
 def names_in(element: Any) -> list[str]:
@@ -162,13 +166,12 @@ Draw = Callable[[random.Random, list[str]], Dataset[Any]]
 
 def check_resumed(draw: Draw, check: Callable[..., int], seed: int, paths: list[str]) -> None:
     """Check the records of a random pipeline, and those after a state at a random place."""
-    made = lambda: traced(draw(random.Random(seed), paths))
+    made = lambda state=None: traced(draw(random.Random(seed), paths), state)
     count = check(made())
     place = random.Random(-seed).randint(0, count)
-    stopped, resumed = made(), made()
+    stopped = made()
     check(stopped, limit=place)
-    resumed.load_state_dict(from_json(to_json(stopped.state_dict())))
-    assert check(resumed) == count - place
+    assert check(made(from_json(to_json(stopped.state_dict())))) == count - place
 
 
 @examples(25)
@@ -344,8 +347,7 @@ def test_csv_files_report_the_line_on_which_a_row_ends_also_after_a_resume(tmp_p
     expected = [(str(path), line) for line in (1, 3, 4, 5)]
     assert numbers(data.batch(3)) == expected
     for place in range(5):
-        resumed = traced(data)
-        resumed.load_state_dict(state_after(data, place))
+        resumed = traced(data, state_after(data, place))
         assert [(record.file, record.number) for _ in resumed for record in resumed.provenance()] == expected[place:]
 
 
@@ -399,10 +401,7 @@ def test_epochs_are_counted_through_all_repetitions(paths):
 
 def test_a_resumed_iterator_counts_epochs_on():
     data = Dataset.from_tensor_slices([b"a", b"b"]).map(same).repeat(3)
-    first, resumed = traced(data), traced(data)
-    for _ in range(3):
-        next(first)
-    resumed.load_state_dict(first.state_dict())
+    resumed = traced(data, state_after(data, 3))
     assert [resumed.provenance()[0].epoch for _ in resumed] == [1, 2, 2]
 
 
@@ -640,12 +639,10 @@ def test_records_without_a_file_are_named_by_source_and_by_the_element_that_they
 
 def test_records_can_be_added_to_the_list_before_a_resume(paths, tmp_path):
     path = written(tmp_path / "skip.jsonl", "")
-    stopped = iter(TFRecordDataset(paths).skip_records(path).map(same).batch(4))
-    next(stopped)
+    make = lambda: TFRecordDataset(paths).skip_records(path).map(same).batch(4)
+    state = state_after(make(), 1)
     written(tmp_path / "skip.jsonl", f'{{"file": "{paths[0]}", "number": 5}}')
-    resumed = iter(TFRecordDataset(paths).skip_records(path).map(same).batch(4))
-    resumed.load_state_dict(stopped.state_dict())
-    assert names_in(next(resumed)) == [f"{paths[0]}:{number}" for number in (4, 6, 7, 8)]
+    assert names_in(rest_of(make(), state)[0]) == [f"{paths[0]}:{number}" for number in (4, 6, 7, 8)]
 
 
 @pytest.mark.parametrize("filename", [True, False])

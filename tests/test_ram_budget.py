@@ -20,10 +20,10 @@ from dataset.runtime.resources import limits as opening
 from dataset.testing import no_leaks
 from support.overlap import Calls
 from support.pipelines import with_options
+from support.process_helpers import WAIT
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
-WAIT = 60  # seconds to wait for an event that must happen
 KB = 1000
 BUDGET = 20 * 64 * KB  # 20 elements of the usual size
 SIZE = 64 * KB

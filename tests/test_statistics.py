@@ -16,9 +16,7 @@ from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, P
 from dataset.testing import outcomes
 from support.overlap import Gate
 from support.pipelines import with_options
-from support.process_helpers import exit_code_of, fork
-
-WAIT = 60  # seconds to wait for an event that must happen
+from support.process_helpers import WAIT, exit_code_of, fork
 
 
 def plus(x):

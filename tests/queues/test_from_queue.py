@@ -18,9 +18,8 @@ from dataset.queues import CancelledError, FIFOQueue, OutOfRangeError
 from dataset.testing import outcomes
 from support.op_cases import fail_at
 from support.overlap import nothing_left
-from support.process_helpers import in_thread
+from support.process_helpers import WAIT, in_thread
 
-WAIT = 60
 SPAWN = multiprocessing.get_context("spawn")
 THREAD_QUEUES = {
     "fifo": lambda: FIFOQueue(100),

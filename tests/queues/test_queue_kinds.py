@@ -17,10 +17,9 @@ from dataset.queues import (
     RandomShuffleQueue,
 )
 from dataset.queues.element_queue import WaitingCall
-from support.process_helpers import in_thread
+from support.process_helpers import WAIT, in_thread
 from support.seeds import rng
 
-WAIT = 60  # seconds until a thread that should end counts as hanging
 NUMBER = TensorSpec((), np.int64)
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from dataset import Dataset, SpecError, TensorSpec, queues
 from support.overlap import nothing_left
-from support.process_helpers import in_thread
+from support.process_helpers import WAIT, in_thread
 
-WAIT = 60
 SPAWN = multiprocessing.get_context("spawn")
 KEY = bytes(range(32))
 

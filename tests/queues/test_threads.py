@@ -14,8 +14,7 @@ from dataset.queues import (
     start_queue_runners,
 )
 from support.overlap import nothing_left
-
-WAIT = 60
+from support.process_helpers import WAIT
 
 
 def enqueue_from(queue, values):

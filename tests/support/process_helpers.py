@@ -82,7 +82,7 @@ def in_thread(function):
         except BaseException as error:
             box.append(error)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)  # a test that fails leaves it waiting
     thread.start()
 
     def result():

@@ -14,8 +14,8 @@ from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.exceptions import NoThreadError
 from dataset.runtime.resources.ledger import Ledger
 from dataset.testing import no_leaks
+from support.process_helpers import WAIT
 
-WAIT = 60  # seconds to wait for an event; tests normally wait much less
 NODE = Dataset.range(1).plan
 
 

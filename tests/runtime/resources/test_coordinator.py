@@ -7,8 +7,7 @@ import pytest
 from dataset import ClosedError
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.testing import no_leaks
-
-WAIT = 60  # seconds to wait for an event; tests normally wait much less
+from support.process_helpers import WAIT
 
 
 class Worker:

@@ -8,9 +8,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.runtime.resources.periodic import PeriodicCallback
-from support.process_helpers import in_thread
-
-WAIT = 60  # seconds to wait for an event that must happen
+from support.process_helpers import WAIT, in_thread
 
 
 def started(look=None):
