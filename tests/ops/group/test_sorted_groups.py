@@ -29,45 +29,17 @@ def ragged_of(lengths, dtype=np.int64):
     return RaggedTensor.from_rows([np.arange(length) + 100 * i for i, length in enumerate(lengths)], dtype)
 
 
-def ragged(lengths, dtype=np.int64):
-    return Dataset.from_tensor_slices(ragged_of(lengths, dtype))
-
-
-def ragged_of_pairs(lengths):
-    return Dataset.from_tensor_slices(
-        RaggedTensor.from_rows([np.full((length, 2), i) for i, length in enumerate(lengths)], np.int32)
-    )
-
-
-def ragged_twice(lengths):
-    inner = RaggedTensor.from_rows([[i] * (i % 3) for i in range(sum(lengths))], np.int64)
-    return Dataset.from_tensor_slices(RaggedTensor(inner, np.cumsum([0, *lengths])))
+def ragged(lengths):
+    return Dataset.from_tensor_slices(ragged_of(lengths))
 
 
 def text(lengths):
     return Dataset.from_tensor_slices([b"%d" % (i % 10) * length for i, length in enumerate(lengths)])
 
 
-def shuffled(lengths):
-    return ragged(lengths).shuffle(7, seed=1)
-
-
-def several(lengths):
-    """Batches of ragged rows, so that all components are ragged."""
-    return ragged(lengths).ragged_batch(3)
-
-
-def parts(lengths):
-    """Dicts, whose length is the number of their parts."""
-    return Dataset.from_tensor_slices({"a": ragged_of(lengths), "b": np.arange(len(lengths))})
-
-
-def skipped(lengths):
-    return ragged(lengths).skip(2).shard(2, 1)
-
-
-def rows(lengths):
-    return Dataset.from_tensor_slices(np.arange(3 * len(lengths)).reshape(-1, 3))
+def ragged_twice(lengths):
+    inner = RaggedTensor.from_rows([[i] * (i % 3) for i in range(sum(lengths))], np.int64)
+    return Dataset.from_tensor_slices(RaggedTensor(inner, np.cumsum([0, *lengths])))
 
 
 def sparse(lengths):
@@ -76,11 +48,21 @@ def sparse(lengths):
     return Dataset.from_tensor_slices(SparseTensor(np.stack([cells, cells % 4], 1), cells, [count, 4]))
 
 
-def numbers(lengths):
-    return Dataset.from_tensor_slices(np.arange(len(lengths)))
-
-
-SOURCES = [ragged, ragged_of_pairs, ragged_twice, text, shuffled, several, parts, skipped, rows, sparse, numbers]
+SOURCES = {
+    "ragged": ragged,
+    "pairs": lambda lengths: Dataset.from_tensor_slices(
+        RaggedTensor.from_rows([np.full((length, 2), i) for i, length in enumerate(lengths)], np.int32)
+    ),
+    "ragged twice": ragged_twice,
+    "text": text,
+    "shuffled": lambda lengths: ragged(lengths).shuffle(7, seed=1),
+    "batches of ragged rows": lambda lengths: ragged(lengths).ragged_batch(3),
+    "dicts": lambda lengths: Dataset.from_tensor_slices({"a": ragged_of(lengths), "b": np.arange(len(lengths))}),
+    "skipped": lambda lengths: ragged(lengths).skip(2).shard(2, 1),
+    "rows": lambda lengths: Dataset.from_tensor_slices(np.arange(3 * len(lengths)).reshape(-1, 3)),
+    "sparse": sparse,
+    "numbers": lambda lengths: Dataset.from_tensor_slices(np.arange(len(lengths))),
+}
 LENGTHS = st.lists(st.integers(0, 9) | st.sampled_from([200, 400]), min_size=1, max_size=80)
 
 
@@ -102,37 +84,37 @@ def both(make):
     return found
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
+@pytest.mark.parametrize("source", SOURCES)
 @given(lengths=LENGTHS, buckets=buckets(), drop_remainder=st.booleans(), places=st.sets(st.integers(0, 80), max_size=3))
 @examples(20)
 def test_batches_are_those_of_elements_one_by_one_and_resume(source, lengths, buckets, drop_remainder, places):
     def make(function=len):
-        return source(lengths).bucket_by_sequence_length(
+        return SOURCES[source](lengths).bucket_by_sequence_length(
             function, *buckets, no_padding=True, drop_remainder=drop_remainder
         )
 
     assert_elements_equal(check_every_place(make, places), both(make))
 
 
-@pytest.mark.parametrize("source", [ragged, text, shuffled, rows], ids=lambda source: source.__name__)
+@pytest.mark.parametrize("source", ["ragged", "text", "shuffled", "rows"])
 @given(lengths=LENGTHS, size=st.integers(1, 20) | st.just(10**15))
 @examples(20)
 def test_windows_are_those_of_elements_one_by_one(source, lengths, size):
     both(
-        lambda function: source(lengths).group_by_window(
+        lambda function: SOURCES[source](lengths).group_by_window(
             function, lambda key, window: window.map(lambda x: (key, x)), size
         )
     )
 
 
 @pytest.mark.parametrize(
-    ("source", "sizes"), [(ragged, [64, 3, 1000]), (shuffled, [9, 20, 30]), (text, [50, 50, 2000])]
+    ("source", "sizes"), [("ragged", [64, 3, 1000]), ("shuffled", [9, 20, 30]), ("text", [50, 50, 2000])]
 )
 def test_thousands_of_elements(source, sizes):
     lengths = np.random.default_rng(0).geometric(0.05, 4501).tolist()
 
     def make(function=len):
-        return source(lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
+        return SOURCES[source](lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
 
     assert_elements_equal(check_every_place(make, [0, 13]), both(make))
     check_every_place(lambda: make().prefetch(3), [7])
@@ -264,10 +246,6 @@ def _arrays(lengths):
     return (np.arange(length) + i for i, length in enumerate(lengths))
 
 
-def _views(lengths):
-    return iter(np.split(np.arange(sum(lengths)), np.cumsum(lengths)[:-1]))
-
-
 def _one_buffer(lengths):
     buffer = np.zeros(max(lengths), np.int64)
     for i, length in enumerate(lengths):
@@ -275,33 +253,9 @@ def _one_buffer(lengths):
         yield buffer[:length]
 
 
-def _lists(lengths):
-    return ([i] * length for i, length in enumerate(lengths))
-
-
-def _lists_and_arrays(lengths):
-    return ([i] * length if i % 3 else np.full(length, i) for i, length in enumerate(lengths))
-
-
-def _text(lengths):
-    return ("ä" * length if i % 3 else b"a" * length for i, length in enumerate(lengths))
-
-
-def _of_two_dtypes(lengths):
-    return (np.zeros(length, np.int32 if i % 5 == 4 else np.int64) for i, length in enumerate(lengths))
-
-
-def _lists_and_two_dtypes(lengths):
+def _of_several_kinds(lengths):
     kinds = [lambda n: [n] * n, np.zeros, lambda n: np.zeros(n, np.int64), lambda n: np.ones(n, np.int64)]
     return (kinds[i % 4](length) for i, length in enumerate(lengths))
-
-
-def _dicts(lengths):
-    return ({"a": [i] * length, "b": i} for i, length in enumerate(lengths))
-
-
-def _failing(lengths):
-    return _Failing(_lists(lengths))
 
 
 def _ending(lengths):
@@ -309,40 +263,44 @@ def _ending(lengths):
     raise ValueError("the end")
 
 
-_INTS = TensorSpec([None], np.int64)
-_GENERATED = [
-    *((function, None) for function in (_arrays, _views, _lists, _lists_and_arrays, _text, _dicts, _failing, _ending)),
-    *(
-        (function, _INTS)
-        for function in (_arrays, _one_buffer, _lists_and_arrays, _of_two_dtypes, _lists_and_two_dtypes, _ending)
-    ),
-]
+INTS = TensorSpec([None], np.int64)
+GENERATED = {
+    "arrays": _arrays,
+    "views": lambda lengths: iter(np.split(np.arange(sum(lengths)), np.cumsum(lengths)[:-1])),
+    "one buffer": _one_buffer,
+    "lists": lambda lengths: ([i] * length for i, length in enumerate(lengths)),
+    "lists and arrays": lambda lengths: ([i] * n if i % 3 else np.full(n, i) for i, n in enumerate(lengths)),
+    "text": lambda lengths: ("ä" * length if i % 3 else b"a" * length for i, length in enumerate(lengths)),
+    "of two dtypes": lambda lengths: (np.zeros(n, np.int32 if i % 5 == 4 else np.int64) for i, n in enumerate(lengths)),
+    "of several kinds": _of_several_kinds,
+    "dicts": lambda lengths: ({"a": [i] * length, "b": i} for i, length in enumerate(lengths)),
+    "failing": lambda lengths: _Failing([i] * length for i, length in enumerate(lengths)),
+    "ending": _ending,
+}
+SHAPES = {"text": [], "dicts": {"a": [None], "b": []}}
+WITHOUT_SIGNATURE = ["arrays", "views", "lists", "lists and arrays", "text", "dicts", "failing", "ending"]
+WITH_SIGNATURE = ["arrays", "one buffer", "lists and arrays", "of two dtypes", "of several kinds", "ending"]
 
 
-@pytest.mark.parametrize(("generate", "signature"), _GENERATED)
+@pytest.mark.parametrize(
+    ("kind", "signature"), [*((kind, None) for kind in WITHOUT_SIGNATURE), *((kind, INTS) for kind in WITH_SIGNATURE)]
+)
 @given(lengths=LENGTHS, buckets=buckets(), places=st.sets(st.integers(0, 80), max_size=3))
 @examples(20)
-def test_values_of_a_generator_are_those_of_elements_one_by_one_and_resume(
-    generate, signature, lengths, buckets, places
-):
+def test_values_of_a_generator_are_those_of_elements_one_by_one_and_resume(kind, signature, lengths, buckets, places):
     def make(function=len):
-        values = Dataset.from_generator(generate, args=(lengths,), output_signature=signature)
-        return values.bucket_by_sequence_length(
-            function, *buckets, padded_shapes=None if signature else _shapes(generate)
-        )
+        values = Dataset.from_generator(GENERATED[kind], args=(lengths,), output_signature=signature)
+        shapes = None if signature else SHAPES.get(kind, [None])
+        return values.bucket_by_sequence_length(function, *buckets, padded_shapes=shapes)
 
     assert_elements_equal(check_every_place(make, places), both(make))
-
-
-def _shapes(generate):
-    return {_text: [], _dicts: {"a": [None], "b": []}}.get(generate, [None])
 
 
 def test_a_generator_is_run_on_if_the_function_changes():
     """Its lengths are looked up only as long as its global name ``len`` is the built-in function."""
     namespace = {}
     exec("def length_func(tokens): return len(tokens)", namespace)
-    dataset = Dataset.from_generator(lambda: _arrays([2, 5] * 50), output_signature=_INTS)
+    dataset = Dataset.from_generator(lambda: _arrays([2, 5] * 50), output_signature=INTS)
     iterator = iter(dataset.bucket_by_sequence_length(namespace["length_func"], [3], [4, 5]))
     assert [len(next(iterator)) for _ in range(3)] == [4, 5, 4]
     namespace["len"] = lambda tokens: 7
