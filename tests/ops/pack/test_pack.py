@@ -1,7 +1,5 @@
 """pack: rows of several sequences, compared with a slow packing in plain Python."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +8,9 @@ from hypothesis import strategies as st
 from dataset import Dataset, SpecError, StateError, TensorSpec
 from dataset.ops.pack.best_fit import best_fit_decreasing
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.resuming import check_every_place, damaged, examples, paths_in, resealed
+from support.op_cases import fail_at
+from support.resuming import check_every_place, examples, resealed
+from support.states import rest_of, state_after
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=30)
 TOO_LONG = ("split", "truncate", "drop")
@@ -28,12 +28,13 @@ def sequences(lengths):
         }
         for number, (start, length) in enumerate(zip(starts, lengths, strict=False))
     ]
-    spec = {
-        "tokens": TensorSpec((None,), np.int64),
-        "types": TensorSpec((None, 2), np.int8),
-        "label": TensorSpec((), np.float32),
-        "name": TensorSpec((), bytes),
+    kinds = {
+        "tokens": ([None], np.int64),
+        "types": ([None, 2], np.int8),
+        "label": ([], np.float32),
+        "name": ([], bytes),
     }
+    spec = {name: TensorSpec(*kind) for name, kind in kinds.items()}
     return Dataset.from_generator(lambda: iter(elements), output_signature=spec)
 
 
@@ -123,16 +124,10 @@ def test_pads_little(draw, share):
 
 
 @pytest.mark.parametrize("boundaries", ["segment_ids", "cu_seqlens", "lengths"])
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("shuffle", [{}, {"shuffle": True, "seed": 3}])
 def test_keeps_the_contract_of_an_op(boundaries, shuffle):
     lengths = [3, 0, 5, 1, 7, 2, 2, 9, 4, 1, 1, 6]
-    check_operator(
-        lambda: (
-            sequences(lengths)
-            .pack(6, window=5, boundaries=boundaries, shuffle=shuffle, seed=3 if shuffle else None)
-            .repeat(2)
-        )
-    )
+    check_operator(lambda: sequences(lengths).pack(6, window=5, boundaries=boundaries, **shuffle).repeat(2))
 
 
 def test_adds_to_tuples_and_makes_one_of_an_array():
@@ -160,17 +155,15 @@ def test_shuffles_the_rows_of_a_window_anew_in_each_epoch():
     assert twice[:24] != twice[24:]
 
 
-def test_raises_a_failure_before_the_rows_of_its_window_and_goes_on():
-    def check(n):
-        if n == 5:
-            raise ValueError("bad 5")
-        return np.full(2, n)
-
-    for dataset in (Dataset.range(8).map(check), Dataset.range(8).map(check, num_parallel_calls=2)):
-        found = outcomes(iter(dataset.pack(4, window=4)))
-        tokens = [str(row) if isinstance(row, Exception) else row[0].tolist() for row in found]
-        assert tokens == [[0, 0, 1, 1], [2, 2, 3, 3], "bad 5", [4, 4, 6, 6], [7, 7, 0, 0]]
-        assert "map" in found[2].__notes__[0]
+@pytest.mark.parametrize(
+    "calls", [{}, {"num_parallel_calls": 2}, {"num_parallel_calls": 1, "deterministic": False}], ids=str
+)
+def test_raises_a_failure_before_the_rows_of_its_window_and_goes_on(calls):
+    rows = Dataset.range(8).map(fail_at(5)).map(lambda n: np.full(2, n), **calls).pack(4, window=4)
+    found = check_operator(lambda: rows)
+    tokens = [str(row) if isinstance(row, Exception) else row[0].tolist() for row in found]
+    assert tokens == [[0, 0, 1, 1], [2, 2, 3, 3], "bad 5", [4, 4, 6, 6], [7, 7, 0, 0]]
+    assert "map" in found[2].__notes__[0]
 
 
 def test_a_sequence_that_is_too_long_is_an_error_in_its_place():
@@ -232,36 +225,7 @@ def test_takes_a_window_and_no_more():
 
 def test_a_state_holds_no_elements():
     rows = Dataset.range(10_000).map(lambda n: np.full(100, n)).pack(128, window=5000)
-    iterator = iter(rows)
-    for _ in range(10):
-        next(iterator)
-    assert len(str(iterator.state_dict())) < 3000
-
-
-@examples(6)
-@given(st.data())
-def test_resumes_at_every_row(data):
-    lengths = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=14))
-    bad = data.draw(st.sets(st.integers(0, len(lengths) - 1), max_size=3))
-    window, shuffle = data.draw(st.integers(1, 8)), data.draw(st.booleans())
-    below = data.draw(st.sampled_from(["stream", "shuffle", "threads", "any order"]))
-
-    def element(n):
-        if int(n) in bad:
-            raise ValueError(f"bad {n}")
-        return np.full(lengths[n], n)
-
-    def build():
-        numbers = Dataset.range(len(lengths))
-        if below == "shuffle":
-            numbers = numbers.filter(lambda _: True).shuffle(4, seed=5)
-        calls = {"num_parallel_calls": 2} if below == "threads" else {}
-        if below == "any order":
-            calls = {"num_parallel_calls": 1, "deterministic": False}
-        packed = numbers.map(element, **calls).pack(5, window=window, shuffle=shuffle, seed=1 if shuffle else None)
-        return packed.repeat(2)
-
-    check_every_place(build, range(0, 60, data.draw(st.integers(1, 3))))
+    assert len(str(state_after(rows, 10))) < 3000
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 5])
@@ -269,23 +233,19 @@ def test_resumes_at_every_row(data):
 def test_processes_get_whole_windows(world_size, is_batched):
     """Each process packs its own windows, and no process reads the elements of another."""
     lengths = [3, 1, 5, 1, 7, 2, 2, 9, 4, 1, 1, 6, 2, 2, 2, 8, 1]
-    whole = [row[0].tolist() for row in Dataset.range(17).map(lambda n: np.full(lengths[n], n)).pack(6, window=3)]
-    found = []
-    seen = []
+    seen, found = [], []
+
+    def element(n):
+        seen.append(int(n))
+        return np.full(lengths[n], n)
+
+    rows = Dataset.range(17).map(element).pack(6, window=3)
+    whole = [tokens.tolist() for tokens, *_ in rows]
+    seen.clear()
     for rank in range(world_size):
-
-        def element(n):
-            seen.append(int(n))
-            return np.full(lengths[n], n)
-
-        share = Dataset.range(17).map(element).pack(6, window=3).shard_by_process(rank, world_size, remainder="keep")
-        rows = (
-            [tokens.tolist() for batch, *_ in share.batch(2) for tokens in batch]
-            if is_batched
-            else [tokens.tolist() for tokens, *_ in share]
-        )
-        found.append(rows)
-    assert sorted(itertools.chain.from_iterable(found)) == sorted(whole)
+        share = rows.shard_by_process(rank, world_size, remainder="keep")
+        found += [tokens.tolist() for tokens, *_ in (share.batch(2).unbatch() if is_batched else share)]
+    assert sorted(found) == sorted(whole)
     assert sorted(seen) == list(range(17))
 
 
@@ -311,16 +271,11 @@ def test_endless_rows_are_dealt_by_windows():
 
 
 def test_a_damaged_state_is_refused():
-    iterator = iter(Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3))
-    next(iterator)
-    state = iterator.state_dict()
-    paths = [path for path in paths_in(state) if path and path[-1] in {"given", "window", "origin"}]
-    assert paths
-    for path in paths:
+    rows = Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3)
+    state = state_after(rows, 1)
+    for name in ("given", "window", "origin"):
         with pytest.raises(StateError):
-            iter(
-                Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3)
-            ).load_state_dict(resealed(damaged(state, path, -1)))
+            iter(rows).load_state_dict(resealed(state, operator={**state["operator"], name: -1}))
 
 
 @pytest.mark.parametrize("op", ["pack", "batch_by_tokens"])
@@ -333,20 +288,11 @@ def test_a_window_that_changes_before_a_resume_is_an_error(op):
         rows = mixed.pack(10, window=20) if op == "pack" else mixed.batch_by_tokens(10, window=20, seed=2)
         return rows.ignore_errors()  # which must not hide it
 
-    def resumed(data):
-        iterator = iter(data)
-        iterator.load_state_dict(state)
-        return iterator
-
-    iterator = iter(build())
-    for _ in range(3):
-        next(iterator)
-    state = iterator.state_dict()
-    assert len(list(resumed(build()))) == len(list(iterator))
+    state = state_after(build(), 3)
     for changed in (build([(0, [1, 1]), (10, [1, 9])]), build(longest=6)):
-        broken = resumed(changed)
+        broken = iter(changed)
+        broken.load_state_dict(state)
         for _ in range(2):
             with pytest.raises(StateError, match="window 0: its 20 elements from element 0 on have other lengths"):
                 next(broken)
-    later = build([(0, [1, 1]), (20, [1, 9])])
-    assert len(list(resumed(later))) > 20
+    assert len(rest_of(build([(0, [1, 1]), (20, [1, 9])]), state)) > 20
