@@ -16,12 +16,13 @@ import pytest
 from dataset import AUTOTUNE, Dataset, Options, StateError, TextLineDataset
 from dataset.checkpoint import from_json, to_json
 from dataset.ops.distribute import operator as operators
-from dataset.plan.plain import digest
 from dataset.runtime.metrics.background import Tunable
 from dataset.runtime.processes import resting_groups
 from dataset.testing import no_leaks
 from support.distribute_cases import PIPELINES, outcomes
 from support.process_helpers import has_ended
+from support.resuming import resealed, with_stops
+from support.states import rest_of, state_after
 
 SIZE = 40
 
@@ -36,6 +37,18 @@ def numbers(size=SIZE):
 
 def values(elements):
     return [np.asarray(element).tolist() for element in elements]
+
+
+def check_resumes(build, at, later, *, workers):
+    """Check that a run with so many workers goes on after it is saved, and resumes with a later number of them."""
+    expected = outcomes(iter(build()))
+    iterator = iter(build().distribute(workers))
+    found = outcomes(iterator, at)
+    state = from_json(to_json(iterator.state_dict()))
+    assert found + outcomes(iterator) == expected  # saving does not disturb the workers
+    resumed = iter(build().distribute(later))
+    resumed.load_state_dict(state)
+    assert found + outcomes(resumed) == expected
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +105,7 @@ def test_records_of_workers_are_skipped(tmp_path):
 
 def test_every_epoch_has_the_order_of_the_local_epoch():
     local, distributed = numbers(), numbers().distribute(2)
-    orders = [values(distributed) for _ in range(3)]
-    assert orders == [values(local) for _ in range(3)]
-    assert len(set(map(tuple, orders))) == 3
+    assert [values(distributed) for _ in range(3)] == [values(local) for _ in range(3)]
     assert values(numbers().distribute(2).repeat(3)) == values(numbers().repeat(3))
 
 
@@ -140,64 +151,40 @@ def test_the_optimizer_leaves_the_ops_of_the_workers_to_them():
 @pytest.mark.parametrize("later", [1, 2, 3, 5])
 @pytest.mark.parametrize("at", [0, 1, 7, SIZE - 1, SIZE])
 def test_a_state_is_resumed_by_any_number_of_workers(at, later):
-    expected = values(numbers())
-    iterator = iter(numbers().distribute(3))
-    assert values(next(iterator) for _ in range(at)) == expected[:at]
-    state = from_json(to_json(iterator.state_dict()))
-    assert values(iterator) == expected[at:]  # saving does not disturb the workers
-    resumed = iter(numbers().distribute(later))
-    resumed.load_state_dict(state)
-    assert values(resumed) == expected[at:]
+    check_resumes(numbers, at, later, workers=3)
 
 
 def test_below_a_prefetch_and_a_shuffle_a_state_is_exact():
-    def build(workers):
-        return numbers().batch(3).distribute(workers).unbatch().shuffle(5, seed=1).prefetch(3)
+    def build(workers=None):
+        batches = numbers().batch(3)
+        batches = batches if workers is None else batches.distribute(workers)
+        return batches.unbatch().shuffle(5, seed=1).prefetch(3)
 
-    iterator = iter(build(2))
-    before = values(next(iterator) for _ in range(11))
-    state = iterator.state_dict()
-    rest = values(iterator)
-    assert sorted(before + rest) == sorted(values(numbers()))
-    resumed = iter(build(3))
-    resumed.load_state_dict(state)
-    assert values(resumed) == rest
+    assert values(rest_of(build(3), state_after(build(2), 11))) == values(build())[11:]
 
 
 def test_a_state_of_files_needs_the_same_number_of_workers(tmp_path):
     for part in range(3):
         (tmp_path / f"{part}.txt").write_text("x\n" * 3)
     lines = Dataset.list_files(str(tmp_path / "*")).flat_map(TextLineDataset)
-    iterator = iter(lines.distribute(3))
-    next(iterator)
     with pytest.raises(StateError, match=r"3 workers, and there are 2 now: .*own files"):
-        iter(lines.distribute(2)).load_state_dict(iterator.state_dict())
+        rest_of(lines.distribute(2), state_after(lines.distribute(3), 1))
 
 
 @pytest.mark.parametrize("change", [{"cursor": 9}, {"position": -1}, {"shares": 3}, {"shares": [{}, {}]}])
 def test_a_damaged_state_is_an_error(change):
-    iterator = iter(numbers().distribute(2))
-    next(iterator)
-    state = iterator.state_dict()
-    damaged = {**state, "operator": {**state["operator"], **change}}
-    damaged["digest"] = digest({key: value for key, value in damaged.items() if key != "digest"})
+    state = state_after(numbers().distribute(2), 1)
     other = iter(numbers().distribute(2))
     with pytest.raises(StateError):
-        other.load_state_dict(damaged)
+        other.load_state_dict(resealed(state, operator={**state["operator"], **change}))
     assert len(list(other)) == SIZE  # its own position is unchanged
 
 
 def test_in_any_order_every_element_comes_once_across_a_resume():
     dataset = numbers().distribute(3, deterministic=False)
-    iterator = iter(dataset)
-    found = values(next(iterator) for _ in range(13))
-    state = iterator.state_dict()
-    iterator.close()
-    resumed = iter(dataset)
-    resumed.load_state_dict(state)
-    assert sorted(found + values(resumed)) == sorted(values(numbers()))
+    assert sorted(outcomes(iter(with_stops(lambda: dataset, [13])))) == sorted(values(numbers()))
     with pytest.raises(StateError, match="deterministic=False"):
-        iter(numbers().distribute(2, deterministic=False)).load_state_dict(state)
+        rest_of(numbers().distribute(2, deterministic=False), state_after(dataset, 13))
 
 
 def fails_sometimes(x):
@@ -231,29 +218,12 @@ def test_a_failure_before_a_batch_moves_the_batches_after_it_as_without_workers(
 @pytest.mark.parametrize("later", [1, 2, 3])
 @pytest.mark.parametrize("at", [0, 1, 2, 4])
 def test_after_a_failure_before_a_batch_a_state_is_resumed_by_any_number_of_workers(at, later):
-    build = FAILING["batch"]
-    iterator = iter(build().distribute(2))
-    found = outcomes(iterator, at)
-    state = from_json(to_json(iterator.state_dict()))
-    local = outcomes(iter(build()))
-    assert found + outcomes(iterator) == local
-    resumed = iter(build().distribute(later))
-    resumed.load_state_dict(state)
-    assert found + outcomes(resumed) == local
-
-
-def test_an_exception_names_the_element_of_the_pipeline():
-    iterator = iter(Dataset.range(6).map(fails_sometimes).distribute(2))
-    outcomes(iterator, 2)
-    with pytest.raises(ValueError, match="element 2") as caught:
-        next(iterator)
-    assert caught.value.__notes__[-1].startswith("in distribute(2) ")
-    assert caught.value.__notes__[-1].endswith(", element 2")
+    check_resumes(FAILING["batch"], at, later, workers=2)
 
 
 def test_a_map_in_any_order_keeps_the_order_if_positions_count():
     dataset = numbers().map(unchanged, num_parallel_calls=4, deterministic=False)
-    assert values(dataset.distribute(1)) == values(numbers().distribute(2))
+    assert values(dataset.distribute(1)) == values(numbers())
 
 
 def test_in_any_order_a_slow_worker_does_not_stop_the_others(tmp_path):
@@ -325,9 +295,7 @@ def test_whole_rounds_are_taken_at_once_and_a_state_in_the_middle_is_exact(count
         assert operator._filled.wait_for(lambda: all(share.ended for share in operator._shares), 60)
     assert operator.buffered() == (0, 0)
     assert operator._account.held == 0
-    resumed = iter(numbers().distribute(later))
-    resumed.load_state_dict(state)
-    assert found + outcomes(resumed) == expected
+    assert found + outcomes(iter(rest_of(numbers().distribute(later), state))) == expected
 
 
 def test_a_round_ends_before_an_exception():
@@ -346,14 +314,11 @@ def test_elements_of_other_structures_are_not_in_one_chunk():
     assert found + outcomes(iterator) == [(x,) if x % 2 else x for x in range(20)]
 
 
-def test_fresh_iterators_reuse_the_processes():
+def test_fresh_iterators_and_later_epochs_reuse_the_processes():
     dataset = Dataset.range(6).map(lambda x: os.getpid()).distribute(2)
-    assert set(values(dataset)) == set(values(dataset))
-    assert os.getpid() not in set(values(dataset))
-
-
-def test_later_epochs_reuse_the_processes():
-    assert len(set(values(Dataset.range(6).map(lambda x: os.getpid()).distribute(2).repeat(5)))) == 2
+    workers = set(values(dataset))
+    assert len(workers - {os.getpid()}) == 2
+    assert set(values(dataset.repeat(5))) == workers
 
 
 def test_an_abandoned_iterator_leaves_nothing_behind():
@@ -414,32 +379,33 @@ def test_statistics_have_a_line_per_worker():
     assert len(json.loads(json.dumps(iterator.stats().to_dict()))["operators"][0]["workers"]) == 2
 
 
+def untuned(dataset, workers):
+    """Return an iterator with so many workers, which only the test changes."""
+    options = Options()
+    options.autotune.enabled = False
+    iterator = iter(dataset.distribute(AUTOTUNE).with_options(options))
+    iterator._root.knob = Tunable("num_parallel_calls", workers, 1, 4)
+    return iterator
+
+
 def test_the_number_of_workers_may_change_between_any_two_elements():
-    untuned = Options()
-    untuned.autotune.enabled = False
-    iterator = iter(numbers(200).batch(2).distribute(AUTOTUNE).with_options(untuned))
-    operator = iterator._root
-    operator.knob = Tunable("num_parallel_calls", 1, 1, 4)
-    found = []
+    iterator = untuned(numbers(200).batch(2), 1)
+    operator, found = iterator._root, []
     for workers in (1, 3, 2, 4, 1, 2):
         operator.knob.value = workers
         found += values(next(iterator) for _ in range(9))
         assert len(operator._shares) == workers
     while len(operator._engine._group.workers) > 2:  # the others end after their last reply
         time.sleep(0.01)
-    state = iterator.state_dict()
-    resumed = iter(numbers(200).batch(2).distribute(AUTOTUNE).with_options(untuned))
-    resumed.load_state_dict(state)
+    resumed = untuned(numbers(200).batch(2), 1)
+    resumed.load_state_dict(iterator.state_dict())
     rest = values(iterator)
     assert found + rest == values(numbers(200).batch(2))
     assert values(resumed) == rest
 
 
 def test_a_change_of_workers_releases_the_bytes_of_elements_that_were_not_taken():
-    untuned = Options()
-    untuned.autotune.enabled = False
-    iterator = iter(numbers(200).distribute(AUTOTUNE).with_options(untuned))
-    iterator._root.knob = Tunable("num_parallel_calls", 2, 1, 4)
+    iterator = untuned(numbers(200), 2)
     found = [next(iterator)]
     operator = wait_for_elements(iterator, 3)
     operator.knob.value = 3

@@ -16,6 +16,7 @@ from dataset.runtime.processes import launcher, resting_groups
 from dataset.testing import no_leaks
 from support.distribute_cases import Faulty, check_case, draw_case, outcomes
 from support.process_helpers import has_ended
+from support.states import rest_of, state_after
 
 SIZE = 30
 
@@ -58,7 +59,10 @@ def test_an_exception_has_its_place_and_the_traceback_of_the_worker(tmp_path):
     assert outcomes(iterator, 3) == [0, 1, 2]
     with pytest.raises(ValueError, match="element 3") as caught:
         next(iterator)
-    assert any("In the worker process:" in note and "__call__" in note for note in caught.value.__notes__)
+    notes = caught.value.__notes__
+    assert any("In the worker process:" in note and "__call__" in note for note in notes)
+    assert notes[-1].startswith("in distribute(2) ")
+    assert notes[-1].endswith(", element 3")
     assert outcomes(iterator) == [4, 5]
 
 
@@ -87,12 +91,8 @@ def test_a_death_before_the_first_element_is_an_error_too():
 
 
 def test_a_state_saved_after_a_death_is_exact(tmp_path):
-    iterator = iter(Dataset.range(SIZE).map(Faulty({4: "kill"}, str(tmp_path))).distribute(3))
-    before = outcomes(iterator, 10)
-    state = iterator.state_dict()
-    resumed = iter(Dataset.range(SIZE).map(Faulty({}, str(tmp_path))).distribute(2))
-    resumed.load_state_dict(state)
-    assert before + outcomes(resumed) == list(range(SIZE))
+    state = state_after(Dataset.range(SIZE).map(Faulty({4: "kill"}, str(tmp_path))).distribute(3), 10)
+    assert rest_of(Dataset.range(SIZE).map(Faulty({}, str(tmp_path))).distribute(2), state) == list(range(10, SIZE))
 
 
 def test_the_launcher_may_die():
