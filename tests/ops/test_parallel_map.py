@@ -15,9 +15,10 @@ from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool, task_sizer
 from dataset.runtime.parallel.task_sizer import SIZE_MAX, TaskSizer
 from dataset.runtime.state.replay_log import ReplayLog
-from dataset.testing import check_operator, outcomes
+from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.op_cases import fail_at
 from support.overlap import Calls
+from support.states import rest_of
 from support.task_sizers import AlwaysInline, TakingTurns
 
 
@@ -25,21 +26,30 @@ def double(x):
     return x * 2 + 0 * int(x)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(lambda calls, n=n: Dataset.range(60).map(double, num_parallel_calls=calls and n) for n in (1, 7, AUTOTUNE)),
-        lambda calls: Dataset.range(40).map(fail_at(0, 7, 8, 39), num_parallel_calls=calls),
-        lambda calls: Dataset.range(40).map(fail_at(3, 20)).map(double, num_parallel_calls=calls),
-        lambda calls: Dataset.range(30).random_map(
-            lambda rng, x: x + rng.integers(9), seed=1, num_parallel_calls=calls
-        ),
-        lambda calls: Dataset.range(31).map(fail_at(9)).batch(4, True, num_parallel_calls=calls),
-        lambda calls: Dataset.range(31).map(fail_at(9)).batch(4, num_parallel_calls=calls),
-    ],
-)
-def test_they_keep_the_whole_contract_and_give_what_one_call_at_a_time_gives(make):
-    check_operator(lambda: make(3), outcomes(iter(make(None))), positions=25)
+def _noisy(rng, x):
+    return x + rng.integers(9)
+
+
+PIPELINES = {
+    "map": lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls),
+    "in shuffles": lambda calls: (
+        Dataset.range(60).shuffle(9, seed=1).map(double, num_parallel_calls=calls).shuffle(4, seed=2)
+    ),
+    "random_map": lambda calls: Dataset.range(60).random_map(_noisy, seed=1, num_parallel_calls=calls),
+    "batch": lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls).batch(7, num_parallel_calls=calls),
+}
+FAILING = {
+    "map that fails": lambda calls: Dataset.range(60).map(fail_at(0, 7, 8, 30, 59), num_parallel_calls=calls),
+    "after a failure": lambda calls: Dataset.range(60).map(fail_at(3, 20)).map(double, num_parallel_calls=calls),
+    "maps": lambda calls: Dataset.range(60).map(fail_at(4, 5), num_parallel_calls=calls).map(double).batch(3),
+    "batch of failures": lambda calls: Dataset.range(31).map(fail_at(9)).batch(4, True, num_parallel_calls=calls),
+}
+
+
+@pytest.mark.parametrize("calls", [1, 3, AUTOTUNE])
+@pytest.mark.parametrize("make", [*PIPELINES.values(), *FAILING.values()], ids=[*PIPELINES, *FAILING])
+def test_they_keep_the_whole_contract_and_give_what_one_call_at_a_time_gives(make, calls):
+    check_operator(lambda: make(calls), outcomes(iter(make(None))), positions=20)
 
 
 def test_the_spec_or_a_single_element_takes_one_call():
@@ -117,44 +127,12 @@ def test_many_workers_on_columns_keep_the_contract_of_operators(task_sizes):
 # Cheap work that the consumer does itself -----------------------------------------------------------------------------
 
 
-def _noisy(rng, x):
-    return x + rng.integers(9)
-
-
 @pytest.fixture
 def inline(monkeypatch):
     monkeypatch.setattr(pool, "TaskSizer", AlwaysInline)
 
 
-WHOLE_CONTRACT = pytest.mark.parametrize(
-    "make",
-    [
-        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls),
-        lambda calls: Dataset.range(60).map(fail_at(0, 7, 8, 30, 59), num_parallel_calls=calls),
-        lambda calls: Dataset.range(60).map(fail_at(3, 20)).map(double, num_parallel_calls=calls),
-        lambda calls: Dataset.range(60).map(fail_at(4, 5), num_parallel_calls=calls).map(double).batch(3),
-        lambda calls: Dataset.range(60).shuffle(9, seed=1).map(double, num_parallel_calls=calls).shuffle(4, seed=2),
-        lambda calls: Dataset.range(60).random_map(_noisy, seed=1, num_parallel_calls=calls),
-        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls).batch(7, num_parallel_calls=calls),
-    ],
-)
-
-
-@WHOLE_CONTRACT
-@pytest.mark.usefixtures("inline")
-def test_work_that_is_done_inline_keeps_the_whole_contract(make):
-    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=20)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls),
-        lambda calls: Dataset.range(60).shuffle(9, seed=1).map(double, num_parallel_calls=calls).shuffle(4, seed=2),
-        lambda calls: Dataset.range(60).random_map(_noisy, seed=1, num_parallel_calls=calls),
-        lambda calls: Dataset.range(60).map(double, num_parallel_calls=calls).batch(7, num_parallel_calls=calls),
-    ],
-)
+@pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
 def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkeypatch, make):
     """The consumer drops the log of the input when it takes over, and the workers begin a new one."""
     logs, dropped = [], []
@@ -180,13 +158,10 @@ def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkey
 
 
 def test_failures_are_in_their_places_when_workers_and_the_consumer_take_turns(monkeypatch):
-    def make(calls):
-        return Dataset.range(60).map(fail_at(0, 7, 8, 30, 59), num_parallel_calls=calls)
-
-    whole = list(map(repr, outcomes(iter(make(None)))))
+    whole = outcomes(iter(FAILING["map that fails"](None)))
     monkeypatch.setattr(pool, "TaskSizer", TakingTurns)
     for _ in range(20):
-        assert list(map(repr, outcomes(iter(make(2))))) == whole
+        assert_elements_equal(outcomes(iter(FAILING["map that fails"](2))), whole)
 
 
 @pytest.mark.usefixtures("inline")
@@ -207,9 +182,7 @@ def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
         assert len(called) > 700
     assert called == list(range(len(called)))
     called.clear()
-    with iter(dataset) as resumed:
-        resumed.load_state_dict(state)
-        assert list(resumed) == list(range(700, 1000))
+    assert rest_of(dataset, state) == list(range(700, 1000))
     assert called == list(range(700, 1000))
 
 
@@ -227,11 +200,15 @@ def start(monkeypatch):
     return ends
 
 
-@WHOLE_CONTRACT
-@pytest.mark.parametrize("when", ["never", "at once", "later"])
-def test_work_that_begins_inline_keeps_the_whole_contract(make, when, start):
-    start(when)
-    check_operator(lambda: make(AUTOTUNE), outcomes(iter(make(None))), positions=20)
+@pytest.mark.parametrize("make", [*PIPELINES.values(), *FAILING.values()], ids=[*PIPELINES, *FAILING])
+@pytest.mark.parametrize("when", ["always", "never", "at once", "later"])
+def test_work_that_is_done_or_begins_inline_keeps_the_whole_contract(make, when, request):
+    if when == "always":
+        request.getfixturevalue("inline")
+    else:
+        request.getfixturevalue("start")(when)
+    calls = 2 if when == "always" else AUTOTUNE
+    check_operator(lambda: make(calls), outcomes(iter(make(None))), positions=20)
 
 
 class Callers:
@@ -263,9 +240,7 @@ def test_the_first_elements_are_computed_by_the_consumer_and_none_ahead(start):
         assert not iterator.tuning_log()  # nothing has been decided
         state = iterator.state_dict()
         next(iterator)
-    with iter(Dataset.range(1000).map(Callers(), num_parallel_calls=AUTOTUNE).batch(32)) as resumed:
-        resumed.load_state_dict(state)
-        assert next(resumed)[0] == 32
+    assert rest_of(Dataset.range(1000).map(Callers(), num_parallel_calls=AUTOTUNE).batch(32), state)[0][0] == 32
 
 
 @pytest.mark.parametrize("batch_size", [1, 32])

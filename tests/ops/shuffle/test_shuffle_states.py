@@ -1,6 +1,5 @@
 """States of shuffles whose input has random access: how many elements were returned, and none of the buffer."""
 
-import contextlib
 import json
 
 import numpy as np
@@ -8,19 +7,12 @@ import pytest
 
 from dataset import Dataset, Options, StateError, TFRecordDataset
 from dataset.io import TFRecordWriter
-from dataset.optimize.driver import optimize
-from dataset.runtime.context import open_plan
-from dataset.testing import assert_elements_equal, check_operator, outcomes
+from dataset.testing import assert_elements_equal, check_operator
 from support.combinations import diagonals
 from support.op_cases import fail_at
 from support.pipelines import unoptimized
-from support.resuming import advanced, assert_from, interrupted, loaded, to_json
-
-
-def advance(dataset, count):
-    with iter(dataset) as iterator:
-        advanced(iterator, count)
-        return iterator.state_dict()
+from support.resuming import advanced, check_every_place, loaded, resealed, to_json
+from support.states import state_after
 
 
 def square(x):
@@ -87,18 +79,13 @@ def test_a_state_is_small_whatever_the_buffer(size, chain):
         "epochs": rows.repeat(),
         "batched": rows.batch(10),
     }[chain]
-    assert len(to_json(advance(dataset, 3))) < 1000
+    assert len(to_json(state_after(dataset, 3))) < 1000
 
 
 @pytest.mark.parametrize(("demand", "size"), [(5, 6), (64, 1), (5, 31), (64, 30)])
 def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
     everything = list(Dataset.range(30).shuffle(size, seed=1))
-
-    def make():
-        return Dataset.range(30).shuffle(size, seed=1).batch(demand).unbatch()
-
-    for position in range(0, 30, 2):
-        assert_elements_equal(list(loaded(make(), to_json(advance(make(), position)))), everything[position:])
+    check_operator(lambda: Dataset.range(30).shuffle(size, seed=1).batch(demand).unbatch(), everything, positions=12)
 
 
 @pytest.mark.parametrize("size", [3, 20])
@@ -137,9 +124,9 @@ def test_an_element_that_cannot_be_recomputed_is_an_error_that_says_so():
     def make():
         return Dataset.range(100).map(read).shuffle(5, seed=1)
 
-    state = to_json(advance(make(), 40))
+    state = state_after(make(), 40)
     broken.append(True)
-    again = loaded(make(), state)
+    again = loaded(make(), to_json(state))
     with pytest.raises(StateError, match=r"cannot be recomputed.*no such file"):
         next(again)
     assert list(again) == []  # the error is not repeated forever
@@ -170,36 +157,12 @@ def test_skipped_elements_are_not_computed(size, skipped):
     assert len(list(far)) == 5
 
 
-@contextlib.contextmanager
-def opened(dataset, *, optimized=False):
-    plan = dataset.plan
-    coordinator, operator = open_plan(optimize(plan).plan if optimized else plan)
-    yield operator
-    coordinator.shut_down(operator.close, wait=True)
-
-
 @pytest.mark.parametrize("given", [-1, 31, 2**70])
 def test_refuses_places_beyond_the_input(given):
-    with opened(Dataset.range(30).shuffle(4, seed=1)) as operator:
-        state = operator.save()
-        with pytest.raises(StateError, match="out of range for the input"):
-            operator.load({**state, "given": given})
-
-
-@pytest.mark.parametrize(
-    ("size", "source", "optimized"),
-    diagonals(2, [2, 4, 30, 100], ["range", "slices", "part", "endless", "share"], [True, False]),
-)
-def test_computes_later_states_by_arithmetic(source, size, optimized):
-    with opened(SOURCES[source]().shuffle(size, seed=3), optimized=optimized) as operator:
-        before, count = operator.save(), 0
-        while count < 40 and operator.pull(1) is not None:
-            count += 1
-            assert operator.advance(before, count) == operator.save()
-        assert count >= 10
-        if source != "endless":
-            assert operator.advance(before, count + 1) is None
-            assert operator.advance(operator.save(), 1) is None
+    dataset = Dataset.range(30).shuffle(4, seed=1)
+    state = state_after(dataset, 0)
+    with pytest.raises(StateError, match="out of range for the input|which is not a count"):
+        iter(dataset).load_state_dict(resealed(state, operator={**state["operator"], "given": given}))
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
@@ -224,10 +187,5 @@ def test_resumes_in_damaged_files(tmp_path, on_error, chain):
         data[number * 26 + 14] ^= 1
     name.write_bytes(bytes(data))
 
-    def make():
-        return chain(TFRecordDataset(str(name), index=True, on_error=on_error))
-
-    found, states = interrupted(make(), range(0, 80, 4))
+    found = check_every_place(lambda: chain(TFRecordDataset(str(name), index=True, on_error=on_error)), range(0, 80, 4))
     assert any(isinstance(outcome, OSError) for outcome in found) is (on_error == "raise")
-    for place, state in states.items():
-        assert_from(place, outcomes(loaded(make(), state)), found)
