@@ -7,6 +7,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.testing import check_operator
+from support.states import rest_of
 
 WAIT = 60  # for what must come; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -151,18 +152,14 @@ def test_a_state_does_not_wait_for_the_element_in_the_making():
     state = iterator.state_dict()
     assert source.taken == 1
     source.allow(1000)
-    assert [int(x) for x in iterator] == list(range(1, 20))
-    resumed = iter(Source(20).dataset().prefetch(2))
-    resumed.load_state_dict(state)
-    assert [int(x) for x in resumed] == list(range(1, 20))
+    assert list(iterator) == rest_of(Source(20).dataset().prefetch(2), state) == list(range(1, 20))
 
 
 def test_a_resumed_prefetch_holds_no_more_than_its_size():
-    iterator = iter(Source().dataset().prefetch(3))
-    next(iterator)
-    thread_is_at_rest(iterator)
-    state = iterator.state_dict()
-    iterator.close()
+    with iter(Source().dataset().prefetch(3)) as iterator:
+        next(iterator)
+        thread_is_at_rest(iterator)
+        state = iterator.state_dict()
     source = Source()
     with iter(source.dataset().prefetch(3)) as resumed:
         resumed.load_state_dict(state)
