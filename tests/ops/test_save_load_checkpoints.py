@@ -29,8 +29,11 @@ class Source:
         return x, b"x" * int(x)
 
     def save(self, path, **more):
-        arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 2, "checkpoint_interval": 3} | more
-        self.make().save(path, checkpoint_args=arguments)
+        self.make().save(path, checkpoint_args=args_of(path, checkpoint_interval=3, **more))
+
+
+def args_of(path, **more):
+    return {"directory": f"{path}-checkpoints", "max_to_keep": 2} | more
 
 
 def interrupted(path, bad=10, **more):
@@ -72,7 +75,7 @@ def test_goes_on_from_the_last_checkpoint(path, bad):
 
 def test_may_be_interrupted_again_and_again_with_shards_and_compression(path):
     shards = lambda x, text: x % 3
-    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1, "checkpoint_interval": 4, "checkpoint_name": "c"}
+    arguments = args_of(path, max_to_keep=1, checkpoint_interval=4, checkpoint_name="c")
     for bad in (6, 1, 5, 7):
         with pytest.raises(ValueError, match="interrupted"):
             Source(bad=bad).make().save(path, "GZIP", shards, arguments)
@@ -84,17 +87,16 @@ def test_may_be_interrupted_again_and_again_with_shards_and_compression(path):
     assert loaded.cardinality() == 20
 
 
-def test_keeps_so_many_checkpoints(path):
-    for keep, left in ((1, 1), (3, 3), (None, 6)):
-        interrupted(path, 19, max_to_keep=keep)
-        assert len(checkpoints(path)) == left
-        shutil.rmtree(f"{path}-checkpoints")
+@pytest.mark.parametrize(("keep", "left"), [(1, 1), (3, 3), (None, 6)])
+def test_keeps_so_many_checkpoints(path, keep, left):
+    interrupted(path, 19, max_to_keep=keep)
+    assert len(checkpoints(path)) == left
 
 
 def test_without_an_interval_bytes_count(path):
-    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": None}
+    large = Dataset.range(100).map(fail_at(90)).map(lambda x: np.full(1 << 16, x))
     with pytest.raises(ValueError, match="bad 90"):
-        Dataset.range(100).map(fail_at(90)).map(lambda x: np.full(1 << 16, x)).save(path, checkpoint_args=arguments)
+        large.save(path, checkpoint_args=args_of(path, max_to_keep=None))
     assert 2 <= len(checkpoints(path)) <= 3
 
 
@@ -167,19 +169,17 @@ def test_what_a_checkpoint_says_is_not_believed(path, change):
         Source().save(path)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda state: state["writer"]["shards"][0].update(size=1 << 40),
-        lambda state: state["writer"]["shards"][0].update(size=-1),
-        lambda state: state["writer"]["shards"][0].update(file=7),
-        lambda state: state["writer"].update(run="../saved"),
-        lambda state: state["writer"].update(run="0123456789abcdef"),
-    ],
-)
-def test_a_checkpoint_that_names_other_files_is_of_no_use(path, change):
+@pytest.mark.parametrize("shard", [{"size": 1 << 40}, {"size": -1}, {"file": 7}], ids=str)
+def test_a_checkpoint_that_names_another_shard_is_of_no_use(path, shard):
     interrupted(path)
-    changed(path, change)
+    changed(path, lambda state: state["writer"]["shards"][0].update(shard))
+    assert saved_anew(path) == 20
+
+
+@pytest.mark.parametrize("run", ["../saved", "0123456789abcdef"])
+def test_a_checkpoint_that_names_another_run_is_of_no_use(path, run):
+    interrupted(path)
+    changed(path, lambda state: state["writer"].update(run=run))
     assert saved_anew(path) == 20
 
 
@@ -204,11 +204,10 @@ def test_random_orders_without_a_seed_go_on(path):
         inner = Dataset.range(4).flat_map(lambda x: Dataset.range(10 * x, 10 * x + 10).shuffle(10))
         return inner.shuffle(7).repeat(2).map(element)
 
-    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1, "checkpoint_interval": 1}
     for bad in (33, 55):
         with pytest.raises(ValueError, match="interrupted"):
-            make(bad).save(path, checkpoint_args=arguments)
-    make(None).save(path, checkpoint_args=arguments)
+            make(bad).save(path, checkpoint_args=args_of(path, checkpoint_interval=1))
+    make(None).save(path, checkpoint_args=args_of(path))
     found = [int(x) for x in Dataset.load(path)]
     assert found == calls
     assert sorted(found[:40]) == sorted(found[40:]) == sorted(range(40))
@@ -218,7 +217,7 @@ def test_a_checkpoint_of_another_process_is_an_error(path):
     def shard(rank, bad):
         return Dataset.range(20).map(fail_at(bad)).shard_by_process(rank, 2)
 
-    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1, "checkpoint_interval": 2}
+    arguments = args_of(path, checkpoint_interval=2)
     with pytest.raises(ValueError, match="bad 12"):
         shard(0, 12).save(path, checkpoint_args=arguments)
     with pytest.raises(StateError, match="the state is from process 0 of 2"):
@@ -227,11 +226,10 @@ def test_a_checkpoint_of_another_process_is_an_error(path):
 
 def test_a_checkpoint_of_another_save_is_an_error(path):
     interrupted(path)
-    arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1}
     with pytest.raises(StateError, match=r"the state belongs to another pipeline: .*\n.*delete the checkpoints"):
-        Dataset.range(5).save(path, checkpoint_args=arguments)
+        Dataset.range(5).save(path, checkpoint_args=args_of(path))
     with pytest.raises(StateError, match="belongs to another path or compression"):
-        Source().save(path + "2", **arguments)
+        Source().save(path + "2", directory=f"{path}-checkpoints")
     assert saved_anew(path) == 11  # the failed attempts removed nothing
 
 
@@ -243,23 +241,16 @@ def test_a_damaged_checkpoint_says_so(path, content):
         Source().save(path)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (3, TypeError),
-        ({"directory": "a"}, TypeError),
-        ({"max_to_keep": 1}, TypeError),
-        *(
-            ({"directory": "a", "max_to_keep": 1, **wrong}, TypeError)
-            for wrong in ({"directory": 3}, {"step_counter": 3}, {"checkpoint": 3})
-        ),
-        ({"directory": "a", "max_to_keep": "1"}, TypeError),
-        ({"directory": "a", "max_to_keep": 0}, ValueError),
-        ({"directory": "a", "max_to_keep": 1, "checkpoint_interval": 0}, ValueError),
-        ({"directory": "a", "max_to_keep": 1, "checkpoint_name": "a/b"}, ValueError),
-    ],
-)
-def test_what_is_no_checkpoint_args(path, arguments, error):
-    with pytest.raises(error, match=r"save\(\): |path"):
-        Dataset.range(3).save(path, checkpoint_args=arguments)
+WRONG_TYPES = [{"directory": 3}, {"step_counter": 3}, {"checkpoint": 3}, {"max_to_keep": "1"}]
+WRONG_VALUES = [{"max_to_keep": 0}, {"checkpoint_interval": 0}, {"checkpoint_name": "a/b"}]
+
+
+def test_what_is_no_checkpoint_args(path):
+    whole = {"directory": "a", "max_to_keep": 1}
+    incomplete = [3, {"directory": "a"}, {"max_to_keep": 1}]
+    for error, wrong in {TypeError: [*incomplete, *WRONG_TYPES], ValueError: WRONG_VALUES}.items():
+        for each in wrong:
+            arguments = each if each in incomplete else whole | each
+            with pytest.raises(error, match=r"save\(\): |path"):
+                Dataset.range(3).save(path, checkpoint_args=arguments)
     assert not Path(path).exists()
