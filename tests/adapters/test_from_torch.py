@@ -48,14 +48,6 @@ def test_a_map_style_dataset_has_a_length_and_random_access():
     assert (x.tolist(), x.dtype, square, data.asked) == ([28, 28], np.float32, 784, [28])
 
 
-def test_a_shuffle_requests_only_the_items_that_it_returns():
-    data = Squares()
-    signature = (TensorSpec(2, np.float32), TensorSpec((), np.int64))
-    batch = next(iter(Dataset.from_torch(data, signature).shuffle(30, seed=1).skip(3).batch(4)))
-    assert len(data.asked) == 4
-    assert [number * number for number in data.asked] == batch[1].tolist()
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -113,21 +105,6 @@ def test_an_iterable_dataset_may_fill_one_tensor_again():
     assert dataset.cardinality() == -2
     assert data.begun == 2
     assert dataset.element_spec == {"x": TensorSpec((None,), np.float32), "n": TensorSpec((), np.int64)}
-
-
-def test_an_iterable_dataset_is_not_read_ahead():
-    taken = []
-
-    class Counting(IterableDataset):
-        def __iter__(self):
-            for number in range(10):
-                taken.append(number)
-                yield torch.tensor(number)
-
-    iterator = iter(Dataset.from_torch(Counting()).batch(2))
-    assert taken == []
-    assert next(iterator).tolist() == [0, 1]
-    assert taken == [0, 1]
 
 
 def test_a_list_at_the_top_of_an_item_is_structure():

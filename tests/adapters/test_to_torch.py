@@ -172,10 +172,3 @@ def test_epochs_are_ints_from_0_on_and_switches_bools():
     for arguments in ({"pin_memory": 1}, {"map_style": "yes"}):
         with pytest.raises(TypeError, match=r"to_torch\(\)"):
             Dataset.range(3).to_torch(**arguments)
-
-
-def test_a_cache_is_filled_once_for_all_passes():
-    calls = []
-    dataset = Dataset.range(4).shuffle(4, seed=1).map(lambda x: calls.append(x) or x).cache().to_torch()
-    assert [sorted(map(int, dataset)) for _ in range(3)] == [[0, 1, 2, 3]] * 3
-    assert len(calls) == 4

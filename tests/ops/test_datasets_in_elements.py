@@ -9,6 +9,7 @@ from dataset import Dataset, DatasetSpec, StateError, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.op_cases import fail_at, ints
 from support.pipelines import Point
+from support.states import rest_of, state_after
 
 INT = TensorSpec((), np.int64)
 
@@ -54,12 +55,7 @@ def test_what_comes_back_from_a_state_is_the_same_dataset():
     def make():
         return Dataset.range(1, 9).batch(2).window(2).prefetch(4)
 
-    with iter(make()) as iterator:
-        next(iterator)
-        state = iterator.state_dict()
-    with iter(make()) as resumed:
-        resumed.load_state_dict(state)
-        window = next(resumed)
+    window = rest_of(make(), state_after(make(), 1))[0]
     assert_elements_equal(list(window), [np.array([5, 6]), np.array([7, 8])])
     assert_elements_equal(list(window), list(window))
     assert (window.element_spec, len(window)) == (TensorSpec((None,), np.int64), 2)
@@ -80,24 +76,18 @@ def test_one_without_an_end_cannot_be_saved_by_value():
 
 
 def test_a_place_in_a_window_goes_with_an_equal_window_only():
-    first, second = list(windows().take(2))
-    with iter(first) as iterator:
-        next(iterator)
-        state = iterator.state_dict()
-    with iter(second) as iterator:  # of the same length, as arrays of the same shape are
-        iterator.load_state_dict(state)
-        assert_elements_equal(list(iterator), ints(3, 4))
-    with iter(windows().skip(5)) as tail, iter(next(tail)) as iterator, pytest.raises(StateError, match="another"):
-        iterator.load_state_dict(state)
+    first, second, *_, last = windows()
+    state = state_after(first, 1)
+    assert_elements_equal(rest_of(second, state), ints(3, 4))  # of the same length, as arrays of the same shape are
+    with pytest.raises(StateError, match="another"):
+        rest_of(last, state)
 
 
 def test_a_dataset_in_from_tensors_is_not_run_for_its_name():
     calls = []
     inner = Dataset.range(3).map(lambda x: calls.append(x) or x)
-    with iter(Dataset.from_tensors((inner, 1))) as iterator:
-        iterator.state_dict()
-        with pytest.raises(StateError, match="another pipeline"):
-            iter(Dataset.from_tensors((Dataset.range(3), 1))).load_state_dict(iterator.state_dict())
+    with pytest.raises(StateError, match="another pipeline"):
+        rest_of(Dataset.from_tensors((Dataset.range(3), 1)), state_after(Dataset.from_tensors((inner, 1)), 0))
     Dataset.from_tensors(inner).batch(2).unbatch()
     assert calls == []
     assert Dataset.from_tensors(inner).element_spec == DatasetSpec(INT)

@@ -99,11 +99,6 @@ def test_exceptions_keep_their_place():
     assert note.endswith("element 1")
 
 
-def test_a_result_that_is_not_a_dataset_is_an_error():
-    with pytest.raises(TypeError, match=r"interleave\(\): the function must return a Dataset"):
-        list(Dataset.range(2).interleave(lambda n: n))
-
-
 @pytest.mark.parametrize("block", [1, 3])
 @pytest.mark.parametrize("keywords", [{}, {"num_parallel_calls": 2}])
 @pytest.mark.parametrize(

@@ -70,16 +70,6 @@ def test_takes_a_choice_and_an_element_for_each():
 
 
 @pytest.mark.parametrize("demand", [1, 2, 3, 20])
-@pytest.mark.parametrize("stop", [True, False])
-def test_reads_no_dataset_past_the_end_of_another(demand, stop):
-    first, second = [], []
-    picks = choices(1, 0, 1, 1, 0, 0, 1, 1, 1)  # the sixth finds the end
-    list(mix([generated(2, first), generated(50, second)], picks, stop).batch(demand))
-    assert first == [0, 1]
-    assert second == list(range(3 if stop else 6))
-
-
-@pytest.mark.parametrize("demand", [1, 2, 3, 20])
 @pytest.mark.parametrize(
     ("lengths", "stop", "read"), [((3, 9), True, 7), ((9, 2), True, 6), ((3, 2), False, 7)], ids=str
 )

@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, StateError
-from support.op_cases import fail_at
 from support.resuming import advanced, damaged, paths_in, resealed
+from support.states import rest_of, state_after
 
-choose, sample = Dataset.choose_from_datasets, Dataset.sample_from_datasets
-
-
-def numbers(length, *bad):
-    """Numbers, some of which fail, of unknown cardinality."""
-    return Dataset.range(length).map(fail_at(*bad)).filter(lambda x: x >= 0)
+sample = Dataset.sample_from_datasets
 
 
-def inputs():
-    """A short one, one that fails, one without user code."""
-    return [numbers(3), numbers(14, 2, 9).map(lambda x: 100 + x), Dataset.range(200, 220)]
+def numbers(length):
+    return Dataset.range(length).filter(lambda x: x >= 0)
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -40,36 +34,18 @@ def test_a_state_holds_no_arrays_and_no_choices_drawn_ahead(exact, stop):
         assert len(place["choices"]) == 0
 
 
-@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(
-    "changes",
+    ("exact", "key", "value"),
     [
-        {"gone": np.array([True, False])},
-        {"gone": np.array([True, True])},
-        {"gone": np.array([False])},
-        {"gone": np.array([0, 0])},
-        {"choices": np.array([0.5])},
-        {"choices": np.array([[0]])},
+        *((exact, "gone", gone) for exact in (False, True) for gone in ([True, False], [True, True], [False], [0, 0])),
+        *((exact, "choices", choices) for exact in (False, True) for choices in ([0.5], [[0]])),
+        (False, "live", [False, True]),  # of other inputs
     ],
-    ids=repr,
 )
-def test_a_state_whose_choices_do_not_fit_is_refused(exact, changes):
+def test_a_state_whose_choices_do_not_fit_is_refused(exact, key, value):
     """Otherwise, if the choices were those of ended inputs, the search for the next element would not end."""
     dataset = sample([numbers(9), numbers(9)], [0.5, 0.5], exact=exact, seed=None if exact else 1)
-    with iter(dataset) as iterator:
-        next(iterator)
-        state = iterator.state_dict()
-    (path,) = [path for path in paths_in(state) if path[-1:] == ("gone",)]
-    for key, value in changes.items():
-        state = damaged(state, (*path[:-1], key), value)
-    with iter(dataset) as iterator, pytest.raises(StateError, match="choices do not fit"):
-        iterator.load_state_dict(resealed(state))
-
-
-def test_choices_of_other_inputs_in_a_state_are_refused():
-    dataset = sample([numbers(9), numbers(9)], [0.5, 0.5], seed=1)
-    with iter(dataset) as iterator:
-        state = iterator.state_dict()
-        (path,) = [path for path in paths_in(state) if path[-1:] == ("live",)]
-        with pytest.raises(StateError, match="choices do not fit"):
-            iterator.load_state_dict(resealed(damaged(state, path, np.array([False, True]))))
+    state = state_after(dataset, 1)
+    (path,) = [path for path in paths_in(state) if path[-1:] == (key,)]
+    with pytest.raises(StateError, match="choices do not fit"):
+        rest_of(dataset, resealed(damaged(state, path, np.array(value))))

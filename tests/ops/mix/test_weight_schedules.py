@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, StateError
 from dataset.runtime.state import replay_log
-from dataset.testing import check_operator, outcomes
-from support.resuming import check_every_place, examples, interrupted, loaded
+from dataset.testing import check_operator
+from support.resuming import check_every_place, examples
+from support.states import rest_of, state_after
 
 
 def endless(*values):
@@ -107,11 +108,11 @@ def test_a_function_that_fails_is_an_error_of_its_element():
     def build():
         return Dataset.sample_from_datasets([Dataset.range(6), Dataset.range(6)], weights, seed=1).take(8)
 
-    for found in (outcomes(iter(build())), check_every_place(build, range(8))):
-        shown = [int(x) if not isinstance(x, Exception) else type(x) for x in found[:6]]
-        assert shown == [0, 1, KeyError, 2, ValueError, 3]
-        assert "weights of element 2" in found[2].__notes__[0]
-        assert "the weights of element 4 must be 2 finite numbers" in str(found[4])
+    found = check_operator(build)
+    shown = [int(x) if not isinstance(x, Exception) else type(x) for x in found[:6]]
+    assert shown == [0, 1, KeyError, 2, ValueError, 3]
+    assert "weights of element 2" in found[2].__notes__[0]
+    assert "the weights of element 4 must be 2 finite numbers" in str(found[4])
 
 
 @pytest.mark.parametrize("reads", ["rows", "stream", "batches ahead"])
@@ -124,9 +125,8 @@ def test_later_elements_may_have_other_weights_after_a_resume(reads):
         return mixed.batch(4).prefetch(3).unbatch() if reads == "batches ahead" else mixed
 
     for before in ([0.5, 0.5], [(0, [1, 1])]):
-        found, states = interrupted(build(before), [100])
-        rest = [int(x) for x in loaded(build([(0, [1, 1]), (100, [9, 1])]), states[100])]
-        assert sorted([int(x) for x in found[:100]] + rest) == list(range(2000))
+        rest = rest_of(build([(0, [1, 1]), (100, [9, 1])]), state_after(build(before), 100))
+        assert sorted([*build(before).take(100), *rest]) == list(range(2000))
         assert np.mean([x < 1000 for x in rest[:400]]) > 0.8
 
 
@@ -134,11 +134,11 @@ def test_the_weights_of_elements_before_a_state_may_not_change():
     def build(weights):
         return Dataset.sample_from_datasets([Dataset.range(90), Dataset.range(90)], weights, seed=4)
 
-    _, states = interrupted(build([0.5, 0.5]), [30])
+    state = state_after(build([0.5, 0.5]), 30)
     for weights in ([0.9, 0.1], [(0, [1, 3]), (30, [2, 1])]):
         with pytest.raises(StateError, match=r"only weights of later elements may change, such as in weights=\[\(0, "):
-            loaded(build(weights), states[30])
-    assert len(list(loaded(build([3, 3]), states[30]))) == 150
+            rest_of(build(weights), state)
+    assert len(rest_of(build([3, 3]), state)) == 150
 
 
 def test_choices_depend_on_the_element_number_alone():
@@ -168,16 +168,9 @@ def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_n
         streams = [Dataset.range(500).filter(lambda _: True), Dataset.range(500).map(lambda x: x)]
         return Dataset.sample_from_datasets(streams, weights, seed=4).prefetch(8)
 
-    iterator = iter(build([1, 1]))
-    for _ in range(60):
-        next(iterator)
-    state = iterator.state_dict()
+    state = state_after(build([1, 1]), 60)
     assert state["operator"]["behind"] == 60
     for number in (1, 30, 59):
-        resumed = iter(build([(0, [1, 1]), (number, [9, 1])]))
-        resumed.load_state_dict(state)
         with pytest.raises(StateError, match=rf"the weights of element {number} have changed"):
-            list(resumed)
-    resumed = iter(build([(0, [1, 1]), (60, [9, 1])]))
-    resumed.load_state_dict(state)
-    assert len(list(resumed)) == 940
+            rest_of(build([(0, [1, 1]), (number, [9, 1])]), state)
+    assert len(rest_of(build([(0, [1, 1]), (60, [9, 1])]), state)) == 940
