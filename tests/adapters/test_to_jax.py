@@ -19,7 +19,8 @@ from dataset import (
     SpecError,
     TensorSpec,
 )
-from dataset.testing import outcomes
+from dataset.testing import assert_elements_equal, outcomes
+from support.states import rest_of, state_after
 
 PREFETCH = [0, 1, 2, 5]
 
@@ -145,26 +146,16 @@ def test_an_array_without_other_references_is_not_copied_before_jax_gets_it(monk
     assert not copied
 
 
-# Ends
-
-
 # States
 
 
 @pytest.mark.parametrize("prefetch", PREFETCH)
 @pytest.mark.parametrize("position", [0, 1, 7])
 def test_a_state_is_after_the_last_returned_element(prefetch, position):
-    source = {"x": np.arange(40, dtype=ml_dtypes.bfloat16).reshape(20, 2), "y": np.arange(20)}
-    dataset = Dataset.from_tensor_slices(source).shuffle(7, seed=1).batch(3).prefetch(2)
-    iterator = iter(dataset.to_jax(prefetch=prefetch))
-    for _ in range(position):
-        next(iterator)
-    state = iterator.state_dict()
-    rest = [batch["y"].tolist() for batch in iterator]
+    source = {"x": np.arange(40, dtype=ml_dtypes.bfloat16).reshape(20, 2), "y": np.arange(20, dtype=np.int32)}
+    dataset = Dataset.from_tensor_slices(source).shuffle(7, 1, reshuffle_each_iteration=False).batch(3).prefetch(2)
+    state = state_after(dataset.to_jax(prefetch=prefetch), position)
+    expected = rest_of(dataset, state_after(dataset, position))
     for other in PREFETCH:
-        resumed = iter(dataset.to_jax(prefetch=other))
-        resumed.load_state_dict(state)
-        batches = list(resumed)
-        assert [batch["y"].tolist() for batch in batches] == rest
-        assert all(batch["x"].dtype == ml_dtypes.bfloat16 for batch in batches)
-        assert all(batch["x"][:, 0].astype(int).tolist() == (batch["y"] * 2).tolist() for batch in batches)
+        found = rest_of(dataset.to_jax(prefetch=other), state)
+        assert_elements_equal([{key: np.asarray(batch[key]) for key in batch} for batch in found], expected)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, StateError
+from support.states import rest_of
 
 
 def pipeline():
@@ -88,9 +89,7 @@ def test_a_state_is_bytes_of_json_with_the_content_of_state_dict():
         resumed = iter(pipeline())
         resumed.set_state(form)
         assert batches(resumed) == rest
-    resumed = iter(pipeline())
-    resumed.load_state_dict(same)
-    assert batches(resumed) == rest
+    assert batches(rest_of(pipeline(), same)) == rest
 
 
 def test_anything_but_a_state_of_this_pipeline_is_refused_and_changes_nothing():

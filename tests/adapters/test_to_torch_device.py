@@ -17,6 +17,7 @@ from dataset import Dataset, RaggedTensor, SparseTensor
 from dataset.adapters.torch.device import Card, Target
 from dataset.adapters.torch.iterable import TorchIterableDataset
 from dataset.testing import no_leaks, outcomes
+from support.states import rest_of, state_after
 
 HAS_CUDA = torch.cuda.is_available()
 needs_cuda = [
@@ -216,28 +217,19 @@ def test_a_state_is_after_the_returned_elements_and_not_after_those_on_the_way(c
     rest = [int(x) for x in iterator]
     assert len(rest) == 300 - stop
     resumed = iter(make())
-    resumed.load_state_dict(state)
-    state = resumed.state_dict()
-    assert [int(x) for x in resumed] == rest
-    ended = resumed.state_dict()
-    resumed.load_state_dict(state)
-    assert [int(x) for x in resumed] == rest
-    resumed.load_state_dict(ended)
-    assert list(resumed) == []
+    for each, expected in ((state, rest), (iterator.state_dict(), []), (state, rest)):
+        resumed.load_state_dict(each)
+        again = resumed.state_dict()
+        assert [int(x) for x in resumed] == [int(x) for x in rest_of(make(), again)] == expected
 
 
 @pytest.mark.parametrize("stop", [0, 3, 10])
 def test_states_go_from_the_card_to_the_host_and_back(card, stop):
     dataset = Dataset.range(10).map(lambda x: x + 1).prefetch(2)
-    iterator = iter(on_card(dataset))
-    for _ in range(stop):
-        next(iterator)
-    on_host = iter(dataset.to_torch())
-    on_host.load_state_dict(iterator.state_dict())
-    back = iter(on_card(dataset))
-    back.load_state_dict(on_host.state_dict())
-    expected = [int(x) for x in iterator]
-    assert [int(x) for x in on_host] == [int(x) for x in back] == expected == list(range(stop + 1, 11))
+    state = state_after(on_card(dataset), stop)
+    back = state_after(dataset.to_torch(), 0, state)
+    for tensors, place in ((dataset.to_torch(), state), (on_card(dataset), back)):
+        assert [int(x) for x in rest_of(tensors, place)] == list(range(stop + 1, 11))
 
 
 class TestOnCuda:

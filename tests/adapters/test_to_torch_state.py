@@ -11,6 +11,7 @@ import torch
 
 from adapters.torch_pipelines import FROZEN, IN_ORDER, SHUFFLED, numbers
 from dataset import Dataset, StateError
+from support.states import rest_of, state_after
 
 pytestmark = [
     # torchdata calls deprecated functions of torch.
@@ -37,20 +38,22 @@ def test_an_iterator_resumes_where_another_was_saved(make):
     iterator = iter(make().to_torch())
     next(iterator, None), next(iterator, None)
     state = saved_and_loaded(iterator.state_dict())
-    resumed = iter(make().to_torch())
-    resumed.load_state_dict(state)
-    assert plain(resumed) == plain(iterator)
+    assert plain(rest_of(make().to_torch(), state)) == plain(iterator)
 
 
 needs_torchdata = pytest.mark.explore
 
 
-def stateful(tensors, workers, **keywords):
+def stateful(tensors, workers, state=None, **keywords):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torchdata uses deprecated parts of torch
         from torchdata.stateful_dataloader import StatefulDataLoader
     method = "fork" if workers else None
-    return StatefulDataLoader(tensors, batch_size=None, num_workers=workers, multiprocessing_context=method, **keywords)
+    keywords |= {"num_workers": workers, "multiprocessing_context": method}
+    loader = StatefulDataLoader(tensors, batch_size=None, **keywords)
+    if state is not None:
+        loader.load_state_dict(state)
+    return loader
 
 
 @needs_torchdata
@@ -58,10 +61,7 @@ def stateful(tensors, workers, **keywords):
 @pytest.mark.parametrize("name", ["arrays", "unseeded", "of arrays", "above a cache"])
 def test_a_loader_resumes_in_the_middle_of_an_epoch_twice(name, workers, persistent):
     def new_loader(state=None):
-        loader = stateful(PIPELINES[name]().to_torch(), workers, persistent_workers=persistent)
-        if state is not None:
-            loader.load_state_dict(state)
-        return loader
+        return stateful(PIPELINES[name]().to_torch(), workers, state, persistent_workers=persistent)
 
     loader = new_loader()
     list(loader)  # an earlier epoch
@@ -87,10 +87,7 @@ def test_several_epochs_resume_after_several_stops(workers):
 
     def new_loader(state=None):
         dataset = Dataset.range(24).shuffle(24, seed=1).map(lambda x: x + 0).batch(3).prefetch(2)
-        loader = stateful(dataset.to_torch(), workers)
-        if state is not None:
-            loader.load_state_dict(state)
-        return loader
+        return stateful(dataset.to_torch(), workers, state)
 
     whole = new_loader()
     expected = [plain(whole) for _ in range(5)]
@@ -118,9 +115,7 @@ def test_with_an_arbitrary_order_each_element_comes_once(workers):
     for steps in (7, 11, 13):
         iterator = iter(loader)
         found += [int(next(iterator)) for _ in range(steps)]
-        state = saved_and_loaded(loader.state_dict())
-        loader = stateful(left_to_chance(), workers)
-        loader.load_state_dict(state)
+        loader = stateful(left_to_chance(), workers, saved_and_loaded(loader.state_dict()))
     found += numbers(loader)
     assert sorted(found) == list(range(60))
 
@@ -143,18 +138,10 @@ def test_the_epochs_of_a_loop_continue_in_another_process():
 
     expected, _ = train(make(), 5)
     _, state = train(make(), 2)
-    again = make()
-    iterator = iter(again)
-    iterator.load_state_dict(state)
-    assert plain(iterator) == expected[1][2:]
+    again, third = make(), make()
+    assert plain(rest_of(again, state)) == expected[1][2:]
     assert [plain(again) for _ in range(3)] == expected[2:]
-    iterator = iter(again)  # resume a second time
-    next(iterator)
-    state = iterator.state_dict()
-    third = make()
-    iterator = iter(third)
-    iterator.load_state_dict(state)
-    assert len(plain(iterator)) == 4
+    assert len(rest_of(third, state_after(again, 1))) == 4  # resumed a second time
     assert plain(third) == plain(again)
 
 
