@@ -1,18 +1,18 @@
 """What every export to a framework promises: passes, laziness, failures, private memory, and threads that end."""
 
 import collections
-import dataclasses
 import gc
 import re
 import threading
 
-import attrs
 import numpy as np
 import pytest
 
 from adapters.aligned_arrays import aligned
 from dataset import ClosedError, Dataset, TensorSpec
 from support.libraries import fail_at
+from support.op_cases import Sample
+from support.pipelines import Pair, Record
 
 EXPORTS = {
     "torch": (lambda dataset: dataset.to_torch(), 0),
@@ -40,21 +40,6 @@ def exports(*frameworks):
 every_export = exports("torch", "jax", "tf")
 
 
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
-
-
-@dataclasses.dataclass
-class Record:
-    x: object
-    y: object
-
-
-@attrs.define
-class Attrs:
-    x: object
-    y: object
-
-
 STRUCTURES = {
     "bare": lambda x: x,
     "tuple": lambda x: (x, (x + 1, x + 2)),
@@ -62,7 +47,7 @@ STRUCTURES = {
     "dict": lambda x: {"b": x, "a": (x, None)},
     "ordered dict": lambda x: collections.OrderedDict(b=x, a=x + 1),
     "dataclass": lambda x: Record(x, (x,)),
-    "attrs": lambda x: (Attrs(x, x + 1), {"y": x}),
+    "attrs": lambda x: (Sample(x, x + 1), {"y": x}),
     "nothing beside": lambda x: (None, x, ()),
 }
 

@@ -3,7 +3,6 @@
 import collections
 import threading
 
-import attrs
 import ml_dtypes
 import numpy as np
 import pytest
@@ -21,17 +20,10 @@ from dataset import (
     TensorSpec,
 )
 from dataset.testing import assert_elements_equal, check_operator
+from support.op_cases import Sample
+from support.pipelines import Pair
 
 pytestmark = pytest.mark.explore  # it needs TensorFlow
-
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
-
-
-@attrs.define
-class Attrs:
-    x: object
-    y: object
-
 
 X, Y = np.arange(12, dtype=np.float32).reshape(6, 2), np.arange(6)
 TEXT = np.array([b"", b"a", b"b\0", b"c", b"dd", b"\xff"], object)
@@ -40,7 +32,7 @@ STRUCTURES = {
     "deep": (X, {"b": (Y, TEXT), "a": X}),
     "named tuple": Pair(X, {"y": Y}),
     "ordered dict": collections.OrderedDict(y=Y, x=X),
-    "attrs": Attrs(X, (Y,)),
+    "attrs": Sample(X, (Y,)),
 }
 
 

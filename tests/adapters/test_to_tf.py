@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 
-import attrs
 import ml_dtypes
 import numpy as np
 import pytest
@@ -18,16 +17,11 @@ from dataset import (
     SpecError,
     TensorSpec,
 )
+from support import pipelines
+from support.op_cases import Sample
+from support.pipelines import Pair
 
 pytestmark = pytest.mark.explore  # it needs TensorFlow
-
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
-
-
-@attrs.define
-class Attrs:
-    x: object
-    y: object
 
 
 @dataclasses.dataclass
@@ -47,11 +41,6 @@ def declared(spec, *values):
     return Dataset.from_generator(lambda: iter(values), output_signature=spec)
 
 
-@dataclasses.dataclass
-class Plain:
-    x: object
-
-
 X, Y = np.arange(12, dtype=np.float32).reshape(6, 2), np.arange(6)
 TEXT = np.array([b"", b"a", b"b\0", b"c", b"dd", "é".encode()], object)
 STRUCTURES = {
@@ -63,7 +52,7 @@ STRUCTURES = {
     "dict": {"y": Y, "x": X},
     "numbered": {1: X, 0: Y},
     "ordered dict": collections.OrderedDict(y=Y, x=X),
-    "attrs": Attrs(X, (Y,)),
+    "attrs": Sample(X, (Y,)),
     "dataclass": Record(X, {"y": Y}),
     "text": TEXT,
 }
@@ -174,9 +163,9 @@ REFUSED = {
         "component 'name' is DatasetSpec.*flat_map",
     ),
     "a dataclass": (
-        lambda: Dataset.range(3).map(lambda x: (x, Plain(x))),
+        lambda: Dataset.range(3).map(lambda x: (x, pipelines.Record(x, x))),
         None,
-        "cannot flatten a Plain.*__tf_flatten__.*dict",
+        "cannot flatten a Record.*__tf_flatten__.*dict",
     ),
     "no component": (lambda: Dataset.range(3), (), "no component"),
     "no spec": (lambda: Dataset.range(0).map(lambda x: np.zeros(int(x))), None, "can only be determined by computing"),

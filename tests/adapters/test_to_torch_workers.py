@@ -102,16 +102,6 @@ def test_elements_can_be_batched_by_the_loader():
     assert sorted(numbers(batch["y"] for batch in batches)) == list(range(12))
 
 
-def test_a_forkserver_sends_the_pipeline_to_its_workers():
-    dataset = Dataset.range(31).map(double).shuffle(9).batch(4)
-    batches = loader(
-        dataset.to_torch(), method="forkserver", persistent_workers=True
-    )  # a worker takes seconds to start
-    epochs = [numbers(batches) for _ in range(2)]
-    assert [sorted(epoch) for epoch in epochs] == [list(range(0, 62, 2))] * 2
-    assert epochs[0] != epochs[1]
-
-
 def test_a_pickled_pipeline_has_the_elements_of_the_original_and_may_need_cloudpickle(monkeypatch):
     tensors = Dataset.range(20).map(lambda x: x).shuffle(20, seed=2).batch(3).to_torch()
     assert numbers(pickle.loads(pickle.dumps(tensors))) == numbers(tensors)
@@ -186,17 +176,6 @@ def test_budgets_are_divided(set_by_user, processes, budget):
 
 def worker(number, seed, workers=2):
     return types.SimpleNamespace(id=number, num_workers=workers, seed=seed + number)
-
-
-def test_workers_of_a_pass_find_its_number_in_any_order():
-    passes = Passes()
-    assert [passes.begin(worker(index, 100))[0] for index in (1, 0)] == [0, 0]
-    other = Passes.__new__(Passes)
-    other.__setstate__(passes.__getstate__())  # as in another process without earlier passes
-    assert [other.begin(worker(index, 200))[0] for index in (0, 1)] == [1, 1]
-    assert passes.begin(worker(0, 100))[0] == 2  # persistent: the same seed again
-    assert passes.begin(worker(1, 100))[0] == 2
-    assert passes.begin(None)[0] == 3
 
 
 def test_workers_that_begin_at_once_come_to_the_same_number():

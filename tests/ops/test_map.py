@@ -1,19 +1,12 @@
 """map: each element through a user's function. tests/oracle compares results, failures and arguments with tf.data's."""
 
-import attrs
 import numpy as np
 import pytest
 
 from dataset import Dataset, SpecError, TensorSpec, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import VIEWS, fail_at
+from support.op_cases import VIEWS, Sample, fail_at
 from support.pipelines import Point, Record
-
-
-@attrs.define
-class Sample:
-    image: object
-    label: object
 
 
 def test_takes_one_element_for_each():

@@ -1,35 +1,19 @@
 """select: some parts of each element."""
 
-import dataclasses
-
-import attrs
 import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, ints
-from support.pipelines import Point
-
-
-@dataclasses.dataclass
-class Example:
-    image: object
-    label: object
-
-
-@attrs.define
-class Pair:
-    left: object
-    _right: object
-
+from support.op_cases import Sample, fail_at, ints
+from support.pipelines import Point, Record
 
 DICT = {
     "id": 7,
     "pair": (1, "a"),
     "point": Point(2, None),
-    "example": Example([1.5, 2.5], 3),
-    "attrs": Pair(4, 5),
+    "example": Record([1.5, 2.5], 3),
+    "attrs": Sample(4, 5),
     "ragged": RaggedTensor.from_rows([[1], [2, 3]]),
     "sparse": SparseTensor([[0]], [1], [3]),
     "none": None,
@@ -67,8 +51,8 @@ TUPLE = ([1, 2], (["a", "b"], [3, 4]), {"z": [5, 6]})
         (TUPLE, [-1], [{"z": np.int64(5)}, {"z": np.int64(6)}]),
         (TUPLE, [np.int64(2), 0], [({"z": np.int64(n)}, np.int64(n - 4)) for n in (5, 6)]),
         (Point([1], ([2], [3])), ["y"], [tuple(ints(2, 3))]),
-        (Example([[0.0]], [3]), ["label", "image"], [(np.int64(3), np.zeros(1))]),
-        (Pair([4], [5]), ["_right"], ints(5)),
+        (Record([[0.0]], [3]), ["label", "image"], [(np.int64(3), np.zeros(1))]),
+        (Sample([4], [5]), ["_label"], ints(5)),
         ({(0, 1): [1], (0, 2): [2]}, [(0, 2)], ints(2)),
     ],
     ids=repr,

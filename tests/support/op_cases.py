@@ -1,8 +1,17 @@
 """Small things that the tests of many ops need."""
 
+import attrs
 import numpy as np
 
 from dataset import Dataset, RaggedTensor, SparseTensor
+
+
+@attrs.define
+class Sample:
+    """An element of a user's class: one of attrs, whose second argument has another name than its attribute."""
+
+    image: object
+    _label: object
 
 
 def fail_at(*bad):
@@ -14,6 +23,22 @@ def fail_at(*bad):
         return x
 
     return check
+
+
+class Resumable:
+    """An iterator that raises the exceptions among its values, and continues after them."""
+
+    def __init__(self, values):
+        self._values = iter(values)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        value = next(self._values)
+        if isinstance(value, Exception):
+            raise value
+        return value
 
 
 def ints(*values):

@@ -16,6 +16,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.parallel import pool
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.op_cases import Resumable
 from support.resuming import check_every_place, examples, to_json
 
 
@@ -226,22 +227,6 @@ def test_elements_that_are_ready_are_sorted_like_others(length_func, inline, pad
 # Elements of a generator ----------------------------------------------------------------------------------------------
 
 
-class _Failing:
-    """An iterator that goes on after it has raised."""
-
-    def __init__(self, values):
-        self._values = iter(values)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        value = next(self._values)
-        if len(value) % 4 == 3:
-            raise ValueError(str(len(value)))
-        return value
-
-
 def _arrays(lengths):
     return (np.arange(length) + i for i, length in enumerate(lengths))
 
@@ -274,7 +259,7 @@ GENERATED = {
     "of two dtypes": lambda lengths: (np.zeros(n, np.int32 if i % 5 == 4 else np.int64) for i, n in enumerate(lengths)),
     "of several kinds": _of_several_kinds,
     "dicts": lambda lengths: ({"a": [i] * length, "b": i} for i, length in enumerate(lengths)),
-    "failing": lambda lengths: _Failing([i] * length for i, length in enumerate(lengths)),
+    "failing": lambda lengths: Resumable(ValueError(str(n)) if n % 4 == 3 else [i] * n for i, n in enumerate(lengths)),
     "ending": _ending,
 }
 SHAPES = {"text": [], "dicts": {"a": [None], "b": []}}

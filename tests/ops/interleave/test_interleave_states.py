@@ -10,6 +10,7 @@ from dataset import Dataset, TFRecordDataset, io
 from dataset.errors import DataLossError
 from dataset.ops.interleave.subdatasets import Inputs
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.folders import flip
 from support.overlap import Gate
 from support.process_helpers import in_thread
 from support.resuming import advanced, interrupted, loaded, to_json, with_stops
@@ -113,9 +114,7 @@ def test_a_damaged_and_a_missing_file_fail_once_wherever_they_are_resumed(tmp_pa
     for number, (name, length) in enumerate(zip(names, (7, 0, 12, 3, 7), strict=True)):
         with io.TFRecordWriter(name) as writer:
             writer.write_all([f"{number}.{i}-{'x' * (i * 5 % 11)}".encode() for i in range(length)])
-    content = bytearray((tmp_path / "2.plain").read_bytes())
-    content[100] ^= 1
-    (tmp_path / "2.plain").write_bytes(content)
+    flip(tmp_path / "2.plain", 100)
     names[3] += ".gone"
     files = Dataset.from_tensor_slices(names)
     found = check_operator(lambda: files.interleave(TFRecordDataset, 3, num_parallel_calls=3), positions=20)

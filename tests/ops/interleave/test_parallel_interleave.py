@@ -15,6 +15,7 @@ from dataset.ops.interleave import reader_pool
 from dataset.ops.interleave.reader_pool import AHEAD_BYTES, ReaderPool
 from dataset.ops.interleave.subdatasets import Subdatasets
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from support.folders import flip
 from support.op_cases import fail_at
 from support.task_sizers import AlwaysInline, TakingTurns
 from support.tfrecord_files import frames
@@ -227,10 +228,8 @@ def damaged_files(tmp_path):
     """Return the paths of files with 400 records each. The fifth record of the second file is damaged."""
     paths = [tmp_path / f"{k}.tfrecord" for k in range(3)]
     for k, path in enumerate(paths):
-        content = bytearray(frames([f"{k}-{i:03}".encode() for i in range(400)]))
-        if k == 1:
-            content[21 * 4 + 13] ^= 1
-        path.write_bytes(content)
+        path.write_bytes(frames([f"{k}-{i:03}".encode() for i in range(400)]))
+    flip(paths[1], 21 * 4 + 13)
     return [str(path) for path in paths]
 
 

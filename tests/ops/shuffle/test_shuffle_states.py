@@ -9,6 +9,7 @@ from dataset import Dataset, Options, StateError, TFRecordDataset
 from dataset.io import TFRecordWriter
 from dataset.testing import assert_elements_equal, check_operator
 from support.combinations import diagonals
+from support.folders import flip
 from support.op_cases import fail_at
 from support.pipelines import unoptimized
 from support.resuming import advanced, check_every_place, loaded, resealed, to_json
@@ -182,10 +183,7 @@ def test_resumes_in_damaged_files(tmp_path, on_error, chain):
     with TFRecordWriter(str(name)) as writer:
         for number in range(40):
             writer.write(f"record {number:03}".encode())
-    data = bytearray(name.read_bytes())
-    for number in (7, 8, 30):
-        data[number * 26 + 14] ^= 1
-    name.write_bytes(bytes(data))
+    flip(name, *(number * 26 + 14 for number in (7, 8, 30)))
 
     found = check_every_place(lambda: chain(TFRecordDataset(str(name), index=True, on_error=on_error)), range(0, 80, 4))
     assert any(isinstance(outcome, OSError) for outcome in found) is (on_error == "raise")

@@ -6,8 +6,9 @@ import pytest
 from dataset import ClosedError, Dataset, SpecError, TensorSpec
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import VIEWS, ints
+from support.op_cases import VIEWS, Resumable, ints
 from support.pipelines import Record
+from support.resuming import interrupted, loaded
 
 INT = TensorSpec((), np.int64)
 
@@ -113,24 +114,13 @@ def test_a_state_can_be_taken_while_the_exception_of_the_generator_waits_for_its
 
 
 def test_an_iterator_that_continues_after_its_exception_is_read_on():
-    class Source:
-        def __init__(self):
-            self.number = 0
+    def make(signature):
+        values = [ValueError("bad 1"), 2, 3, ValueError("bad 4"), 5]
+        return Dataset.from_generator(lambda: Resumable(values), output_signature=signature)
 
-        def __iter__(self):
-            return self
-
-        def __next__(self):
-            self.number += 1
-            if self.number in {1, 4}:
-                raise ValueError(f"bad {self.number}")
-            if self.number > 5:
-                raise StopIteration
-            return self.number
-
-    expected = [ValueError("bad 1"), np.int64(2), np.int64(3), ValueError("bad 4"), np.int64(5)]
-    check_operator(lambda: Dataset.from_generator(Source), expected)
-    check_operator(lambda: Dataset.from_generator(Source, output_signature=INT), expected)
+    for signature in (None, INT):
+        expected = [ValueError("bad 1"), *ints(2, 3), ValueError("bad 4"), *ints(5)]
+        check_operator(lambda signature=signature: make(signature), expected)
 
 
 # Signatures
@@ -234,13 +224,9 @@ def test_values_before_a_resumed_position_are_not_converted_and_their_exception_
         yield 3
 
     dataset = Dataset.from_generator(source)
-    iterator = iter(dataset)
-    assert stepped(iterator, 2) == [1, SpecError]
-    state = iterator.state_dict()
+    _, states = interrupted(dataset, [2])
     for expected in ([3, StopIteration], [OSError, StopIteration]):
-        resumed = iter(dataset)
-        resumed.load_state_dict(state)
-        assert stepped(resumed, 2) == expected
+        assert stepped(loaded(dataset, states[2]), 2) == expected
         fails.append(True)
 
 

@@ -1,29 +1,16 @@
 """from_tensors: one element, as it was given. tests/oracle compares structures and dtypes with tf.data's."""
 
-import dataclasses
 from collections import OrderedDict, namedtuple
 
-import attrs
 import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, TensorSpec
 from dataset.testing import check_operator
+from support.op_cases import Sample
+from support.pipelines import Record
 
 Point = namedtuple("Point", "x y")  # noqa: PYI024  # both kinds of named tuple must work
-
-
-@dataclasses.dataclass(frozen=True)
-class Record:
-    image: object
-    label: object
-
-
-@attrs.frozen
-class Sample:
-    image: object
-    _label: object
-
 
 RAGGED = RaggedTensor.from_rows([[1, 2], [], [3]])
 SPARSE = SparseTensor([[0, 1], [1, 0]], [5.0, 6.0], [2, 2])
