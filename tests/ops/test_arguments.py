@@ -241,6 +241,12 @@ REFUSED = {
         (of(TEN.split, [5, 5], by=lambda x: x), ValueError, "parts must be fractions"),
         (of(TEN.split, [0.5, 0.5], by="file"), ValueError, "is not a list of file names"),
     ],
+    "distribute": [
+        (of(N.distribute, 0), ValueError, "at least 1"),
+        (of(N.distribute, 2, engine="threads"), ValueError, "processes"),
+        (of(N.distribute, 2, resources={"CPU": 1}), ValueError, "ray"),
+        (of(N.distribute, 2, max_restarts=-1), ValueError, "at least 0"),
+    ],
     "shuffle": [
         (of(N.shuffle, 0), ValueError, "buffer_size must be at least 1, got 0"),
         (of(N.shuffle, 2.0), TypeError, "buffer_size must be an int"),

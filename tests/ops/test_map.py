@@ -95,12 +95,6 @@ def test_dicts_filled_in_another_order_have_the_same_structure():
     check_operator(lambda: Dataset.range(4).map(swap), [{"a": np.int64(i), "b": np.int64(-i)} for i in range(4)])
 
 
-@pytest.mark.parametrize("nothing", [None, (), [], {}, (None, None)], ids=repr)
-def test_a_result_without_components_is_an_error(nothing):
-    with pytest.raises(SpecError, match=r"map\(<lambda>\) must return an element"):
-        list(Dataset.range(2).map(lambda x: nothing))
-
-
 @pytest.mark.parametrize(
     ("first", "other"),
     [

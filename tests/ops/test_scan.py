@@ -24,10 +24,6 @@ def test_gives_the_output_and_starts_each_pass_from_the_initial_state():
     check_operator(lambda: Dataset.range(5).scan(np.int64(0), running_sum), ints(0, 0, 1, 3, 6))
     check_operator(lambda: Dataset.range(3).scan(7, running_sum).repeat(2), ints(7, 7, 8, 7, 7, 8))
     check_laziness(lambda numbers: numbers.scan(0, running_sum), lambda k: k)
-    pairs = Dataset.zip(Dataset.range(3), Dataset.range(1, 4))  # a tuple is one argument
-    check_operator(lambda: pairs.scan(0, lambda s, pair: (s + pair[0] * pair[1], s)), ints(0, 0, 2))
-    for source in (Dataset.range(3), Dataset.range(3).repeat(), Dataset.range(3).filter(lambda x: True)):
-        assert source.scan(0, running_sum).cardinality() == source.cardinality()
 
 
 @pytest.mark.parametrize(

@@ -84,23 +84,6 @@ def test_arrays_are_read_only_in_every_pass(passes, value, arrays):
                 array[:] = array[::-1].copy()
 
 
-def test_neither_consumers_nor_the_function_can_change_the_elements():
-    buffer = np.zeros(2, np.int64)
-
-    def fill(x):
-        buffer[:] = x
-        return buffer
-
-    dataset = Dataset.range(4).map(fill).cache()
-    shuffled = dataset.shuffle(3, seed=1)
-    for consumer in (dataset.batch(2), dataset.batch(2).unbatch(), dataset.take(3), dataset.map(lambda x: x), shuffled):
-        for _ in range(2):
-            for element in consumer:
-                if element.flags.writeable:
-                    element[:] = -1
-    assert [row.tolist() for row in dataset] == [[i, i] for i in range(4)]
-
-
 # How the elements are stored in memory
 
 

@@ -421,20 +421,6 @@ def test_shares_of_processes_have_workers_of_their_own():
     assert ranks == [values(numbers().batch(2).shard_by_process(rank, 2)) for rank in range(2)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"workers": 0}, "at least 1"),
-        ({"workers": 2, "engine": "threads"}, "processes"),
-        ({"workers": 2, "resources": {"CPU": 1}}, "ray"),
-        ({"workers": 2, "max_restarts": -1}, "at least 0"),
-    ],
-)
-def test_invalid_arguments(arguments, error):
-    with pytest.raises(ValueError, match=error):
-        Dataset.range(3).distribute(**arguments)
-
-
 def test_a_function_that_cannot_be_sent_is_an_error():
     lock = threading.Lock()
     with pytest.raises(TypeError, match="cannot be sent to worker processes"):

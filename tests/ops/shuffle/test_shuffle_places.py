@@ -1,12 +1,11 @@
 """shuffle_places: the elements in the buffer of a shuffle, computed, beside the algorithm that draws one by one."""
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataset.ops.shuffle import shuffle_places
-from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
+from dataset.ops.shuffle.shuffle_places import buffer_behind
 from dataset.runtime.random.streams import Stream
 
 
@@ -43,14 +42,6 @@ def test_it_does_not_matter_how_many_draws_are_looked_at_together(step, first, b
     for count, (slots, hole) in enumerate(one_by_one(Stream(5), 200, 13), start=1):
         found = buffer_behind(Stream(5), count, 13)
         assert (found.elements.tolist(), found.hole) == (slots, hole)
-
-
-def test_the_stream_goes_on_behind_the_draws_of_what_was_given():
-    plain, stream = Stream(3), Stream(3)
-    plain.seek(77)
-    buffer_behind(stream, 77, 10)
-    assert stream.position == 77
-    assert np.array_equal(draw(stream, 20, 10), draw(plain, 20, 10))
 
 
 def test_far_into_endless_data_only_the_last_draws_are_looked_at():
