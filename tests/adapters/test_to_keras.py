@@ -3,7 +3,6 @@
 The same tests run with the adapter for Keras 3.7 and later, and with the one for older versions.
 """
 
-import dataclasses
 import functools
 import gc
 import os
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor
+from support.pipelines import Record
 
 ROWS, BATCH, STEPS = 20, 4, 5
 RNG = np.random.default_rng(0)
@@ -403,16 +403,6 @@ def test_fit_raises_an_error_with_its_traceback_and_note(keras, backend, way):
 # What it rejects
 
 
-class Opaque:
-    pass
-
-
-@dataclasses.dataclass
-class Pair:
-    x: object
-    y: object
-
-
 BAD = {
     "scalars": (lambda: Dataset.range(3), "is a single value.*call batch"),
     "rows": (lambda: Dataset.from_tensor_slices((X, CLASSES)), r"component 1 is a single value.*call batch"),
@@ -428,12 +418,12 @@ BAD = {
         r"component 'x' is a SparseTensor, but Keras accepts arrays; call to_dense\(\)",
     ),
     "datasets": (lambda: Dataset.range(4).window(2), "is a Dataset, but Keras accepts arrays"),
-    "dataclasses": (lambda: Dataset.from_tensors(Pair(X, Y)), "hold a Pair, but Keras accepts tuples and dicts"),
+    "dataclasses": (lambda: Dataset.from_tensors(Record(X, Y)), "hold a Record, but Keras accepts tuples and dicts"),
     "empty": (lambda: batches(X, Y).take(0), "no batches.*drop_remainder"),
     "too few": (lambda: Dataset.from_tensor_slices(X).batch(64, drop_remainder=True), "no batches.*drop_remainder"),
 }
 BAD_AT_RUN_TIME = {
-    "objects": (lambda _: np.array([Opaque()], object), "holds Python objects.*convert them in"),
+    "objects": (lambda _: np.array([object()], object), "holds Python objects.*convert them in"),
     "none": (lambda _: (None, X), "x is None"),
 }
 

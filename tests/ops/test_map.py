@@ -5,7 +5,7 @@ import pytest
 
 from dataset import Dataset, SpecError, TensorSpec, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import VIEWS, Sample, fail_at
+from support.op_cases import Sample, fail_at
 from support.pipelines import Point, Record
 
 
@@ -156,19 +156,6 @@ def test_the_spec_is_found_by_running_one_element_once():
 
 
 # Who owns an array
-
-
-@pytest.mark.parametrize("kind", VIEWS)
-def test_a_function_may_fill_its_buffer_again(kind):
-    buffer = np.zeros(3)
-
-    def fill(x):
-        buffer[:] = x
-        return VIEWS[kind](buffer)
-
-    reusing, fresh = Dataset.range(3).map(fill), Dataset.range(3).map(lambda x: VIEWS[kind](np.full(3, float(x))))
-    assert_elements_equal(list(reusing), list(fresh))
-    assert_elements_equal(list(reusing.batch(3)), list(fresh.batch(3)))
 
 
 @pytest.mark.parametrize("demand", [1, 3])

@@ -1,10 +1,12 @@
-"""What a consumer writes into an element reaches neither the user's arrays nor another element."""
+"""Neither what a consumer writes into an element nor what user code does to its arrays reaches anything else."""
 
 import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor
 from dataset.plan.structure import structure_of
+from dataset.testing import assert_elements_equal
+from support.op_cases import VIEWS
 
 CHAINS = {
     "from_tensor_slices": lambda rows: rows,
@@ -40,3 +42,23 @@ def test_what_a_consumer_writes_reaches_nothing_else(chain):
             if array.flags.writeable:
                 array[...] = 1
     assert not source.any()
+
+
+MAKERS = {
+    "function": lambda make: Dataset.range(3).map(make),
+    "generator": lambda make: Dataset.from_generator(lambda: map(make, range(3))),
+}
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_user_code_may_fill_its_buffer_again(maker, kind):
+    buffer = np.zeros(3)
+
+    def fill(x):
+        buffer[:] = x
+        return VIEWS[kind](buffer)
+
+    reusing, fresh = MAKERS[maker](fill), MAKERS[maker](lambda x: VIEWS[kind](np.full(3, float(x))))
+    assert_elements_equal(list(reusing), list(fresh))
+    assert_elements_equal(list(reusing.batch(3)), list(fresh.batch(3)))

@@ -7,6 +7,8 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.testing import check_operator
+from support.overlap import Gate
+from support.process_helpers import in_thread
 from support.states import rest_of
 
 WAIT = 60  # for what must come; nothing waits that long
@@ -14,28 +16,18 @@ pytestmark = pytest.mark.usefixtures("switch_interval")
 
 
 class Source:
-    """A generator that counts what was taken, and gives only what it is allowed to."""
+    """A generator that counts what was taken."""
 
-    def __init__(self, count=1000, allowed=None):
-        self.count = count
+    def __init__(self):
         self.taken = 0
-        self.waiting = threading.Event()  # for a permission
-        self._permits = None if allowed is None else threading.Semaphore(allowed)
         self._reached = threading.Condition()
 
     def __call__(self):
-        for number in range(self.count):
-            if self._permits is not None and not self._permits.acquire(blocking=False):
-                self.waiting.set()
-                assert self._permits.acquire(timeout=WAIT)
-                self.waiting.clear()
+        for number in range(1000):
             with self._reached:
                 self.taken += 1
                 self._reached.notify_all()
             yield number
-
-    def allow(self, count):
-        self._permits.release(count)
 
     def wait_until(self, taken):
         with self._reached:
@@ -103,15 +95,7 @@ def test_it_never_holds_more_than_its_size_where_many_come_or_are_requested_at_a
 
 def test_a_slow_element_does_not_hold_back_those_that_are_ready():
     """Once elements were quick, several are requested at once; the ready ones must still come out first."""
-    gate, reached = threading.Event(), threading.Event()
-
-    def generate():
-        yield from range(6)
-        reached.set()
-        assert gate.wait(WAIT)
-        yield 6
-
-    found, enough = [], threading.Event()
+    gate, found, enough = Gate(6), [], threading.Event()
 
     def consume():
         for number in iterator:
@@ -119,13 +103,12 @@ def test_a_slow_element_does_not_hold_back_those_that_are_ready():
             if len(found) == 6:
                 enough.set()
 
-    iterator = iter(Dataset.from_generator(generate).prefetch(100))
-    consumer = threading.Thread(target=consume)
-    consumer.start()
-    assert reached.wait(WAIT)
+    iterator = iter(Dataset.from_generator(lambda: map(gate, range(7))).prefetch(100))
+    consumer = in_thread(consume)
+    gate.wait_for(1)
     came = enough.wait(5)
-    gate.set()
-    consumer.join(WAIT)
+    gate.opened.set()
+    consumer.result()
     assert found == list(range(7))
     assert came, "elements that were ready waited for one that was not"
 
@@ -145,14 +128,14 @@ def test_an_exception_counts_as_an_element_that_is_held():
 
 
 def test_a_state_does_not_wait_for_the_element_in_the_making():
-    source = Source(20, allowed=1)
-    iterator = iter(source.dataset().prefetch(2))
+    gate = Gate(1)
+    dataset = Dataset.from_generator(lambda: map(gate, range(20))).prefetch(2)
+    iterator = iter(dataset)
     assert next(iterator) == 0
-    assert source.waiting.wait(WAIT)  # the thread is inside the generator, and stays there
+    gate.wait_for(1)  # the thread is inside the generator, and stays there
     state = iterator.state_dict()
-    assert source.taken == 1
-    source.allow(1000)
-    assert list(iterator) == rest_of(Source(20).dataset().prefetch(2), state) == list(range(1, 20))
+    gate.opened.set()
+    assert list(iterator) == rest_of(dataset, state) == list(range(1, 20))
 
 
 def test_a_resumed_prefetch_holds_no_more_than_its_size():

@@ -6,7 +6,7 @@ import pytest
 from dataset import ClosedError, Dataset, SpecError, TensorSpec
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import VIEWS, Resumable, ints
+from support.op_cases import Resumable, ints
 from support.pipelines import Record
 from support.resuming import interrupted, loaded
 
@@ -144,19 +144,6 @@ def test_without_a_signature_the_first_element_tells_the_spec_and_is_found_once(
 
 
 # Arrays that the generator keeps
-
-
-@pytest.mark.parametrize("kind", VIEWS)
-def test_a_generator_may_use_its_buffer_again(kind):
-    def reusing():
-        buffer = np.zeros(3)
-        for i in range(3):
-            buffer[:] = i
-            yield VIEWS[kind](buffer)
-
-    reused, fresh = Dataset.from_generator(reusing), [VIEWS[kind](np.full(3, float(i))) for i in range(3)]
-    assert_elements_equal(list(reused), list(Dataset.from_generator(lambda: fresh)))
-    assert_elements_equal(list(reused.batch(3)), list(Dataset.from_generator(lambda: fresh).batch(3)))
 
 
 @pytest.mark.parametrize("first", [0, 0.5, b"a", "b", True, 1 + 2j, np.float32(1)])
