@@ -36,8 +36,6 @@ def from_elements(elements):
 
 
 ELEMENTS = {
-    "images": [np.full((28, 28), i, np.uint8) for i in range(7)],
-    "arrays of text": [np.array([b"a\0", b""], object), np.array([b"", b"\0b"], object)],
     "nested": [(np.int64(i), {"b": None, "a": (np.arange(i), b"x" * i)}) for i in range(3)],
     "ragged": [RaggedTensor.from_rows([[1.0] * i, []]) for i in range(3)],
     "no components": [(), ()],

@@ -14,7 +14,7 @@ import pytest
 from dataset import DataLossError, Dataset, Options, SpecError, StateError
 from dataset.io.elements import cache_dataset
 from dataset.io.elements.metadata import Metadata
-from dataset.io.elements.write_session import RunWriter, lock_path
+from dataset.io.elements.write_session import RunWriter
 from dataset.plan.fingerprints import step_digests
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.folders import flip
@@ -85,19 +85,6 @@ def test_a_second_iterator_during_the_first_pass_is_an_error(path):
         next(second)
     assert list(first) == [1, 2, 3]
     assert list(second) == [0, 1, 2, 3]
-
-
-def test_what_a_dead_writer_left_is_removed_and_its_lock_is_free(path):
-    run = Path(path, "0123456789abcdef")
-    run.mkdir(parents=True)
-    (run / "00000000.tfrecord").write_bytes(b"half")
-    lock_path(path, "0123456789abcdef").write_text("process 1\n")
-    Path(path, "notes.txt").write_text("mine")
-    assert list(Dataset.range(2).cache(path)) == [0, 1]
-    assert not run.exists()
-    assert Path(path, "notes.txt").read_text() == "mine"
-    assert len(files_in(path)) == 3
-    assert not any("lock" in name for name in files_in(path))
 
 
 def test_objects_and_elements_of_another_dtype_are_refused_at_their_place(path):
