@@ -7,6 +7,7 @@ from dataset import Dataset, RaggedTensor, SparseTensor, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
 from support.pipelines import Record
+from support.states import rest_of
 
 
 def batches(*rows):
@@ -98,6 +99,24 @@ def test_an_element_that_fails_drops_its_batch_so_far_and_counts_in_later_errors
     shapes = Dataset.range(8).map(fail_at(1)).map(lambda x: np.zeros(1 + (x == 5)))
     (error,) = [outcome for outcome in outcomes(iter(shapes.batch(2))) if isinstance(outcome, SpecError)]
     assert "element 5" in str(error)
+
+
+def test_an_interrupt_loses_no_element():
+    armed = [3, 5]
+
+    def interrupt(x):
+        if x in armed:
+            armed.remove(x)
+            raise KeyboardInterrupt
+        return x
+
+    dataset = Dataset.range(6).filter(lambda x: x != 0).map(interrupt).batch(5)
+    iterator = iter(dataset)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            next(iterator)
+    (resumed,) = rest_of(dataset, iterator.state_dict())  # the elements that wait for their batch are part of it
+    assert resumed.tolist() == next(iterator).tolist() == [1, 2, 3, 4, 5]
 
 
 # Memory
