@@ -9,6 +9,7 @@ import pytest
 from dataset import AUTOTUNE, Dataset
 from dataset.runtime.parallel import pool
 from support.overlap import nothing_left
+from support.resuming import advanced, loaded, to_json
 
 COUNT = 200
 
@@ -73,9 +74,8 @@ def test_a_state_from_processes_resumes_and_an_error_keeps_its_place():
         with pytest.raises(ValueError, match="150"):
             next(iterator)
         assert values(iterator) == list(range(151, COUNT))
-    with iter(dataset) as again:
-        again.load_state_dict(state)
-        assert values([next(again) for _ in range(25)]) == list(range(125, 150))
+    with loaded(dataset, to_json(state)) as again:
+        assert values(advanced(again, 25)) == list(range(125, 150))
 
 
 def test_a_function_that_cannot_be_sent_stays_in_threads(caplog):

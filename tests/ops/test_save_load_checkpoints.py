@@ -176,10 +176,9 @@ def test_a_checkpoint_that_names_another_shard_is_of_no_use(path, shard):
     assert saved_anew(path) == 20
 
 
-@pytest.mark.parametrize("run", ["../saved", "0123456789abcdef"])
-def test_a_checkpoint_that_names_another_run_is_of_no_use(path, run):
+def test_a_checkpoint_that_names_another_run_is_of_no_use(path):
     interrupted(path)
-    changed(path, lambda state: state["writer"].update(run=run))
+    changed(path, lambda state: state["writer"].update(run="0123456789abcdef"))
     assert saved_anew(path) == 20
 
 

@@ -27,13 +27,10 @@ def test_takes_whole_batches_and_no_more():
 
 def test_each_component_has_its_shape_and_value():
     dataset = Dataset.range(1, 3).map(lambda n: {"a": np.full(n, n), "b": (["x"] * int(n), n)})
-    expected = {
-        "a": np.array([[1, -1, -1], [2, 2, -1]]),
-        "b": (np.array([[b"x", b"?"], [b"x", b"x"]], object), np.array([1, 2])),
-    }
-    check_operator(
-        lambda: dataset.padded_batch(2, {"b": ([None], []), "a": [3]}, {"b": ("?", None), "a": -1}), [expected]
-    )
+    shapes, values = {"b": ([None], []), "a": [3]}, {"b": ("?", None), "a": -1}
+    text = np.array([[b"x", b"?"], [b"x", b"x"]], object)
+    expected = {"a": np.array([[1, -1, -1], [2, 2, -1]]), "b": (text, np.array([1, 2]))}
+    check_operator(lambda: dataset.padded_batch(2, shapes, values), [expected])
     with pytest.raises(TypeError, match="padded_shapes must have the structure of the elements"):
         list(dataset.padded_batch(2, {"a": [3]}))
 

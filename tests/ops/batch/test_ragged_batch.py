@@ -19,11 +19,8 @@ def ragged(rows, dtype=np.int64, splits=np.int64):
 
 @pytest.mark.parametrize("splits", [np.int32, np.int64])
 def test_stacks_into_ragged_tensors_with_row_splits_of_the_requested_dtype(splits):
-    found = check_operator(
-        lambda: rows().ragged_batch(2, row_splits_dtype=splits),
-        [ragged([[1], [2, 2]], splits=splits), ragged([[3, 3, 3]], splits=splits)],
-    )
-    assert found[0].row_splits.dtype == splits
+    expected = [ragged([[1], [2, 2]], splits=splits), ragged([[3, 3, 3]], splits=splits)]
+    check_operator(lambda: rows().ragged_batch(2, row_splits_dtype=splits), expected)
     matrices = declared([np.full((i, 3 - i), i) for i in range(3)], (None, None))
     (batch,) = check_operator(lambda: matrices.ragged_batch(3, row_splits_dtype=splits))
     assert [part.dtype for part in batch.nested_row_splits] == [splits] * 2
