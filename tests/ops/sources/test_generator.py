@@ -92,17 +92,6 @@ def test_a_generator_that_raises_stop_iteration_inside_is_an_error():
     assert len(got) == 2
 
 
-@pytest.mark.parametrize("other", [Record(1, 2), (1, 2), {"a": 1}, None], ids=repr)
-def test_an_element_of_another_structure_fails_alone(other):
-    got = outcomes(iter(Dataset.from_generator(lambda: [1, other, 4])))
-    assert (got[0], got[2], len(got)) == (1, 4, 3)
-    assert isinstance(got[1], SpecError)
-    assert "element 1" in got[1].__notes__[0]
-    error, rest = outcomes(iter(Dataset.from_generator(lambda: [0, other, 2]).batch(3)))
-    assert isinstance(error, SpecError)
-    assert rest.tolist() == [2]
-
-
 def test_a_state_can_be_taken_while_the_exception_of_the_generator_waits_for_its_turn():
     def bad(x):
         raise KeyError("bad")
