@@ -77,22 +77,6 @@ def resumed_behind(make, behind):
     return iterator
 
 
-def test_loading_runs_nothing_and_the_first_pull_no_more_than_what_is_behind():
-    calls = []
-
-    def make():
-        numbers = Dataset.range(50).map(lambda x: calls.append(int(x)) or x).map(lambda x: x + 1)
-        return numbers.filter(lambda x: x % 2 == 0).prefetch(2)
-
-    iterator = resumed_behind(make, 9)
-    assert iterator.state_dict()["operator"]["behind"] == 9  # nothing has been read
-    assert calls == []
-    assert next(iterator) == 20
-    iterator.close()
-    assert calls == list(range(len(calls)))
-    assert 20 <= len(calls) <= 20 + 4
-
-
 def test_an_input_that_has_become_shorter_has_ended():
     def make():
         return SOURCES["range"]().prefetch(3)

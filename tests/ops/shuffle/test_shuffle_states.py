@@ -1,18 +1,16 @@
 """States of shuffles whose input has random access: how many elements were returned, and none of the buffer."""
 
-import json
-
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, StateError, TFRecordDataset
+from dataset import Dataset, StateError, TFRecordDataset
 from dataset.io import TFRecordWriter
 from dataset.testing import assert_elements_equal, check_operator
 from support.combinations import diagonals
 from support.folders import flip
 from support.op_cases import fail_at
 from support.pipelines import unoptimized
-from support.resuming import advanced, check_every_place, loaded, resealed, to_json
+from support.resuming import check_every_place, loaded, resealed, to_json
 from support.states import state_after
 
 
@@ -94,26 +92,6 @@ def test_after_an_element_that_failed_the_buffer_is_saved(size):
     check_operator(lambda: Dataset.range(10).map(fail_at(4, 8)).shuffle(size, seed=3).repeat(2))
 
 
-def test_functions_are_called_again_when_the_next_element_is_requested_and_not_before():
-    calls = []
-
-    def make():
-        return Dataset.range(100).map(lambda x: calls.append(int(x)) or str(x)).shuffle(5, seed=1)
-
-    iterator = iter(make())
-    advanced(iterator, 40)
-    state = iterator.state_dict()
-    expected = next(iterator)
-    calls.clear()
-    again = iter(make())
-    again.load_state_dict(state)
-    assert again.state_dict() == state
-    assert calls == []
-    assert next(again) == expected
-    # The elements in the buffer, but for the one that was returned, and the next of the input.
-    assert len(calls) == len(set(calls)) == 5
-
-
 def test_an_element_that_cannot_be_recomputed_is_an_error_that_says_so():
     broken = []
 
@@ -131,23 +109,6 @@ def test_an_element_that_cannot_be_recomputed_is_an_error_that_says_so():
     with pytest.raises(StateError, match=r"cannot be recomputed.*no such file"):
         next(again)
     assert list(again) == []  # the error is not repeated forever
-
-
-@pytest.mark.parametrize("deterministic", [True, False])
-def test_a_parallel_map_is_recomputed_only_in_order(deterministic):
-    options = Options()
-    options.deterministic = deterministic
-
-    def make():
-        return Dataset.range(40).map(as_text, num_parallel_calls=2).shuffle(6, seed=1).with_options(options)
-
-    iterator = iter(make())
-    advanced(iterator, 11)
-    state = iterator.state_dict()
-    assert ("stage" in json.dumps(state, default=str)) is not deterministic
-    rest = list(loaded(make(), to_json(state)))
-    assert len(set(rest)) == 29
-    assert not deterministic or rest == list(iterator)
 
 
 @pytest.mark.parametrize(("size", "skipped"), diagonals(3, [2, 7, 30, 31], [0, 1, 23, 24, 29, 30, 31]))
