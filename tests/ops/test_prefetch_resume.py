@@ -69,20 +69,10 @@ def test_an_input_that_cannot_say_where_it_is_says_so(monkeypatch):
         iterator.state_dict()
 
 
-def resumed_behind(make, behind):
-    """An iterator that goes on ``behind`` elements from the start, as if it had been saved there."""
-    state = state_after(make(), 0)
-    iterator = iter(make())
-    iterator.load_state_dict(resealed(state, operator={**state["operator"], "behind": behind}))
-    return iterator
-
-
 def test_an_input_that_has_become_shorter_has_ended():
-    def make():
-        return SOURCES["range"]().prefetch(3)
-
-    iterator = resumed_behind(make, 10**15)
-    assert list(iterator) == []
-    assert rest_of(make(), iterator.state_dict()) == []
+    numbers = Dataset.range(30).prefetch(3)
+    state = state_after(numbers, 0)
+    later, damaged = (resealed(state, operator={**state["operator"], "behind": count}) for count in (10**15, -1))
+    assert rest_of(numbers, later) == rest_of(numbers, state_after(numbers, 0, later)) == []
     with pytest.raises(StateError, match="'behind' is -1"):
-        resumed_behind(make, -1)
+        rest_of(numbers, damaged)

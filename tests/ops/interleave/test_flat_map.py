@@ -5,8 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, RaggedTensor, SpecError, TensorSpec, TFRecordDataset, io
-from dataset.ops.sources.tensors import Tensors
+from dataset import Dataset, RaggedTensor, SpecError, TensorSpec, TFRecordDataset, io
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
 from support.pipelines import unoptimized
@@ -96,20 +95,6 @@ def test_a_batch_of_a_window_with_several_shapes_is_an_error():
     assert found[0].shape == (3, 1)
     assert isinstance(found[1], SpecError)
     assert "batch(3) from test_flat_map.py" in str(found[1])
-
-
-def test_elements_in_memory_need_no_operator(monkeypatch):
-    dataset = Dataset.range(100).flat_map(Dataset.from_tensors)
-    assert len(list(dataset)) == 100  # the modules are loaded
-    opened = []
-    lower = Tensors.lower
-    monkeypatch.setattr(Tensors, "lower", lambda node, context: opened.append(node) or lower(node, context))
-    assert len(list(dataset)) == 100
-    assert not opened
-    options = Options()
-    options.provenance = True
-    assert len(list(dataset.with_options(options))) == 100
-    assert len(opened) == 100
 
 
 FEATURES = {"values": io.FixedLenFeature((3,), np.int64), "name": io.FixedLenFeature((), bytes)}

@@ -18,7 +18,7 @@ def numbers(length):
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("stop", [False, True])
-def test_a_state_holds_no_arrays_and_no_choices_drawn_ahead(exact, stop):
+def test_a_state_holds_no_arrays(exact, stop):
     images = [Dataset.from_tensor_slices(np.zeros((300, 28, 28), np.uint8)) for _ in range(2)]
     seed = None if exact else 1
     dataset = sample(images, [0.7, 0.3], seed=seed, stop_on_empty_dataset=stop, exact=exact)
@@ -26,12 +26,6 @@ def test_a_state_holds_no_arrays_and_no_choices_drawn_ahead(exact, stop):
         for _ in range(20):
             advanced(iterator, 13)
             assert len(pickle.dumps(iterator.state_dict())) < 1500
-    with iter(sample([Dataset.range(300), Dataset.range(1000, 1300)], [0.4, 0.6], seed=1)) as iterator:
-        advanced(iterator, 100)
-        place = iterator.state_dict()["operator"]
-        while "choices" not in place:
-            place = place["source"]
-        assert len(place["choices"]) == 0
 
 
 @pytest.mark.parametrize(
