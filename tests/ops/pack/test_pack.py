@@ -289,6 +289,7 @@ def test_a_window_that_changes_before_a_resume_is_an_error(op):
         return rows.ignore_errors()  # which must not hide it
 
     state = state_after(build(), 3)
+    assert_elements_equal(rest_of(build(), state), list(build())[3:])
     for changed in (build([(0, [1, 1]), (10, [1, 9])]), build(longest=6)):
         broken = iter(changed)
         broken.load_state_dict(state)
