@@ -40,12 +40,13 @@ class AsyncElements(AsyncIterator[Any]):
                     self._call = await anext(self._calls)
                 await asyncio.wait([self._call])
                 call, self._call = self._call, None
-            if (element := call.result()) is _END:
-                await self.aclose()
-                raise StopAsyncIteration
+            element = call.result()
         except BaseException:
             del self  # the exception keeps this frame, and must not keep the iterator open
             raise
+        if element is _END:
+            await self.aclose()
+            raise StopAsyncIteration
         return element
 
     async def aclose(self) -> None:
