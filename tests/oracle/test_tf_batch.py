@@ -4,7 +4,7 @@ import numpy as np
 from cases import Pair, failing
 from compare import refused, same
 
-from support.libraries import arrays, counting
+from support.libraries import arrays
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 ROWS = [0, 2, 2, 3, 3, 5]
@@ -44,23 +44,6 @@ test_components = same(
     [1, 2, 3, 5, 9],
     [False, True],
     step=4,
-)
-CHAINS_OF_FULL_BATCHES = {"full batches", "unbatch and batch"}
-CHAINS = {
-    "batch": lambda lib, component: slices(lib, component).batch(2).batch(2),
-    "full batches": lambda lib, component: slices(lib, component).batch(2, True).batch(2, True).unbatch(),
-    "unbatch": lambda lib, component: slices(lib, component).batch(2).unbatch(),
-    "unbatch and batch": lambda lib, component: slices(lib, component).batch(2, True).unbatch().batch(3),
-    "repeat": lambda lib, component: slices(lib, component).skip(1).repeat(2).batch(3),
-    "nothing": lambda lib, component: slices(lib, component).take(0).batch(3),
-    "enumerate": lambda lib, component: slices(lib, component).enumerate().batch(3),
-    "shard": lambda lib, component: slices(lib, component).cache().prefetch(1).shard(2, 1).batch(3),
-}
-test_chains = same(
-    CHAINS,
-    [component for component in COMPONENTS if component != "arrays of no size"],  # unbatch() of these crashes tf.data
-    # tf.data does not see the number of rows of sparse batches.
-    cardinality=lambda component, chain: "sparse" not in component or chain not in CHAINS_OF_FULL_BATCHES,
 )
 test_rows_of_a_ragged_tensor_are_ragged_until_a_function_has_seen_them = same(
     {
@@ -103,20 +86,6 @@ test_failures = same(
     [1, 2, 3, 9],
     [False, True],
     fails=True,
-)
-PIPELINES = {
-    "endless": lambda lib: lib.range(3).repeat().batch(2),
-    "endless rows": lambda lib: lib.range(3).repeat().batch(2, True).unbatch(),
-    "filter": lambda lib: lib.range(5).filter(lambda x: x > 0).batch(2),
-    "map": lambda lib: lib.range(5).batch(2, True).map(lambda x: x + 1).batch(2),
-    "unknown": lambda lib: counting(lib, 3).batch(1),
-    "autotuned": lambda lib: lib.range(50).batch(4, num_parallel_calls=lib.AUTOTUNE, drop_remainder=True),
-}
-test_pipelines = same(PIPELINES, limit=20, spec=lambda name: "any" if name == "unknown" else "equal")
-PARALLEL = [{"num_parallel_calls": 2}, {"num_parallel_calls": 1, "deterministic": True}]
-test_parallel_batches = same(lambda lib, parallel: lib.range(50).batch(4, **parallel), PARALLEL)
-test_parallel_batches_that_fail = same(
-    lambda lib, parallel: arrays(lib, [[1], [2, 3], [4], [5], [6]], (None,)).batch(2, **parallel), PARALLEL, fails=True
 )
 REFUSED = [*((size,) for size in (0, -1, 2.0, "2", None, [2], [[2]])), (2, 1), (2, 0), (2, None), (2, "yes")]
 test_what_is_refused = refused(

@@ -40,7 +40,12 @@ def build(lib, pattern, names, batch_size=3, **options):
     return make.make_batched_features_dataset(pattern, batch_size, features(lib, *names), **options)
 
 
-NAMES = {"dense": ["x", "f"], "sparse": ["w"], "rows": ["q", "x"], "label": ["x", "f"]}
+NAMES = {
+    "dense": (["x", "f"], {}),
+    "sparse": (["w"], {}),
+    "rows": (["q", "x"], {}),
+    "label": (["x", "f", "w"], {"label_key": "x"}),
+}
 OPTIONS = {
     "one epoch": {},
     "two epochs": {"num_epochs": 2},
@@ -50,7 +55,7 @@ OPTIONS = {
     "endless": {"num_epochs": None},
 }
 test_batches = same(
-    lambda lib, pattern, names, options: build(lib, pattern, names, **options),
+    lambda lib, pattern, names, options: build(lib, pattern, names[0], **names[1], **options),
     NAMES,
     OPTIONS,
     fixture="pattern",
@@ -64,13 +69,6 @@ test_ragged = same(
     limit=8,
     cardinality=False,
     spec="compatible",
-)
-test_label = same(
-    lambda lib, pattern, options: build(lib, pattern, ["x", "f", "w"], label_key="x", **options),
-    OPTIONS,
-    fixture="pattern",
-    limit=8,
-    cardinality=False,
 )
 
 

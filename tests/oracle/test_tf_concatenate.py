@@ -14,9 +14,6 @@ SOURCES = {
 test_one_after_the_other = same(
     lambda lib, first, second: first(lib).concatenate(second(lib)), SOURCES, SOURCES, limit=12, spec="compatible"
 )
-test_batches_go_across_the_border = same(
-    lambda lib, size: lib.range(3).concatenate(failing(lib, 1, size=5)).batch(size), [1, 2, 4, 9], spec="compatible"
-)
 
 
 def rows(lib, *shape):

@@ -165,13 +165,6 @@ def test_compressed_files(tmp_path, compression):
     assert len(found) == 3000
 
 
-def test_in_a_pipeline(save):
-    paths = [save(b"".join(b"%d,%d\n" % (i, k) for i in range(n))) for k, n in enumerate((5, 0, 3, 7))]
-    assert_same(lambda lib: lib.CsvDataset(paths, [I64, I64]).batch(4))
-    assert_same(lambda lib: lib.CsvDataset(paths, [I64, I64]).skip(2).repeat(2).shard(3, 1))
-    assert_same(lambda lib: lib.CsvDataset(paths, [I64, I64]).map(lambda a, b: a + b).take(9))
-
-
 def test_a_missing_file(save, tmp_path):
     path = save(b"1\n2\n")
     found = assert_same(lambda lib: lib.CsvDataset([path, str(tmp_path / "missing")], [I64]), limit=3)

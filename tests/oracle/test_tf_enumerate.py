@@ -1,7 +1,7 @@
 """Tests of enumerate against tf.data's."""
 
 import numpy as np
-from cases import ELEMENTS, SOURCES, failing
+from cases import ELEMENTS, SOURCES
 from compare import refused, same
 
 TUPLES = {
@@ -18,9 +18,6 @@ test_starts = same(
 test_the_least_number_of_64_bits = same(lambda lib: lib.range(3).enumerate(-(2**63)))
 test_the_largest_number_of_64_bits = same(
     lambda lib, start: lib.range(5).enumerate(start), [2**63 - 1, 2**63 - 3], cardinality=False
-)
-test_batches_of_failures = same(
-    lambda lib, size: failing(lib, 0, 2, 5, size=6).enumerate(5).batch(size), [1, 2, 4], spec="compatible"
 )
 test_what_is_refused = refused(
     {(TypeError, ValueError): [1.0, "0", None, [1], 2**63, -(2**63) - 1]},

@@ -58,13 +58,6 @@ FAILING = {
     ),
 }
 test_failures = same(FAILING, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (3, 3), (9, 1)], PLACES, step=2)
-test_parallel_calls = same(
-    lambda lib, case, order: lib.range(1, 6).interleave(
-        lambda x: lib.from_tensors(x).repeat(x), *case[0], num_parallel_calls=case[1], **order
-    ),
-    [(cycle, calls) for cycle in ((1, 1), (2, 2), (3, 1)) for calls in (1, 2, -1) if calls <= cycle[0]],
-    [{}, {"deterministic": True}],
-)
 # tf.data uses the number of cores; with equal elements, the difference cannot be observed.
 test_a_cycle_that_is_left_to_the_library = same(
     lambda lib, arguments: lib.range(1).interleave(lambda x: lib.range(4), **arguments),

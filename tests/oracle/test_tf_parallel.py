@@ -12,7 +12,6 @@ import pytest
 from cases import INT64
 from compare import Ours, assert_outcomes_equal, assert_same, attempt, in_both, outcomes_of, refused, same, theirs
 
-from dataset import io
 from support.combinations import diagonals
 from support.libraries import arrays, fail_at
 
@@ -130,16 +129,6 @@ def test_interleave_where_something_fails(what, bad, cycle):
 test_endless_datasets = same(
     lambda lib: lib.range(5).interleave(lambda x: lib.from_tensors(x).repeat(), 3, 2, num_parallel_calls=3), limit=30
 )
-
-
-@pytest.mark.parametrize("reads", [1, 2, 3, 5])
-def test_parallel_reads_of_files_of_different_lengths(tmp_path, reads):
-    paths = [str(tmp_path / f"{number}.tfrecord") for number in range(5)]
-    for number, path in enumerate(paths):
-        with io.TFRecordWriter(path) as writer:
-            for record in range(7 * (number % 3)):
-                writer.write(b"%d %d" % (number, record))
-    assert_same(lambda lib: lib.TFRecordDataset(paths, num_parallel_reads=reads))
 
 
 # batch

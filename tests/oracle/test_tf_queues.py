@@ -1,6 +1,8 @@
 """The queues beside those of TensorFlow: the same calls give the same results and errors."""
 
+import ast
 import functools
+import re
 import threading
 
 import numpy as np
@@ -59,32 +61,28 @@ class Script:
         self.outcomes = []
         self._threads = []
 
-    def __getattr__(self, method):
-        def call(*args):
-            place = len(self.outcomes)
-            self.outcomes.append("waits")
-            self._run(place, method, args)
-
-        return call
-
-    def later(self, method, *args):
-        """Make a call that waits, in the background. Later calls come after it has begun to wait."""
-        place = len(self.outcomes)
+    def run(self, call):
+        """Make a call, "method argument"; "later" makes one that waits, and "ended" waits for those to end."""
+        if call == "ended":
+            for thread in self._threads:
+                thread.join(WAIT)
+                assert not thread.is_alive()
+            return
+        method, _, argument = call.removeprefix("later ").partition(" ")
+        args = (len(self.outcomes), method, [ast.literal_eval(argument)] if argument else [])
         self.outcomes.append("waits")
-        thread = threading.Thread(target=self._run, args=(place, method, args), daemon=True)
+        if not call.startswith("later "):
+            self._run(*args)
+            return
+        thread = threading.Thread(target=self._run, args=args, daemon=True)
         thread.start()
-        thread.join(WAITING)  # neither library tells when a call begins to wait
-        assert thread.is_alive(), (method, self.outcomes)
+        thread.join(WAITING)  # neither library tells when a call begins to wait; later calls come after it
+        assert thread.is_alive(), (call, self.outcomes)
         self._threads.append(thread)
 
-    def ended(self):
-        """Wait for the calls in the background."""
-        for thread in self._threads:
-            thread.join(WAIT)
-            assert not thread.is_alive()
-
     def _run(self, place, method, args):
-        if method == "enqueue_many" and isinstance(args[0], list) and not isinstance(self.queue, queues.ElementQueue):
+        is_list = method.startswith("enqueue") and isinstance(args[0], list)
+        if is_list and not isinstance(self.queue, queues.ElementQueue):
             args = [args]  # TensorFlow takes a list of components here
         try:
             self.outcomes[place] = plain(getattr(self.queue, method)(*args))
@@ -92,189 +90,64 @@ class Script:
             self.outcomes[place] = type(error).__name__
 
 
-def is_ordered(kind):
-    return kind != "RandomShuffleQueue"
+# A queue, and the calls, some with their outcomes; of a random queue, the numbers of elements.
+TABLE = """
+order and sizes: FIFOQueue 9
+    size; enqueue 1; enqueue_many [2, 3, 4, 5]; size; dequeue; dequeue_many 2; dequeue_up_to 2 => [4, 5]; size => 0
+    is_closed => False
+a closed queue: FIFOQueue 9
+    enqueue_many [1, 2, 3]; close; is_closed; enqueue 4 => 'CancelledError'; enqueue_many [4, 5] => 'CancelledError'
+    dequeue_many 4 => 'OutOfRangeError'; size; dequeue_up_to 2; dequeue_many 1; dequeue; dequeue_many 1
+    dequeue_up_to 1; dequeue_many 0; size
+waiting producers are cancelled: FIFOQueue 2
+    enqueue_many [1, 2]; later enqueue_many [3, 4] => 'CancelledError'; later enqueue 5 => 'CancelledError'
+    close True => None; dequeue_up_to 9 => [1, 2]
+consumers wait in order: FIFOQueue 9
+    later dequeue_many 3 => [1, 2, 3]; later dequeue => 4; enqueue_many [1, 2]; size; enqueue_many [3, 4, 5]
+    ended; size
+producers wait in order: FIFOQueue 2
+    enqueue_many [1, 2]; later enqueue_many [3, 4]; later enqueue 5; size; dequeue_many 5 => [1, 2, 3, 4, 5]
+    ended; size
+the end comes to waiting consumers: FIFOQueue 9
+    enqueue_many [1, 2]; later dequeue_many 4 => 'OutOfRangeError'; later dequeue_many 2 => [1, 2]
+    later dequeue => 'OutOfRangeError'; close; ended; size
+a batch above the capacity: FIFOQueue 2
+    later enqueue_many [1, 2, 3, 4, 5]; dequeue_many 5 => [1, 2, 3, 4, 5]
+    ended; later enqueue_many [6, 7, 8]; dequeue_up_to 3 => [6, 7, 8]
+the minimum of a random queue: RandomShuffleQueue 10 3
+    enqueue_many [0, 1, 2, 3, 4, 5]; dequeue_many 2 => 2; size; later dequeue_many 3 => 3; size; enqueue 6; size
+    close; ended; size; dequeue_up_to 9 => 2; dequeue
+the rest of a random queue: RandomShuffleQueue 10 3
+    enqueue_many [0, 1, 2, 3]; later dequeue_up_to 6 => 4; close; ended; size
+padding: PaddingFIFOQueue 9
+    enqueue [1]; enqueue [1, 2, 3]; enqueue [7, 8]; enqueue_many [[4, 5]]; dequeue_many 2 => [[1, 0, 0], [1, 2, 3]]
+    dequeue => [7, 8]; dequeue_up_to 1 => [[4, 5]]
+priorities: PriorityQueue 9
+    enqueue (3, 'c'); enqueue_many ([5, -1], ['e', 'z']); enqueue (1, 'a'); dequeue => (-1, b'z'); dequeue_many 2
+    close; dequeue; dequeue
+"""
+SCRIPTS = dict(script.split(": ", 1) for script in re.split(r"\n(?=\w)", TABLE.strip()))
 
 
-def both(kind, script, *sizes):
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_same_calls_have_the_same_outcomes(name):
+    queue, *calls = re.split(r"\n +|; ", SCRIPTS[name])
+    kind, *sizes = queue.split()
+
     def outcomes_of(lib):
         if lib.name != "dataset":
             warm(lib)
-        one = Script(made(lib, kind, *sizes))
-        script(one)
-        one.ended()
-        outcomes = one.outcomes
-        if not is_ordered(kind):  # the orders differ, the numbers of elements do not
-            outcomes = [len(one) if isinstance(one, list) else type(one).__name__ for one in outcomes]
-        return outcomes
+        script = Script(made(lib, kind, *map(int, sizes)))
+        for call in [*calls, "ended"]:
+            script.run(call.partition(" => ")[0])
+        is_random = kind == "RandomShuffleQueue"
+        return [len(one) if is_random and isinstance(one, list) else one for one in script.outcomes]
 
     ours, expected = in_both(outcomes_of)
     assert ours == expected
-    return ours
-
-
-def test_order_and_sizes():
-    def script(q):
-        q.size()
-        q.enqueue(1)
-        q.enqueue_many([2, 3, 4, 5])
-        q.size()
-        q.dequeue()
-        q.dequeue_many(2)
-        q.dequeue_up_to(2)
-        q.size()
-        q.is_closed()
-
-    assert both("FIFOQueue", script, 9)[-3:] == [[4, 5], 0, False]
-
-
-def test_what_a_closed_queue_does():
-    def script(q):
-        q.enqueue_many([1, 2, 3])
-        q.close()
-        q.is_closed()
-        q.enqueue(4)
-        q.enqueue_many([4, 5])
-        q.dequeue_many(4)
-        q.size()
-        q.dequeue_up_to(2)
-        q.dequeue_many(1)
-        q.dequeue()
-        q.dequeue_many(1)
-        q.dequeue_up_to(1)
-        q.dequeue_many(0)
-        q.size()
-
-    outcomes = both("FIFOQueue", script, 9)
-    assert outcomes[3:6] == ["CancelledError", "CancelledError", "OutOfRangeError"]
-
-
-def test_waiting_producers_are_cancelled():
-    def script(q):
-        q.enqueue_many([1, 2])
-        q.later("enqueue_many", [3, 4])
-        q.later("enqueue", 5)
-        q.close(True)
-        q.dequeue_up_to(9)
-        q.ended()
-
-    assert both("FIFOQueue", script, 2) == [None, "CancelledError", "CancelledError", None, [1, 2]]
-
-
-def test_consumers_wait_in_order():
-    def script(q):
-        q.later("dequeue_many", 3)
-        q.later("dequeue")
-        q.enqueue_many([1, 2])
-        q.size()
-        q.enqueue_many([3, 4, 5])
-        q.ended()
-        q.size()
-
-    assert both("FIFOQueue", script, 9)[:2] == [[1, 2, 3], 4]
-
-
-def test_producers_wait_in_order():
-    def script(q):
-        q.enqueue_many([1, 2])
-        q.later("enqueue_many", [3, 4])
-        q.later("enqueue", 5)
-        q.size()
-        q.dequeue_many(5)
-        q.ended()
-        q.size()
-
-    assert both("FIFOQueue", script, 2)[4] == [1, 2, 3, 4, 5]
-
-
-def test_the_end_comes_to_waiting_consumers():
-    def script(q):
-        q.enqueue_many([1, 2])
-        q.later("dequeue_many", 4)
-        q.later("dequeue_many", 2)
-        q.later("dequeue")
-        q.close()
-        q.ended()
-        q.size()
-
-    assert both("FIFOQueue", script, 9)[1:4] == ["OutOfRangeError", [1, 2], "OutOfRangeError"]
-
-
-@pytest.mark.parametrize("method", ["dequeue_many", "dequeue_up_to"])
-def test_a_batch_above_the_capacity(method):
-    def script(q):
-        q.later("enqueue_many", [1, 2, 3, 4, 5])
-        getattr(q, method)(5)
-        q.ended()
-
-    assert both("FIFOQueue", script, 2)[1] == [1, 2, 3, 4, 5]
-
-
-def test_the_minimum_of_a_random_queue():
-    def script(q):
-        q.enqueue_many([0, 1, 2, 3, 4, 5])
-        q.dequeue_many(2)
-        q.size()
-        q.later("dequeue_many", 3)
-        q.size()
-        q.enqueue(6)
-        q.size()
-        q.close()
-        q.ended()
-        q.size()
-        q.dequeue_up_to(9)
-        q.dequeue()
-
-    both("RandomShuffleQueue", script, 10, 3)
-
-
-def test_the_rest_of_a_random_queue():
-    def script(q):
-        q.enqueue_many([0, 1, 2, 3])
-        q.later("dequeue_up_to", 6)
-        q.close()
-        q.ended()
-        q.size()
-
-    assert both("RandomShuffleQueue", script, 10, 3)[1] == 4
-
-
-def test_padding():
-    def script(q):
-        q.enqueue(([1],))
-        q.enqueue(([1, 2, 3],))
-        q.enqueue(([7, 8],))
-        q.enqueue_many(([[4, 5]],))
-        q.dequeue_many(2)
-        q.dequeue()
-        q.dequeue_up_to(1)
-
-    def without_tuples(q):
-        class Plain:
-            def __getattr__(self, method):
-                def call(*args):
-                    is_ours = isinstance(q.queue, queues.ElementQueue)
-                    getattr(q, method)(*(arg[0] if is_ours and isinstance(arg, tuple) else arg for arg in args))
-
-                return call
-
-        script(Plain())
-
-    assert both("PaddingFIFOQueue", without_tuples, 9)[4:] == [[[1, 0, 0], [1, 2, 3]], [7, 8], [[4, 5]]]
-
-
-def test_priorities():
-    def script(q):
-        q.enqueue((3, "c"))
-        q.enqueue_many(([5, -1], ["e", "z"]))
-        q.enqueue((1, "a"))
-        q.dequeue()
-        q.dequeue_many(2)
-        q.close()
-        q.dequeue()
-        q.dequeue()
-
-    assert both("PriorityQueue", script, 9)[3] == (-1, b"z")
+    for call, outcome in zip([call for call in calls if call != "ended"], ours, strict=True):
+        _, is_known, known = call.partition(" => ")
+        assert not is_known or outcome == ast.literal_eval(known), call
 
 
 def test_a_random_queue_needs_room_above_the_minimum():

@@ -75,17 +75,9 @@ CHAINS = {
     "nested": lambda lib: lib.zip({"b": vectors(lib), "a": (lib.range(5), vectors(lib))}).ragged_batch(2),
     "beside None": lambda lib: lib.from_tensors((np.int64(1), None)).repeat(3).ragged_batch(2),
     "twice": lambda lib: vectors(lib).ragged_batch(2).ragged_batch(2),
-    "batch": lambda lib: vectors(lib).ragged_batch(2).batch(2),
     "unbatch": lambda lib: vectors(lib).ragged_batch(2).unbatch(),
     "unbatch matrices": lambda lib: matrices(lib).unbatch(),
     "unbatch twice": lambda lib: matrices(lib).unbatch().unbatch(),
-    "unbatch full": lambda lib: vectors(lib).ragged_batch(2, True).unbatch(),
-    "unbatch and batch": lambda lib: vectors(lib).ragged_batch(2).unbatch().batch(3),
-    "scalars": lambda lib: lib.range(7).ragged_batch(2, True).ragged_batch(2, True).unbatch(),
-    "map": lambda lib: lib.range(5).map(lambda x: x * 2).ragged_batch(2),
-    "unknown": lambda lib: counting(lib, 5).ragged_batch(2),
-    "repeat": lambda lib: counting(lib, 5).repeat(2).ragged_batch(3, drop_remainder=True),
-    "endless": lambda lib: counting(lib, 3).repeat().ragged_batch(2),
 }
 test_chains = same(CHAINS, limit=12)
 test_failures = same(

@@ -69,16 +69,6 @@ test_rows_of_different_shapes_fail_in_their_batch = same(
     fails=lambda size: size != 1,
 )
 test_behind_endless_data = same(lambda lib, size: lib.range(4).batch(4).repeat().rebatch(size), [3, [3, 0]], limit=5)
-batches = SOURCES["8 by 4"]
-test_chains = same(
-    {
-        "unbatch": lambda lib: batches(lib).rebatch(2).unbatch(),
-        "twice": lambda lib: batches(lib).rebatch(3).rebatch(4),
-        "several sizes": lambda lib: batches(lib).rebatch(2).rebatch([2, 2]),
-        "batch": lambda lib: batches(lib).rebatch(2).batch(2, drop_remainder=True).unbatch(),
-        "ragged": lambda lib: counting(lib, 7).ragged_batch(3).rebatch(2).unbatch(),
-    }
-)
 REFUSED = {
     "scalars": lambda lib: lib.range(4).rebatch(2),
     "a scalar component": lambda lib: lib.zip(lib.range(4), lib.range(4).batch(1)).rebatch(2),

@@ -21,12 +21,6 @@ test_counts = same(
     lambda lib, source, count: source(lib).repeat(count), SOURCES, COUNTS, step=2, limit=14, spec="compatible"
 )
 test_failures_alone_without_end = same(lambda lib: failing(lib, 0, 1, size=2).repeat(), limit=7, spec="any")
-test_batches_go_across_passes = same(
-    lambda lib, source, size: SOURCES[source](lib).repeat(3).batch(size),
-    ["three", "failing"],
-    [1, 2, 4, 20],
-    spec=lambda source, size: "compatible" if source == "failing" else "equal",
-)
 test_what_is_refused = refused(
     {(TypeError, ValueError): [2.0, "2", [2], [1, 2]]}, lambda lib, count: lib.range(3).repeat(count)
 )

@@ -26,13 +26,7 @@ SOURCES = {
     "failing first": lambda lib: failing(lib, 0, 1, size=5),
 }
 test_sources = same(
-    {
-        "alone": lambda lib, source: source(lib).scan(zero(lib), running_sum),
-        "batch": lambda lib, source: source(lib).scan(zero(lib), running_sum).batch(2),
-        "take": lambda lib, source: source(lib).scan(zero(lib), running_sum).take(2).repeat(2),
-    },
-    SOURCES,
-    limit=12,
+    lambda lib, source, size: source(lib).scan(zero(lib), running_sum).batch(size), SOURCES, [1, 2], limit=12
 )
 test_an_empty_source = same(lambda lib: lib.range(0).scan(zero(lib), running_sum), spec="any")
 

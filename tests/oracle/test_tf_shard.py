@@ -10,13 +10,6 @@ test_shards = same(lambda lib, source, shard: source(lib).shard(*shard), SOURCES
 BAD = [(0,), (1,), (2,), (6,), (1, 2), (0, 1, 2, 3, 5, 6)]
 test_failures = same(lambda lib, bad, shard: failing(lib, *bad).shard(*shard), BAD, [(1, 0), (2, 0), (2, 1)])
 test_structures = same(lambda lib, element: lib.from_tensors(element(lib)).repeat(3).shard(2, 1), ELEMENTS)
-test_more_than_once = same(
-    {
-        "shard": lambda lib: lib.range(20).shard(2, 1).shard(3, 2),
-        "repeat": lambda lib: lib.range(5).shard(2, 1).repeat(2),
-        "repeat before": lambda lib: lib.range(5).repeat(2).shard(2, 1),
-    }
-)
 OUT_OF_RANGE = [(2, 2), (2, 5), (2, -1), (0, 0), (-1, 0), (-2, -1)]
 NO_NUMBERS = [(2.0, 1), (2, 1.0), ("2", 1), (None, 0), (2, None), ([2], 0)]
 test_what_is_refused = refused(

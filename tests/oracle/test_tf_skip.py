@@ -17,13 +17,5 @@ test_failures = same(
     [(count, bad) for count in (0, 1, 2, 3) for bad in BAD if bad[0] >= count or count <= 1],
 )
 test_structures = same(lambda lib, element: lib.from_tensors(element(lib)).repeat(3).skip(2), ELEMENTS)
-test_more_than_once = same(
-    {
-        "skip": lambda lib: lib.range(7).skip(2).skip(3),
-        "repeat": lambda lib: lib.range(7).skip(5).repeat(2).skip(1),
-        "take before": lambda lib: lib.range(7).take(5).skip(3),
-        "take": lambda lib: lib.range(7).skip(3).take(2),
-    }
-)
 NO_COUNTS = [2.0, "2", None, [2], np.array([2])]
 test_what_is_no_count = refused({TypeError: NO_COUNTS}, lambda lib, count: lib.range(5).skip(count))

@@ -40,8 +40,6 @@ CHAINS = {
     "text": lambda lib: arrays(lib, [b"a\0", b""], (), bytes).sparse_batch(2, []),
     "one in a zip": lambda lib: lib.zip(arrays(lib, *CASES["vectors"][:2])).sparse_batch(2, [9]),
     "an element of another rank": lambda lib: arrays(lib, map(np.ones, RANKS), None).sparse_batch(2, [2]),
-    "unknown": lambda lib: counting(lib, 5).sparse_batch(2, [5]),
-    "endless": lambda lib: counting(lib, 5).repeat().sparse_batch(2, [5]),
     "unbatch": lambda lib: counting(lib, 5).sparse_batch(2, [None]).unbatch(),
     "batch": lambda lib: counting(lib, 5).sparse_batch(2, [5]).batch(2),
     "batch of unknown size": lambda lib: counting(lib, 5).sparse_batch(2, [None]).batch(2),

@@ -11,12 +11,5 @@ test_any_negative_count_means_everything = same(
     lambda lib, source: source(lib).take(-5), SOURCES, limit=12, cardinality=False
 )
 test_structures = same(lambda lib, element: lib.from_tensors(element(lib)).repeat(3).take(2), ELEMENTS)
-test_more_than_once = same(
-    {
-        "take": lambda lib: lib.range(7).take(5).take(3),
-        "repeat": lambda lib: lib.range(7).take(2).repeat(2).take(3),
-        "nothing": lambda lib: lib.range(7).repeat().take(0).repeat(),
-    }
-)
 NO_COUNTS = [2.0, "2", None, [2], np.array([2])]
 test_what_is_no_count = refused({TypeError: NO_COUNTS}, lambda lib, count: lib.range(5).take(count))

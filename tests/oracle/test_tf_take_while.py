@@ -20,15 +20,6 @@ SOURCES = {
 test_ends = same(
     lambda lib, source, end: source(lib).take_while(lambda x: x < end), SOURCES, [0, 1, 3, 4, 99], limit=12
 )
-test_before_other_ops = same(
-    {
-        "repeat": lambda lib, source: source(lib).take_while(lambda x: x < 4).repeat(2),
-        "batch": lambda lib, source: source(lib).take_while(lambda x: x < 4).batch(3),
-        "batch before": lambda lib, source: source(lib).batch(2).take_while(lambda x: x[0] < 4),
-    },
-    SOURCES,
-    limit=15,
-)
 
 
 def small(lib, bad):
@@ -37,7 +28,6 @@ def small(lib, bad):
 
 BAD = [(0,), (2,), (3,), (0, 1, 2, 3), (5,)]
 test_a_predicate_that_fails = same(lambda lib, bad: lib.range(6).take_while(small(lib, bad)), BAD)
-test_batches_of_it = same(lambda lib, bad: lib.range(6).take_while(small(lib, bad)).batch(2), BAD)
 NAMED = {"a": np.arange(5), "b": np.arange(5.0)}
 test_structures = same(
     {

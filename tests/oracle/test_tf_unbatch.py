@@ -79,22 +79,14 @@ test_failures_in_batches = same(
 
 
 COUNTED = {
-    "full batches": lambda lib: lib.range(5).batch(2, True).unbatch(),
-    "batches": lambda lib: lib.range(5).batch(2).unbatch(),
     "full batches of full batches": lambda lib: lib.range(9).batch(2, True).batch(2, True).unbatch(),
-    "twice": lambda lib: lib.range(9).batch(2, True).batch(2, True).unbatch().unbatch(),
     "batches of full batches": lambda lib: lib.range(9).batch(2, True).batch(2).unbatch(),
-    "batches of full batches, twice": lambda lib: lib.range(9).batch(2, True).batch(2).unbatch().unbatch(),
     "full batches of batches": lambda lib: lib.range(9).batch(2).batch(2, True).unbatch(),
     "known and unknown": lambda lib: lib.zip(lib.range(6).batch(2, True), lib.range(6).batch(2)).unbatch(),
     "unknown and known": lambda lib: lib.zip(lib.range(6).batch(2), lib.range(6).batch(2, True)).unbatch(),
-    "filtered": lambda lib: lib.range(5).batch(2, True).filter(lambda x: x[0] > 0).unbatch(),
-    "endless": lambda lib: lib.range(2).batch(2, True).repeat().unbatch(),
-    "padded": lambda lib: counting(lib, 5).padded_batch(2, [5], drop_remainder=True).unbatch(),
     "ragged": lambda lib: counting(lib, 5).ragged_batch(2, drop_remainder=True).unbatch(),
     "sparse": lambda lib: counting(lib, 5).sparse_batch(2, [5]).unbatch(),
     "rebatched": lambda lib: lib.range(8).batch(4, True).rebatch(2).unbatch(),
-    "skipped": lambda lib: lib.range(8).batch(2, True).skip(1).take(2).unbatch(),
 }
 
 
