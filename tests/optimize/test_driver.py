@@ -9,18 +9,11 @@ from dataset.optimize.driver import LAST, RULES, optimize, optimize_subdataset
 from dataset.options import OptimizationOptions
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal
-from support.pipelines import unoptimized
+from support.pipelines import only, unoptimized
 
 
 def ops(dataset_or_plan):
     return [node.label() for node in walk(getattr(dataset_or_plan, "plan", dataset_or_plan))]
-
-
-def only(*rules):
-    options = Options()
-    for name in options.optimization.names():
-        setattr(options.optimization, name, name in {"enabled", *rules})
-    return options
 
 
 def make():

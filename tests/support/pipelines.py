@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from chains.names import options
 from dataset import Dataset, Options
+from dataset.optimize.driver import optimize
+from dataset.plan.node import walk
 
 
 class Pair(NamedTuple):
@@ -58,3 +60,21 @@ def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
 def with_options(dataset: Dataset[Any], **settings: Any) -> Dataset[Any]:
     """Return the dataset with options; a group and its option are written with two underscores between them."""
     return dataset.with_options(options(**settings))
+
+
+def only(*rules: str) -> Options:
+    """Return options with which only these rules rewrite a pipeline."""
+    options = Options()
+    for name in options.optimization.names():
+        setattr(options.optimization, name, name in {"enabled", *rules})
+    return options
+
+
+def fired(dataset: Dataset[Any], options: Options | None = None) -> list[str]:
+    """Return the names of the rules that rewrite a pipeline, in their order, with its own options or these."""
+    return [one.rule for one in optimize(dataset.plan, options and options.optimization).fired]
+
+
+def as_written(dataset: Dataset[Any]) -> str:
+    """Return the plan that check_rule expects if no rule changes it."""
+    return " <- ".join(node.label() for node in walk(dataset.plan))

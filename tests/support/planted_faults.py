@@ -223,9 +223,9 @@ ops/skip.py: optimize/pushdown/test_skip_by_seeking.py
     rule seeks past errors: and not self.by_seeking and is_exact(self.source) => and not self.by_seeking
 optimize/fusion/elementwise_fusion.py: optimize/fusion/test_map_fusion.py
     rule joins other settings: node.parallel_settings() != below.parallel_settings() => False
-ops/map.py: optimize/parallelism/test_map_parallelization.py
+ops/map.py: optimize/parallelism/test_parallel_calls.py
     rule and synchronous maps: None if self.synchronous else => None if False else
-plan/node.py: optimize/parallelism/test_parallel_batch.py
+plan/node.py: optimize/parallelism/test_parallel_calls.py
     rule loses the order: num_parallel_calls=-1, deterministic=True => num_parallel_calls=-1, deterministic=False
 optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py
     rule shuffles failing rows: node.traits.aligned and not => False and not

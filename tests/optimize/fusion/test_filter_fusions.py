@@ -9,7 +9,7 @@ import dataset
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
-from support.pipelines import no_rules, switched_on
+from support.pipelines import fired, no_rules, switched_on
 
 LARGE = (600, 600)
 
@@ -43,10 +43,6 @@ def numbers():
     return Dataset.range(13)
 
 
-def rules(data, options=None):
-    return [fired.rule for fired in optimize(data.plan, options and options.optimization).fired]
-
-
 parallel = partial(switched_on, "filter_parallelization")
 
 
@@ -70,7 +66,7 @@ FUSED = {
 
 @pytest.mark.parametrize("case", CHAINS)
 def test_what_fires(case):
-    assert [rule for rule in rules(CHAINS[case]()) if rule != "map_vectorization"] == FUSED.get(case, [])
+    assert [rule for rule in fired(CHAINS[case]()) if rule != "map_vectorization"] == FUSED.get(case, [])
 
 
 def test_the_rules_alone():
@@ -88,14 +84,14 @@ def test_says_what_would_have_to_be_allowed():
 
 def test_the_opt_in_makes_filters_parallel_and_joins_them():
     data = numbers().map(picture, num_parallel_calls=AUTOTUNE).filter(odd)
-    assert rules(data) == []
-    assert rules(data, parallel()) == ["filter_parallelization", "map_and_filter_fusion"]
-    assert rules(numbers().filter(odd), parallel()) == ["filter_parallelization"]
-    assert "filter_parallelization" not in rules(numbers().filter(even), parallel())
-    assert "filter_parallelization" not in rules(numbers().filter(lambda x: x > 2), parallel())
+    assert fired(data) == []
+    assert fired(data, parallel()) == ["filter_parallelization", "map_and_filter_fusion"]
+    assert fired(numbers().filter(odd), parallel()) == ["filter_parallelization"]
+    assert "filter_parallelization" not in fired(numbers().filter(even), parallel())
+    assert "filter_parallelization" not in fired(numbers().filter(lambda x: x > 2), parallel())
     assert "AUTOTUNE parallel calls" in numbers().filter(odd).with_options(parallel()).explain()
     two = numbers().filter(odd).filter(not_three)
-    assert rules(two, parallel()) == ["filter_parallelization"] * 2  # the second counts what the first lets through
+    assert fired(two, parallel()) == ["filter_parallelization"] * 2  # the second counts what the first lets through
 
 
 def fail_at(function, *bad):
