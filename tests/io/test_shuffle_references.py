@@ -1,23 +1,25 @@
 """Tests that a shuffle over files saves the positions of its elements instead of the elements."""
 
 import copy
-import gzip
 import itertools
 import os
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, StateError, TextLineDataset, TFRecordDataset
 from dataset.runtime.state.saved_chunks import digest
-from dataset.testing import assert_elements_equal, check_operator, outcomes
+from dataset.testing import outcomes
 from support.pipelines import unoptimized
-from support.resuming import check_stops, from_json, interrupted, loaded, resealed
+from support.resume_files import Files, write_files
+from support.resuming import assert_from, from_json, interrupted, loaded, resealed
+from support.states import rest_of
 from support.tfrecord_files import COMPRESS, frames
+
+SMALL = 128  # the size of a block in bytes: a few records
 
 
 def write_records(folder, counts, compression="", size=40):
@@ -50,151 +52,100 @@ def holds_bytes(value):
     return any(map(holds_bytes, value)) if isinstance(value, list) else isinstance(value, bytes)
 
 
-def parts_of(state):
-    return [part for elements in states_in(state) for part in elements["parts"]]
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return Files(folder, folder)
 
 
-def by_value(state):
-    """Return whether the state contains any element by value."""
-    return any(part is not None and ("columns" in part or part.get("others")) for part in parts_of(state))
+def records(files, kind="plain", **how):
+    return TFRecordDataset(files.parts(kind), {"plain": ""}.get(kind, kind.upper()), SMALL, **how)
 
 
-def resumed_everywhere(make, every=1):
-    """Resume at places, once and from the last one to the next; return the states."""
-    expected = list(make())
-    places = [*range(0, len(expected), every), len(expected)]
-    found, states = interrupted(make(), places)
-    assert_elements_equal(found, expected)
+def lines(files):
+    return TextLineDataset(files.parts("text"), buffer_size=20)
+
+
+def rows(files):
+    return CsvDataset(files.parts("named"), [np.int64, np.float64, bytes], buffer_size=40)  # the header of each fails
+
+
+def names(files):
+    return Dataset.from_tensor_slices(files.parts("plain"))
+
+
+def inside_of_each_other(files):
+    pairs = Dataset.from_tensor_slices(([files.parts("plain")[:2], files.parts("plain")[1:]], [3, 4]))
+    inner = lambda name: TFRecordDataset(name).take(5).concatenate(TFRecordDataset(name).skip(5))
+    return pairs.flat_map(lambda some, k: Dataset.from_tensor_slices(some).interleave(inner).shuffle(k, seed=4))
+
+
+REFERRED = {
+    **{kind: partial(records, kind=kind) for kind in ("plain", "gzip", "zlib")},
+    "lines": lines,
+    "compressed lines": lambda files: TextLineDataset(files.parts("packed"), "GZIP", 20),
+    "records of one length": lambda files: FixedLengthRecordDataset(files.parts("fixed"), 4, 4, buffer_size=5),
+    "rows": lambda files: CsvDataset(files.parts("csv"), [np.int64, np.float64, bytes], buffer_size=40),
+    "rows beside rows that fail": rows,
+    "rows of Parquet files": lambda files: Dataset.from_parquet(files.parts("table")).skip(4),
+    "take and skip": lambda files: records(files).skip(2).take(13),
+    "shard": lambda files: records(files).shard(3, 1),
+    "filter": lambda files: records(files).filter(lambda record: len(record) % 2 == 0),
+    "take_while": lambda files: records(files).take_while(lambda record: not record.startswith(b"record 24")),
+    "repeat": lambda files: records(files).repeat(2),
+    "ignore_errors": lambda files: rows(files).ignore_errors(),
+    "shuffle": lambda files: records(files).shuffle(5, seed=9),
+    "unique": lambda files: records(files).unique(),
+    "prefetch": lambda files: records(files).prefetch(4),
+    "concatenate": lambda files: records(files).concatenate(lines(files)),
+    "sample_from_datasets": lambda files: Dataset.sample_from_datasets([records(files), lines(files)], seed=3),
+    "choose_from_datasets": lambda files: Dataset.choose_from_datasets(
+        [records(files), lines(files)], Dataset.range(2).repeat()
+    ),
+    "interleave": lambda files: names(files).interleave(TFRecordDataset, 3, block_length=2),
+    "parallel interleave": lambda files: names(files).interleave(TFRecordDataset, 3, num_parallel_calls=3),
+    "files side by side": partial(records, num_parallel_reads=2),
+    "datasets inside of datasets": inside_of_each_other,
+}
+
+
+def resumed_everywhere(make):
+    """Resume at places; return the parts of the states in which shuffles saved their elements."""
+    found, states = interrupted(make(), range(0, 60, 4))
     for place, state in states.items():
         with loaded(make(), state) as iterator:
-            assert_elements_equal(outcomes(iterator), expected[place:])
-    check_stops(make, places, expected)
-    return [from_json(state) for state in states.values()]
-
-
-SMALL = 128  # the size of a block in bytes: a few records
-
-
-@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
-@pytest.mark.parametrize("size", [2, 20, 100])
-def test_records(tmp_path, size, compression):
-    paths = write_records(tmp_path, [11, 0, 1, 23], compression)
-    states = resumed_everywhere(lambda: TFRecordDataset(paths, compression, SMALL).shuffle(size, seed=1), 3)
-    assert not any(map(by_value, states))
-
-
-LINES = b"".join(b"line %d\n" % index for index in range(60))
-ROWS = b"x,y\n" + b"".join(b'%d,"a\n%d"\n' % (i, i) if i % 5 else b"%d,b\n" % i for i in range(50))
-FORMATS = {
-    "lines": (LINES, lambda path: TextLineDataset([path, path], buffer_size=50)),
-    "lines with CRLF": (LINES.replace(b"\n", b"\r\n"), lambda path: TextLineDataset(path, buffer_size=50)),
-    "compressed lines": (gzip.compress(LINES), lambda path: TextLineDataset(path, "GZIP", 50)),
-    "records of one length": (
-        b"H" + bytes(range(200)) + b"F",
-        lambda path: FixedLengthRecordDataset(path, 2, 1, 1, 9),
-    ),
-    "rows": (ROWS, lambda path: CsvDataset(path, [np.int64, bytes], header=True, buffer_size=40)),
-    "rows beside rows that fail": (
-        b"".join(b"%d\n" % i if i % 4 else b"bad\n" for i in range(24)),
-        lambda path: CsvDataset(path, [np.int64], buffer_size=30).ignore_errors(),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_elements_of_other_formats(tmp_path, name):
-    content, read = FORMATS[name]
-    path = write(tmp_path, "a", content)
-    states = resumed_everywhere(lambda: read(path).shuffle(25, seed=1), 6)
-    assert not any(map(by_value, states))
-
-
-def test_rows_that_fail_keep_their_places(tmp_path):
-    path = write(tmp_path, "a.csv", FORMATS["rows beside rows that fail"][0])
-    check_operator(lambda: CsvDataset(path, [np.int64], buffer_size=30).shuffle(10, seed=1))
-
-
-def test_rows_of_parquet_files(tmp_path):
-    table = pa.table({"x": np.arange(90), "s": [f"text {index}" for index in range(90)]})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=20)
-    read = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet"))
-    states = resumed_everywhere(lambda: read().shuffle(40, seed=1), 11)
-    assert not any(by_value(state) for state in states if list(states_in(state)))
-    resumed_everywhere(lambda: read().skip(25).shuffle(40, seed=1), 20)
-
-
-PASSED_ON = {
-    "take and skip": lambda d: d.skip(5).take(30),
-    "shard": lambda d: d.shard(3, 1),
-    "filter": lambda d: d.filter(lambda record: len(record) % 2 == 0),
-    "take_while": lambda d: d.take_while(lambda record: not record.startswith(b"1-20")),
-    "repeat": lambda d: d.repeat(2),
-    "ignore_errors": lambda d: d.ignore_errors(),
-    "shuffle": lambda d: d.shuffle(5, seed=9),
-    "unique": lambda d: d.unique(),
-    "prefetch": lambda d: d.prefetch(4),
-}
+            assert_from(place, outcomes(iterator), found)
+    return [part for state in states.values() for part in states_in(from_json(state))]
 
 
 @pytest.mark.parametrize("optimized", [True, False], ids=["optimized", "as written"])
-@pytest.mark.parametrize("op", PASSED_ON)
-def test_ops_between_that_pass_elements_on(tmp_path, op, optimized):
-    paths = write_records(tmp_path, [20, 25])
-
+@pytest.mark.parametrize("name", REFERRED)
+def test_elements_are_saved_as_references_to_files(files, name, optimized):
     def make():
-        dataset = PASSED_ON[op](TFRecordDataset(paths, buffer_size=SMALL)).shuffle(13, seed=1)
+        dataset = REFERRED[name](files).shuffle(9, seed=1)
         return dataset if optimized else unoptimized(dataset)
 
-    (outer, *_) = states_in(resumed_everywhere(make, 8)[1])
-    assert outer["files"] is not None
-    assert not holds_bytes(outer)
+    states = resumed_everywhere(make)
+    assert any(state["files"] for state in states)
+    for state in states:
+        assert not any(part is not None and ("columns" in part or part.get("others")) for part in state["parts"])
+        assert not holds_bytes([state["parts"], (state["files"] or {}).get("paths")])
 
 
-MIXED = {
-    "concatenate": lambda a, b: a.concatenate(b),
-    "sample_from_datasets": lambda a, b: Dataset.sample_from_datasets([a, b], seed=3),
-    "choose_from_datasets": lambda a, b: Dataset.choose_from_datasets([a, b], Dataset.range(2).repeat()),
-}
-
-
-@pytest.mark.parametrize("op", MIXED)
-def test_elements_of_two_sources_of_files_and_of_files_among_others(tmp_path, op):
-    paths, line = write_records(tmp_path, [20, 25]), write(tmp_path, "a", LINES)
-    make = lambda: MIXED[op](TFRecordDataset(paths), TextLineDataset(line)).shuffle(30, seed=1)
-    assert not any(map(by_value, resumed_everywhere(make, 7)))
+@pytest.mark.parametrize("op", ["concatenate", "sample_from_datasets", "choose_from_datasets"])
+def test_elements_of_files_among_others(tmp_path, op):
+    path = write(tmp_path, "a", b"".join(b"line %d\n" % index for index in range(30)))
     words = [b"word %d" % index for index in range(20)]
     made = Dataset.from_generator(lambda: iter(words), output_signature=Dataset.from_tensors(b"").element_spec)
-    for first, second in ((TFRecordDataset(paths), made), (made, TFRecordDataset(paths))):
-        states = resumed_everywhere(lambda first=first, second=second: MIXED[op](first, second).shuffle(30, seed=1), 7)
-    assert any(part and part.get("others") for state in states for part in parts_of(state))
-
-
-@pytest.mark.parametrize("arguments", [{}, {"num_parallel_calls": 3}, {"block_length": 3}], ids=str)
-def test_files_side_by_side(tmp_path, arguments):
-    paths = write_records(tmp_path, [20, 5, 0, 25])
-
-    def make():
-        names = Dataset.from_tensor_slices(paths)
-        return names.interleave(TFRecordDataset, 3, **arguments).shuffle(17, seed=1)
-
-    (refers,) = states_in(resumed_everywhere(make, 6)[3])
-    assert refers["files"]["openings"]
-    resumed_everywhere(lambda: TFRecordDataset(paths, num_parallel_reads=2).shuffle(17, seed=1).repeat(2), 12)
-
-
-def test_datasets_inside_of_datasets(tmp_path):
-    paths = write_records(tmp_path, [6, 5, 7, 8])
-
-    def make():
-        pairs = Dataset.from_tensor_slices(([paths[:2], paths[2:]], [3, 4]))
-        inner = lambda name: TFRecordDataset(name).take(5).concatenate(TFRecordDataset(name).skip(5))
-        middle = lambda names, k: Dataset.from_tensor_slices(names).interleave(inner).shuffle(k, seed=4)
-        return pairs.flat_map(middle).shuffle(9, seed=1)
-
-    states = resumed_everywhere(make, 4)
-    outer = states[2]["operator"]["elements"]
-    assert not holds_bytes([outer["parts"], outer["files"]["paths"]])
-    assert [parent for parent, *_ in outer["files"]["openings"]][:2] == [-1, 0]
+    join = {
+        "concatenate": lambda a, b: a.concatenate(b),
+        "sample_from_datasets": lambda a, b: Dataset.sample_from_datasets([a, b], seed=3),
+        "choose_from_datasets": lambda a, b: Dataset.choose_from_datasets([a, b], Dataset.range(2).repeat()),
+    }[op]
+    for first, second in ((TextLineDataset(path), made), (made, TextLineDataset(path))):
+        make = lambda first=first, second=second: join(first, second).shuffle(30, seed=1)
+        assert any(part and part.get("others") for state in resumed_everywhere(make) for part in state["parts"])
 
 
 def test_a_state_is_small_and_does_not_change_with_what_comes_after_it(tmp_path):
@@ -205,21 +156,13 @@ def test_a_state_is_small_and_does_not_change_with_what_comes_after_it(tmp_path)
     state = iterator.state_dict()
     before = digest(state["operator"])
     assert len(pickle.dumps(state)) < 30_000
-    again = iter(make())
-    again.load_state_dict(state)
-    assert list(again) == list(iterator)
+    assert rest_of(make(), state) == list(iterator)
     assert digest(state["operator"]) == before
-    assert not holds_bytes([elements["parts"] for elements in states_in(state)])
 
 
-def test_elements_that_are_made_are_saved_by_value(tmp_path):
-    paths = write_records(tmp_path, [30])
-    make = lambda: TFRecordDataset(paths).map(bytes.upper).shuffle(10, seed=1)
-    states = resumed_everywhere(make, 5)
-    assert all(elements["files"] is None for state in states for elements in states_in(state))
-
-
-# What downstream ops are told
+def test_elements_that_are_made_are_saved_by_value(files):
+    make = lambda: records(files).map(bytes.upper).shuffle(10, seed=1)
+    assert all(state["files"] is None for state in resumed_everywhere(make))
 
 
 # Changed files
@@ -254,13 +197,16 @@ def test_a_file_that_changed_is_refused_and_the_iterator_goes_on_as_before(tmp_p
     assert outcomes(iterator) == outcomes(saved)
 
 
+LINES = b"".join(b"line %d\n" % index for index in range(300))
+
+
 def test_a_file_with_another_content_is_refused(tmp_path):
-    path = write(tmp_path, "a", LINES * 5)
+    path = write(tmp_path, "a", LINES)
     make = lambda: TextLineDataset(path, buffer_size=64).shuffle(100, seed=1)
     iterator = iter(make())
     next(iterator)
     state = iterator.state_dict()
-    write(tmp_path, "a", b"a line more\n" + LINES * 5)
+    write(tmp_path, "a", b"a line more\n" + LINES)
     with pytest.raises(StateError, match=f"{path}.*a different element is there now"):
         iter(make()).load_state_dict(state)
 
