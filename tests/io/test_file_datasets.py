@@ -1,16 +1,129 @@
-"""Tests of the file datasets whose elements are bytes: the contract of ops, several files, and damaged files."""
+"""Tests of what the datasets of files of all formats share: names, several files, missing and damaged files."""
 
 import gzip
+import os
+import shutil
 from functools import partial
 from pathlib import Path
 
+import fsspec
+import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, DataLossError, Dataset, FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from dataset import (
+    AUTOTUNE,
+    CsvDataset,
+    DataLossError,
+    Dataset,
+    FixedLengthRecordDataset,
+    JsonLinesDataset,
+    TarDataset,
+    TensorSpec,
+    TextLineDataset,
+    TFRecordDataset,
+)
 from dataset.io import TFRecordWriter
 from dataset.io.dataset_files import FilesOperator
-from dataset.testing import check_operator, outcomes
+from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.resume_files import Files, write_files
 from support.states import rest_of
+
+# What reads each format, and the names of its files in resume_files.py.
+FORMATS = {
+    "records": (TFRecordDataset, "plain"),
+    "lines": (TextLineDataset, "text"),
+    "records of one length": (partial(FixedLengthRecordDataset, record_bytes=4, header_bytes=4), "fixed"),
+    "rows": (partial(CsvDataset, record_defaults=[np.int64, np.float64, bytes]), "csv"),
+    "JSON Lines": (partial(JsonLinesDataset, columns={"n": int, "text": bytes}), "json"),
+    "tar": (partial(TarDataset, fields=["txt"]), "shard"),
+    "Parquet": (Dataset.from_parquet, "table"),
+    "Arrow": (Dataset.from_arrow_ipc, "batches"),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return Files(folder, folder)
+
+
+@pytest.fixture(params=FORMATS.values(), ids=FORMATS)
+def form(request, files):
+    """Return what reads a format, and the paths of three files."""
+    read, name = request.param
+    return read, files.parts(name)
+
+
+def in_any_order(dataset):
+    return sorted(repr(type(one) if isinstance(one, Exception) else one) for one in outcomes(iter(dataset)))
+
+
+def test_files_are_named_in_many_ways_and_their_elements_follow_each_other(form):
+    read, paths = form
+    each = [outcomes(iter(read(path))) for path in paths]
+    found = check_operator(lambda: read(paths), positions=9)
+    assert_elements_equal(found, [element for elements in each for element in elements])
+    generated = Dataset.from_generator(lambda: iter(paths), output_signature=TensorSpec((), bytes))
+    for names in (tuple(map(Path, paths)), list(map(os.fsencode, paths)), Dataset.from_tensor_slices(paths), generated):
+        assert_elements_equal(outcomes(iter(read(names))), found)
+    with pytest.raises(TypeError, match=r"must be a path|filenames"):
+        read(3)
+
+
+@pytest.mark.parametrize("reads", [1, 2, AUTOTUNE])
+def test_files_are_read_side_by_side(form, reads):
+    read, paths = form
+    check_operator(lambda: read(paths, num_parallel_reads=reads), positions=4)
+    assert in_any_order(read(paths, num_parallel_reads=reads)) == in_any_order(read(paths))
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        read(paths, num_parallel_reads=0)
+
+
+def test_remote_files_in_an_interleave(form):
+    read, paths = form
+    memory = fsspec.filesystem("memory")
+    for path in paths:
+        memory.pipe(f"/file_datasets/{Path(path).name}", Path(path).read_bytes())
+    pattern = f"memory://file_datasets/*{Path(paths[0]).suffix}"
+    make = lambda: Dataset.list_files(pattern, shuffle=False).interleave(read, 2)
+    check_operator(make, positions=4)
+    assert in_any_order(make()) == in_any_order(read(paths))
+    memory.rm("/file_datasets", recursive=True)
+
+
+def test_a_missing_file_takes_one_place_and_so_does_one_that_vanishes(form, tmp_path):
+    read, paths = form
+    first, last = (shutil.copy(path, tmp_path) for path in paths[:2])
+    names = [first, str(tmp_path / "none"), last]
+    before, after = (outcomes(iter(read(path))) for path in (first, last))
+    dataset = read(names)
+    found = check_operator(lambda: read(names), positions=9)
+    missing = found.pop(len(before))
+    assert_elements_equal(found, before + after)
+    Path(last).unlink()
+    *_, vanished = outcomes(iter(dataset))
+    for error, name in ((missing, "none"), (vanished, last)):
+        assert isinstance(error, FileNotFoundError)
+        assert name in str(error)
+        assert "from test_file_datasets.py:" in error.__notes__[0]
+
+
+@pytest.mark.parametrize("name", ["records", "lines", "records of one length", "rows", "JSON Lines", "tar"])
+def test_wrong_arguments_are_said_at_the_call(name):
+    read, _ = FORMATS[name]
+    words = r'compression_type must be None, "", "GZIP", "ZLIB", "ZSTD", "SNAPPY" or "AUTO"'
+    with pytest.raises(ValueError, match=words):
+        read("a", compression_type="gz")
+    with pytest.raises(ValueError, match=r"\w+\(\): buffer_size must be at least [01]"):
+        read("a", buffer_size=-1)
+
+
+def test_wrong_sizes_of_records_are_said_at_the_call():
+    with pytest.raises(ValueError, match="record_bytes must be at least 1, got 0"):
+        FixedLengthRecordDataset("a", 0)
+    with pytest.raises(TypeError, match=r"header_bytes must be an int, got 1\.5"):
+        FixedLengthRecordDataset("a", 1, 1.5)
 
 
 @pytest.fixture
@@ -34,26 +147,6 @@ LINES = [b"one", b"", b"two", b"", b"three", b"four"]
 def test_lines_and_records_keep_to_the_contract(lines, records, size):
     check_operator(lambda: TextLineDataset(lines, buffer_size=size), LINES)
     check_operator(lambda: FixedLengthRecordDataset(records, 2, 1, buffer_size=size), [b"aa", b"bb", b"cc", b"dd"])
-
-
-def test_several_files_at_once_and_names_of_a_dataset(lines):
-    check_operator(lambda: TextLineDataset(lines[:1] + lines[2:], num_parallel_reads=2))
-    interleaved = [b"one", b"", b"three", b"", b"four", b"two"]
-    check_operator(lambda: TextLineDataset(lines[:1] + lines[2:], num_parallel_reads=3), interleaved)
-    names = Dataset.from_tensor_slices([str(path) for path in lines])
-    check_operator(lambda: names.flat_map(TextLineDataset), LINES)
-    check_operator(
-        lambda: names.interleave(lambda name: FixedLengthRecordDataset(name, 1), cycle_length=1), positions=9
-    )
-
-
-def test_a_missing_file_takes_one_place(lines, tmp_path):
-    files = [lines[0], tmp_path / "none", lines[3]]
-    found = check_operator(lambda: TextLineDataset(files))
-    assert isinstance(found[3], FileNotFoundError)
-    assert "none" in str(found[3])
-    assert "TextLineDataset from test_file_datasets.py:" in found[3].__notes__[0]
-    assert found[:3] + found[4:] == LINES[:3] + LINES[4:]
 
 
 @pytest.mark.parametrize("reads", [None, 2])
@@ -80,29 +173,6 @@ def test_a_state_of_a_file_that_is_gone_or_shrank_fails_at_its_place(lines, chan
     found = outcomes(resumed)
     assert isinstance(found[0], error)
     assert found[1:] == LINES[3:]
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (
-            lambda: TextLineDataset("a", "gz"),
-            ValueError,
-            'compression_type must be None, "", "GZIP", "ZLIB", "ZSTD", "SNAPPY" or "AUTO"',
-        ),
-        (
-            lambda: TextLineDataset("a", buffer_size=-1),
-            ValueError,
-            r"TextLineDataset\(\): buffer_size must be at least 0",
-        ),
-        (lambda: TextLineDataset(3), TypeError, r"TextLineDataset\(\): filenames must be a path"),
-        (lambda: FixedLengthRecordDataset("a", 0), ValueError, "record_bytes must be at least 1, got 0"),
-        (lambda: FixedLengthRecordDataset("a", 1, 1.5), TypeError, "header_bytes must be an int, got 1\\.5"),
-    ],
-)
-def test_arguments_that_are_wrong_are_said_at_the_call(make, error, words):
-    with pytest.raises(error, match=words):
-        make()
 
 
 @pytest.mark.parametrize("make", [TextLineDataset, TFRecordDataset, partial(FixedLengthRecordDataset, record_bytes=5)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, CsvDataset, Dataset, ParseError, TensorSpec
+from dataset import CsvDataset, Dataset, ParseError, TensorSpec
 from dataset.testing import check_operator
 
 DEFAULTS = [np.int64, np.float32(0.5), bytes]
@@ -19,12 +19,6 @@ def test_the_contract(save):
     for size in (20, None):
         found = check_operator(lambda size=size: CsvDataset(paths, DEFAULTS, None, size))
         assert [isinstance(row, ParseError) for row in found] == [False, False, True, False, True, False] * 2
-
-
-@pytest.mark.parametrize("reads", [1, 2, AUTOTUNE])
-def test_the_contract_of_parallel_reads(save, reads):
-    paths = [save(good(k)) for k in range(3)]
-    check_operator(lambda: CsvDataset(paths, [np.int64] * 3, num_parallel_reads=reads), positions=8)
 
 
 def test_the_contract_of_from_csv(save):

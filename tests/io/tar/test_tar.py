@@ -10,7 +10,6 @@ import tarfile
 import threading
 
 import fsspec
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,7 +132,6 @@ def test_global_pax_headers_sizes_in_pax_headers_and_binary_sizes_are_understood
     big = bytearray(archive([("a.txt", b"abc")], tarfile.GNU_FORMAT))
     big[124:136] = b"\x80" + (3).to_bytes(11, "big")
     assert list(TarDataset(write(tmp_path / "b", with_checksum(big)))) == [{"__key__": b"a", "txt": b"abc"}]
-    pax = b"14 size=000003\n"
     pax = b"%d size=%06d\n" % (15, 3)
     header = bytearray(archive([("x", pax)], tarfile.USTAR_FORMAT)[:1024])
     header[156] = ord("x")
@@ -395,32 +393,6 @@ def test_files_are_closed_at_the_end_and_after_damage(tmp_path, monkeypatch):
     assert opened.all_closed()
 
 
-def test_remote_shards_in_an_interleave_and_resumed():
-    memory = fsspec.filesystem("memory")
-    for part in range(3):
-        memory.pipe(f"/tar/{part}.tar", archive(shard(10 * part, 4)))
-    dataset = Dataset.list_files("memory://tar/*.tar", shuffle=False).interleave(TarDataset, 2)
-    expected = [sample["__key__"] for sample in dataset]
-    assert sorted(expected) == [b"%03d" % (10 * part + i) for part in range(3) for i in range(4)]
-    for taken in range(len(expected)):
-        with iter(dataset) as iterator:
-            for _ in range(taken):
-                next(iterator)
-            state = iterator.state_dict()
-        with iter(dataset) as iterator:
-            iterator.load_state_dict(state)
-            assert [sample["__key__"] for sample in iterator] == expected[taken:]
-    indexed = TarDataset(["memory://tar/0.tar", "memory://tar/2.tar"], index=True)
-    assert [indexed[i]["__key__"] for i in (5, 0, -1)] == [b"021", b"000", b"023"]
-
-
-def test_names_that_are_known_only_by_running_a_dataset(tmp_path):
-    paths = [write(tmp_path / name, archive(shard(first, 2))) for first, name in ((0, "a"), (10, "b"))]
-    names = Dataset.from_generator(lambda: iter(paths), output_signature=TensorSpec((), bytes))
-    for dataset in (TarDataset(names), TarDataset(names, ["txt"]), TarDataset(names, index=True)):
-        assert [sample["__key__"] for sample in dataset] == [b"000", b"001", b"010", b"011"]
-
-
 # The index
 
 
@@ -433,11 +405,16 @@ def test_samples_by_number_are_those_in_order(tmp_path):
         assert list(dataset) == expected
         assert [dataset[i] for i in range(10)] == expected
         assert list(dataset.skip(3).shard(2, 1)) == expected[4::2]
-        shuffled = list(dataset.shuffle(None, seed=1))
-        assert shuffled != expected
-        assert sorted(shuffled, key=lambda sample: sample["__key__"]) == expected
-        texts = np.concatenate([batch["txt"] for batch in dataset.batch(4)]).tolist()
-        assert texts == [sample["txt"] for sample in expected]
+
+
+def test_remote_files_and_names_that_are_known_only_by_running_a_dataset_are_indexed():
+    memory = fsspec.filesystem("memory")
+    for part in (0, 2):
+        memory.pipe(f"/tar/{part}.tar", archive(shard(10 * part, 4)))
+    paths = ["memory://tar/0.tar", "memory://tar/2.tar"]
+    for names in (paths, Dataset.from_generator(lambda: iter(paths), output_signature=TensorSpec((), bytes))):
+        indexed = TarDataset(names, index=True)
+        assert [indexed[i]["__key__"] for i in (5, 0, -1)] == [b"021", b"000", b"023"]
 
 
 def test_a_file_that_changed_after_it_was_indexed_is_an_error(tmp_path):
