@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
-import tarfile
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from dataset import Dataset, io
 from dataset.io import TFRecordOptions, TFRecordWriter
+from support.tar_files import archive
 
 RECORDS = 5  # in each file
 PARTS = 3  # files of each format
@@ -55,12 +54,9 @@ def write_files(folder: Path) -> None:
         objects[2] = objects[2].replace(b"row", b"other")  # an error in its place, because the columns are closed
         (folder / f"json-{part}.jsonl").write_bytes(b"\n\n".join(objects))
         (folder / f"csv-{part}.csv").write_bytes(rows)
-        with tarfile.open(folder / f"shard-{part}.tar", "w") as shard:
-            for place, number in enumerate(numbers):
-                for field in ("txt", "txt" if place == 2 else "cls"):  # one sample is an error in its place
-                    member = tarfile.TarInfo(f"{number}.{field}")
-                    member.size = len(b"word %d" % number)
-                    shard.addfile(member, BytesIO(b"word %d" % number))
+        fields = [("txt", "txt" if place == 2 else "cls") for place in range(len(numbers))]  # one sample is an error
+        members = [(f"{n}.{field}", b"word %d" % n) for n, both in zip(numbers, fields, strict=True) for field in both]
+        (folder / f"shard-{part}.tar").write_bytes(archive(members))
         (folder / f"named-{part}.csv").write_bytes(b"number,half,word\n" + rows)
         (folder / f"fixed-{part}.bin").write_bytes(b"HEAD" + b"".join(b"%04d" % number for number in numbers))
         for image in range(2):

@@ -73,10 +73,14 @@ def test_what_a_header_may_not_be(save):
 
 
 def test_a_header_that_can_not_be_read_is_an_error_of_the_call(save):
-    with pytest.raises(ParseError, match=r"line 1, column 0: the header can't be read: a field that does not begin"):
-        Dataset.from_csv(save(b'a"b,c\n1,2\n'), 1)
-    with pytest.raises(ParseError, match=r"the file is empty; header=True requires a first row"):
-        Dataset.from_csv(save(b""), 1)
+    for content, words in (
+        (b'a"b,c\n1,2\n', "line 1, column 0: the header can't be read: a field that does not begin"),
+        (b"", "the file is empty; header=True requires a first row"),
+        (b'"a', "line 1, column 0: the quotation mark that opens here is never closed"),
+        (b'\xef\xbb\xbfa,"b\n', "line 1, column 1: the quotation mark that opens here is never closed"),
+    ):
+        with pytest.raises(ParseError, match=words):
+            Dataset.from_csv(save(content), 1)
 
 
 def test_names_are_those_of_the_header_whatever_follows_it(save):

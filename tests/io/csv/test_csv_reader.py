@@ -131,20 +131,6 @@ def test_names_of_columns_are_in_messages(save):
     assert "line 1, column 1 ('price'): b'y' is not an integer" in error
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "the file is empty"),
-        (b'"a', "line 1, column 0: the quotation mark that opens here is never closed"),
-        (b'\xef\xbb\xbfa,"b\n', "line 1, column 1: the quotation mark that opens here is never closed"),
-        (b'a"b,c\n', "line 1, column 0: the header can't be read"),
-    ],
-)
-def test_a_header_that_can_not_be_read(save, content, words):
-    (error,) = outcomes(CsvFile(save(content), layout(np.int64), header=True))
-    assert words in error
-
-
 @pytest.mark.parametrize("size", [1, None])
 def test_rows_after_a_header_that_can_not_be_read_come_out(save, size):
     path = save(b'\xef\xbb\xbfa"b\n1\n2')

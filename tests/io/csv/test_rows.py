@@ -60,14 +60,6 @@ def test_more_columns_than_fields_are_read_at_once():
     assert [column.tolist() for column in rows.columns] == [[7]] * count
 
 
-def test_arrays_do_not_share_memory_with_those_of_the_next_rows():
-    shape = layout(np.int64, bytes)
-    first = read_rows(b"1,a\n2,b\n", 0, shape)
-    read_rows(b"3,c\n4,d\n", 0, shape)
-    assert [column.tolist() for column in first.columns] == [[1, 2], [b"a", b"b"]]
-    assert all(column.flags.writeable and column.flags.owndata for column in first.columns)
-
-
 def test_two_layouts_in_turn_are_not_mixed_up():
     for _ in range(3):
         assert read_rows(b"1,2\n", 0, layout(np.int64, bytes)).columns[1].tolist() == [b"2"]

@@ -201,25 +201,6 @@ R = RaggedFeature
 
 
 @pytest.mark.parametrize(
-    ("partitions", "rows"),
-    [
-        ([], [1, 2, 3, 4, 5]),
-        ([R.RowSplits("s2"), R.RowLengths("l")], [[[1, 2]], [[3, 4, 5]]]),
-        ([R.UniformRowLength(5)], [[1, 2, 3, 4, 5]]),
-        ([R.UniformRowLength(1), R.RowLengths("l")], [[[1, 2]], [[3, 4, 5]]]),
-        ([R.RowLengths("l"), R.UniformRowLength(1)], [[[1], [2]], [[3], [4], [5]]]),
-    ],
-)
-def test_ragged_features_are_partitioned_as_in_tensorflow(partitions, rows):
-    spec = {"r": RaggedFeature(I64, value_key="v", partitions=partitions), "again": RaggedFeature(I64, value_key="v")}
-    one, batch = parse_single_example(RAGGED, spec)["r"], parse_example([RAGGED, RAGGED, b""], spec)
-    found = [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in [one, *batch["r"]]]
-    assert found == [rows, rows, rows, []]
-    assert batch["r"][:0].shape == parse_example([], spec)["r"].shape
-    assert batch["again"].to_list() == [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5], []]
-
-
-@pytest.mark.parametrize(
     ("partition", "message"),
     [
         (R.RowLengths("s"), "has 5 values, which do not match its RowLengths 's' with values [0, 2, 5]"),

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, io
+from dataset import Dataset, io
 from dataset.optimize.vectorization import parsing_functions
 from dataset.testing import assert_elements_equal, outcomes
 from support.example_strategies import alike, damaged, feature_specs, odd_examples
-from support.pipelines import no_rules
+from support.pipelines import no_rules, only
 from support.resuming import check_every_place
 
 RULES = {"parser_vectorization", "parser_and_batch_fusion", "parser_projection", "map_and_batch_fusion"}
@@ -49,13 +49,6 @@ def parsers(features):
         "lambda": (lambda record: io.parse_single_example(record, features), {}),
         "partial": (functools.partial(io.parse_single_example, features=features), {"num_parallel_calls": 2}),
     }
-
-
-def only(rules):
-    options = Options()
-    for name in options.optimization.names():
-        setattr(options.optimization, name, name in {"enabled", *rules})
-    return options
 
 
 def assert_same_outcomes(got, expected):
@@ -98,11 +91,11 @@ def test_the_rules_change_no_outcome(case, how, behind, rules):
             dataset = BEHIND[behind](parsed, names)
         except (TypeError, ValueError):  # the op does not support such elements, with or without the rules
             return
-        got, expected = (outcomes(iter(dataset.with_options(options))) for options in (only(rules), no_rules()))
+        got, expected = (outcomes(iter(dataset.with_options(options))) for options in (only(*rules), no_rules()))
         assert_same_outcomes(got, expected)
 
 
-ON, OFF = only(RULES), no_rules()
+ON, OFF = only(*RULES), no_rules()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +138,7 @@ def test_batches_are_writable_and_share_nothing():
     features = {"cells": io.VarLenFeature(np.int64), "rows": io.FixedLenSequenceFeature((), np.int64, True)}
     records = [io.encode_example({"cells": [i] * 3, "rows": [i] * 2}) for i in range(40)]
     dataset = Dataset.from_tensor_slices(np.array(records, object)).map(io.ExampleParser(features)).batch(8)
-    batches = list(dataset.with_options(only({"parser_and_batch_fusion"})))
+    batches = list(dataset.with_options(only("parser_and_batch_fusion")))
     arrays = [(batch["cells"].values, batch["cells"].indices, batch["rows"]) for batch in batches]
     for number, parts in enumerate(arrays):
         for part in parts:

@@ -23,6 +23,7 @@ from dataset.io.files.compression import detect_compression
 from dataset.testing import check_operator
 from support.block_files import COMPRESS, KINDS
 from support.seeds import rng
+from support.tar_files import archive
 from support.tfrecord_files import frames
 
 RECORDS = [b"%d" % number * 20 for number in range(500)]
@@ -31,6 +32,7 @@ READERS = {
     "lines": (TextLineDataset, b"\n".join(RECORDS)),
     "fixed": (lambda paths, kind: FixedLengthRecordDataset(paths, 7, compression_type=kind), b"1234567" * 700),
     "csv": (lambda paths, kind: CsvDataset(paths, [np.int64], kind), b"12\n" * 700),
+    "tar": (lambda paths, kind: TarDataset(paths, ["txt"], kind), archive((f"{i}.txt", b"abc") for i in range(90))),
     "json": (lambda paths, kind: JsonLinesDataset(paths, {"a": np.int64}, kind), b'{"a": 1}\n' * 700),
 }
 
@@ -94,16 +96,3 @@ def test_only_readers_accept_it(tmp_path):
         TFRecordDataset(tmp_path / "a", "AUTO", index=True)
     with pytest.raises(ValueError, match='"SNAPPY" or "AUTO", got'):
         TextLineDataset("a", "gz")
-
-
-def test_tar(tmp_path, save):
-    import io as streams
-    import tarfile
-
-    stream = streams.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        member = tarfile.TarInfo("1.txt")
-        member.size = 3
-        archive.addfile(member, streams.BytesIO(b"abc"))
-    paths = [str(save(COMPRESS[kind](stream.getvalue()), ".tar")) for kind in ("GZIP", "")]
-    assert [sample["txt"] for sample in TarDataset(paths, compression_type="AUTO")] == [b"abc"] * 2

@@ -58,16 +58,6 @@ def test_what_is_no_path_is_refused(path, kind, words):
         path_string(path)
 
 
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_commit_that_fails_leaves_nothing(step, tmp_path, monkeypatch):
-    target = AtomicFile(tmp_path / "a")
-    monkeypatch.setattr(os, step, Mock(side_effect=OSError(errno.EIO, "the disk is gone")))
-    with pytest.raises(OSError, match="the disk is gone"):
-        target.commit()
-    assert target.closed
-    assert names_in(tmp_path) == []
-
-
 FORKED = """
 import gc, os, sys
 from dataset.io.files.atomic import AtomicFile

@@ -20,23 +20,9 @@ from dataset.io.tar import members
 from dataset.io.tar.reader import TarFile
 from dataset.testing import check_operator
 from support.block_files import COMPRESS, KINDS, OpenedFiles
+from support.tar_files import archive
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
-
-
-def archive(entries, form=tarfile.PAX_FORMAT, **options):
-    """Return a tar file with these members: names with bytes, or TarInfo objects."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w", format=form, **options) as shard:
-        for entry in entries:
-            if isinstance(entry, tarfile.TarInfo):
-                shard.addfile(entry)
-                continue
-            name, data = entry
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            shard.addfile(info, io.BytesIO(data))
-    return target.getvalue()
 
 
 def samples_by_tarfile(content):
