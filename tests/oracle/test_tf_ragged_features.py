@@ -12,6 +12,10 @@ PARTITIONS = {
     "starts": lambda lib: [lib.RaggedFeature.RowStarts("starts")],
     "limits": lambda lib: [lib.RaggedFeature.RowLimits("limits")],
     "ids": lambda lib: [lib.RaggedFeature.ValueRowIds("ids")],
+    "nothing": lambda lib: [],
+    "splits of lengths": lambda lib: [lib.RaggedFeature.RowSplits("rows"), lib.RaggedFeature.RowLengths("lengths")],
+    "one row": lambda lib: [lib.RaggedFeature.UniformRowLength(4)],
+    "rows of lengths": lambda lib: [lib.RaggedFeature.UniformRowLength(1), lib.RaggedFeature.RowLengths("lengths")],
     "ids of lengths": lambda lib: [lib.RaggedFeature.ValueRowIds("outer"), lib.RaggedFeature.RowLengths("lengths")],
     "lengths of pairs": lambda lib: [lib.RaggedFeature.RowLengths("pairs"), lib.RaggedFeature.UniformRowLength(2)],
 }
@@ -27,12 +31,17 @@ RECORDS = {
 }
 
 
+def plain(rows):
+    return rows.to_list() if isinstance(rows, RaggedTensor) else rows.tolist()
+
+
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("record", RECORDS)
 def test_valid_partitions_give_the_same_rows(partition, record):
     keys = {
         "v": [1, 2, 3, 4],
         "pairs": [1, 1],
+        "rows": [0, 1, len(RECORDS[record]["lengths"])],
         "outer": [0, 7, 7][: len(RECORDS[record]["lengths"])],
         **RECORDS[record],
     }
@@ -41,11 +50,12 @@ def test_valid_partitions_give_the_same_rows(partition, record):
     def parsed(lib):
         made = PARTITIONS[partition](lib.tf.io)
         feature = lib.tf.io.RaggedFeature(lib.tf.int64, value_key="v", partitions=made)
-        return lib.tf.io.parse_single_example(serialized, {"r": feature})["r"].to_list()
+        return lib.tf.io.parse_single_example(serialized, {"r": feature})["r"]
 
-    expected = theirs(parsed, serialized)
+    expected = plain(theirs(parsed, serialized))
     mine = {"r": io.RaggedFeature(np.int64, value_key="v", partitions=PARTITIONS[partition](io))}
     found = io.parse_single_example(serialized, mine)["r"]
-    assert isinstance(found, RaggedTensor)
-    assert found.to_list() == expected
-    assert io.parse_example([serialized] * 9, mine)["r"][8].to_list() == expected
+    together = io.parse_example([*[serialized] * 9, b""], mine)["r"]
+    for one in (found, together[8]):
+        assert plain(one) == expected
+    assert len(together[9]) == 0

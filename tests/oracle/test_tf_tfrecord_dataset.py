@@ -3,9 +3,8 @@
 import itertools
 from pathlib import Path
 
-import numpy as np
 import pytest
-from compare import FAILED, Ours, assert_same, in_both, outcomes, refused, same, theirs
+from compare import assert_same, in_both, theirs
 
 from dataset import io
 
@@ -42,47 +41,6 @@ def test_files(tmp_path, records, compression, by):
     assert found == RECORDS[records]
     for size in (1, 17, 1_000_000):
         assert_same(lambda lib, size=size: lib.TFRecordDataset([path, path], compression, size), limit=3000)
-
-
-@pytest.fixture
-def paths(tmp_path):
-    counts = {"a": 3, "b": 0, "c": 1, "d": 4}
-    return [write(tmp_path / name, [f"{name}{i}".encode() for i in range(n)]) for name, n in counts.items()]
-
-
-def test_names(paths):
-    kinds = [paths, tuple(paths), paths[0], paths[:1], np.array(paths), Path(paths[0]), list(map(Path, paths))]
-    for names in (*kinds, [paths[0], paths[3].encode()], np.str_(paths[0]), []):
-        assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.from_tensor_slices(paths)))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.from_tensors(paths[0]).repeat(2)))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.list_files(f"{Path(paths[0]).parent}/*", shuffle=False)))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.range(2).map(lambda x: lib.const(paths[0], object))))
-    assert_same(lambda lib: lib.TFRecordDataset(filenames=paths, compression_type=None, buffer_size=None, name="label"))
-    assert_same(lambda lib: lib.TFRecordDataset(paths).shard(2, 1))
-    assert_same(lambda lib: lib.from_tensor_slices(paths).interleave(lib.TFRecordDataset, cycle_length=2))
-    assert_same(lambda lib: lib.from_tensor_slices(paths).flat_map(lib.TFRecordDataset).skip(2).repeat(2).take(9))
-
-
-# With AUTOTUNE, tf.data interleaves as many files as there are cores; with one file there is no difference.
-test_parallel_reads = same(
-    lambda lib, paths, n: lib.TFRecordDataset(paths if n > 0 else paths[:1], num_parallel_reads=n),
-    [1, 2, 3, 4, -1],
-    fixture="paths",
-)
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_missing_file(tmp_path, paths, place):
-    files = [paths[0], paths[3]]
-    files.insert(place, str(tmp_path / "missing"))
-    # tf.data raises for it forever; here the next file is read.
-    before = (0, 3, 7)[place]
-    found = assert_same(lambda lib: lib.TFRecordDataset(files), limit=before + 1)
-    assert found[before] == FAILED
-    records = [b"a0", b"a1", b"a2", b"d0", b"d1", b"d2", b"d3"]
-    everything = outcomes(iter(Ours.TFRecordDataset(files)), lambda value: value, 100)
-    assert everything == [*records[:before], FAILED, *records[before:]]
 
 
 HEADER, FOOTER = 12, 4
@@ -133,21 +91,6 @@ def test_no_tfrecord_file(tmp_path):
     assert_same(lambda lib: lib.TFRecordDataset(str(path)))
 
 
-NO_NAMES = [lambda lib, names=names: names for names in (3, [3], 2.5, np.arange(2), None)]
-NO_NAMES += [lambda lib, names=names: lib.from_tensors(names) for names in (["a", "b"], ("a", "b"), {"a": "b"})]
-test_what_is_no_name = refused(
-    {TypeError: [*NO_NAMES, lambda lib: lib.range(2)]}, lambda lib, names: lib.TFRecordDataset(names(lib))
-)
-test_what_is_no_number = refused(
-    {
-        ValueError: [{"num_parallel_reads": number} for number in (0, -2)],
-        TypeError: [{name: value} for name in ("num_parallel_reads", "buffer_size") for value in (2.5, "2")],
-    },
-    lambda lib, paths, arguments: lib.TFRecordDataset(paths, **arguments),
-    fixture="paths",
-)
-
-
 def test_another_compression_than_the_files(tmp_path):
     for written, read in [("", "GZIP"), ("", "ZLIB"), ("GZIP", ""), ("GZIP", "ZLIB"), ("ZLIB", ""), ("ZLIB", "GZIP")]:
         path = write(tmp_path / "a", [b"one", b"two"], written)
@@ -156,10 +99,6 @@ def test_another_compression_than_the_files(tmp_path):
     empty.touch()
     for read in ("", "GZIP", "ZLIB"):
         assert_same(lambda lib, read=read: lib.TFRecordDataset(str(empty), read))
-
-
-def test_a_directory_in_the_place_of_a_file(tmp_path):
-    assert_same(lambda lib: lib.TFRecordDataset(str(tmp_path)), limit=1)
 
 
 @pytest.mark.parametrize("reshuffle", [True, False])
