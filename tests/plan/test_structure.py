@@ -81,6 +81,7 @@ def nested(components):
             st.lists(inner, max_size=3).map(tuple),
             st.dictionaries(keys, inner, max_size=3),
             st.dictionaries(keys, inner, max_size=3).map(collections.OrderedDict),
+            st.dictionaries(keys, inner, max_size=3).map(Config),
             st.dictionaries(keys, inner, max_size=3).map(lambda d: collections.defaultdict(int, d)),
             st.builds(Point, inner, inner),
             st.builds(Frozen, inner, inner),
@@ -190,17 +191,6 @@ def test_components_of_a_dict_are_ordered_by_key_and_it_comes_back_in_the_order_
     assert hash(first) == hash(second)
     assert first.columns([{"b": 1, "a": 2}, {"a": 4, "b": 3}]) == [[2, 4], [1, 3]]
     assert list(first.unflatten([10, 20]).items()) == [("b", 20), ("a", 10)]
-
-
-def test_dict_classes_are_kept():
-    ordered = collections.OrderedDict(b=1, a=2)
-    assert same(structure_of(ordered).unflatten([2, 1]), ordered)
-    default = collections.defaultdict(list, b=1, a=2)
-    back = structure_of(default).unflatten([2, 1])
-    assert back == default
-    assert back.default_factory is list
-    assert type(structure_of(Config(a=1)).unflatten([1])) is Config
-    assert structure_of({"a": 1}) != structure_of(collections.OrderedDict(a=1))
 
 
 @pytest.mark.parametrize("cls", [collections.UserDict, types.MappingProxyType])

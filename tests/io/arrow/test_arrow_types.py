@@ -74,84 +74,82 @@ def test_a_date_of_milliseconds_keeps_its_unit_and_a_time_with_a_zone_is_in_utc(
     assert found == [np.datetime64("2024-07-01T10:00:00", "us")]
 
 
+def plain(value):
+    """Return a component as Arrow has it, except for text."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, RaggedTensor):
+        return value.to_list()
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+FLOAT, TEXT = TensorSpec((), np.float64), TensorSpec((), bytes)
 TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
+LISTS = [[1, 2], [], [3], [4, 5, 6]]
+NESTED = [[[1], [2, 3]], [], [[], [4]]]
+ROWS = np.arange(24, dtype=np.float32).reshape(8, 3)
+TENSORS = np.arange(24, dtype=np.int32).reshape(4, 2, 3)
+STRUCTS = [{"b": 1.5, "a": {"t": "x"}}, None, {"b": None, "a": None}]
+PARTS = [{"b": 1.5, "a": {"t": b"x"}}, {"b": np.nan, "a": {"t": b"?"}}, {"b": np.nan, "a": {"t": b"?"}}]
+# A column, its elements as Python values, and their spec.
+VALUES = {
+    "bools": (pa.array([True, False]), [True, False], TensorSpec((), bool)),
+    "decimals": (pa.array([decimal.Decimal("1.25"), None]), [1.25, np.nan], FLOAT),
+    **{
+        str(kind): (pa.array(["a", "", "é", "long" * 20], kind), [b"a", b"", "é".encode(), b"long" * 20], TEXT)
+        for kind in TEXTS
+    },
+    "zeros": (pa.array([b"a\0\0", b"\0\xff"]), [b"a\0\0", b"\0\xff"], TEXT),
+    "text of one length": (pa.array([b"ab\0", b"\0cd"], pa.binary(3)), [b"ab\0", b"\0cd"], TEXT),
+    "a dictionary of text": (pa.array(["b", "a", "b"]).dictionary_encode(), [b"b", b"a", b"b"], TEXT),
+    "a dictionary of numbers": (
+        pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), pa.array([0.5, 2.5])),
+        *([2.5, 0.5, np.nan], FLOAT),
+    ),
+    "a dictionary with a null": (pa.array(["a", None, "a"]).dictionary_encode(), [b"a", b"?", b"a"], TEXT),
+    "lists": (pa.array(LISTS, pa.list_(pa.int16())), LISTS, RaggedTensorSpec((None,), np.int16, 0)),
+    "lists of text": (
+        pa.array([["a", "b"], [], ["c"]], pa.large_list(pa.string())),
+        *([[b"a", b"b"], [], [b"c"]], RaggedTensorSpec((None,), bytes, 0)),
+    ),
+    "lists of lists": (pa.array(NESTED), NESTED, RaggedTensorSpec((None, None), np.int64)),
+    "lists of one size": (
+        pa.FixedSizeListArray.from_arrays(ROWS.ravel(), 3),
+        *(ROWS.tolist(), TensorSpec((3,), np.float32)),
+    ),
+    "tensors": (
+        pa.FixedShapeTensorArray.from_numpy_ndarray(TENSORS),
+        *(TENSORS.tolist(), TensorSpec((2, 3), np.int32)),
+    ),
+    "structs": (pa.array(STRUCTS), PARTS, {"b": FLOAT, "a": {"t": TEXT}}),
+}
 
 
-def test_text_is_bytes_which_keep_their_zeros(source, tmp_path):
-    for kind in TEXTS:
-        found, dataset = rows_of(source, pa.array(["a", "", "é", "long" * 20], kind), tmp_path)
-        assert found == [b"a", b"", "é".encode(), b"long" * 20]
-        assert dataset.element_spec == {"x": TensorSpec((), bytes)}
-    assert rows_of(source, pa.array([b"a\0\0", b"\0\xff"]), tmp_path)[0] == [b"a\0\0", b"\0\xff"]
-    assert rows_of(source, pa.array([b"ab\0", b"\0cd"], pa.binary(3)), tmp_path)[0] == [b"ab\0", b"\0cd"]
+@pytest.mark.parametrize(("column", "expected", "spec"), VALUES.values(), ids=VALUES)
+def test_values_of_every_type(source, column, expected, spec, tmp_path):
+    fills = {"x.a.t": b"?"} if pa.types.is_struct(column.type) else {"x": "?"} if b"?" in expected else None
+    found, dataset = rows_of(source, column, tmp_path, fill_null=fills)
+    np.testing.assert_equal([plain(value) for value in found], expected)
+    assert dataset.element_spec == {"x": spec}
+    if not isinstance(found[0], dict):
+        (batch,) = dataset.skip(1).batch(9)
+        np.testing.assert_equal([plain(row) for row in batch["x"]], expected[1:])
+    if b"?" in expected:
+        assert found[0] is found[2]  # this makes columns with few distinct texts cheap
 
 
-def test_bools_and_decimals(source, tmp_path):
-    assert rows_of(source, pa.array([True, False]), tmp_path)[0] == [np.True_, np.False_]
-    found, dataset = rows_of(source, pa.array([decimal.Decimal("1.25"), None]), tmp_path)
-    np.testing.assert_array_equal(found, [1.25, np.nan])
-    assert dataset.element_spec == {"x": TensorSpec((), np.float64)}
-
-
-def test_a_dictionary_is_its_values(source, tmp_path):
-    texts = pa.array(["b", "a", "b", "b"]).dictionary_encode()
-    assert rows_of(source, texts, tmp_path)[0] == [b"b", b"a", b"b", b"b"]
-    numbers = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), pa.array([0.5, 2.5]))
-    np.testing.assert_array_equal(rows_of(source, numbers, tmp_path)[0], [2.5, 0.5, np.nan])
-    found, _ = rows_of(source, pa.array(["a", None, "a"]).dictionary_encode(), tmp_path, fill_null={"x": "?"})
-    assert found == [b"a", b"?", b"a"]
-    assert found[0] is found[2]  # this makes columns with few distinct texts cheap
-
-
-def test_a_list_is_an_array_and_a_batch_of_them_ragged(source, tmp_path):
-    lists = [[1, 2], [], [3], [4, 5, 6]]
-    found, dataset = rows_of(source, pa.array(lists, pa.list_(pa.int16())), tmp_path)
-    assert [value.tolist() for value in found] == lists
+def test_batches_of_lists_are_ragged_or_padded(source, tmp_path):
+    found, dataset = rows_of(source, VALUES["lists"][0], tmp_path)
     assert {(type(value), value.dtype) for value in found} == {(np.ndarray, np.dtype(np.int16))}
-    assert dataset.element_spec == {"x": RaggedTensorSpec((None,), np.int16, ragged_rank=0)}
-    (batch,) = dataset.batch(4)
-    assert batch["x"] == RaggedTensor.from_rows(lists, np.int16)
+    for batches in (dataset.batch(4), dataset.ragged_batch(4)):
+        (batch,) = batches
+        assert batch["x"] == RaggedTensor.from_rows(LISTS, np.int16)
     (padded,) = dataset.padded_batch(4)
     assert padded["x"].tolist() == [[1, 2, 0], [0, 0, 0], [3, 0, 0], [4, 5, 6]]
-    (ragged,) = dataset.ragged_batch(4)
-    assert ragged["x"] == batch["x"]
-
-
-def test_lists_of_text_and_of_lists(source, tmp_path):
-    texts = [["a", "b"], [], ["c"]]
-    found, _ = rows_of(source, pa.array(texts, pa.large_list(pa.string())), tmp_path)
-    assert [value.tolist() for value in found] == [[b"a", b"b"], [], [b"c"]]
-    nested = [[[1], [2, 3]], [], [[], [4]]]
-    found, dataset = rows_of(source, pa.array(nested), tmp_path)
-    assert [value.to_list() for value in found] == nested
-    assert dataset.element_spec == {"x": RaggedTensorSpec((None, None), np.int64)}
     pairs = pa.array([[[1, 2], [3, 4]], []], pa.list_(pa.list_(pa.int32(), 2)))
     found, dataset = rows_of("from_arrow", pairs, tmp_path)
     assert [value.shape for value in found] == [(2, 2), (0, 2)]
     assert dataset.element_spec == {"x": RaggedTensorSpec((None, 2), np.int32, ragged_rank=0)}
-
-
-def test_a_list_of_a_fixed_size_and_a_tensor_are_arrays(source, tmp_path):
-    rows = np.arange(24, dtype=np.float32).reshape(8, 3)
-    tensors = np.arange(24, dtype=np.int32).reshape(4, 2, 3)
-    for values, column in [
-        (rows, pa.FixedSizeListArray.from_arrays(rows.ravel(), 3)),
-        (tensors, pa.FixedShapeTensorArray.from_numpy_ndarray(tensors)),
-    ]:
-        found, dataset = rows_of(source, column, tmp_path)
-        np.testing.assert_array_equal(np.stack(found), values)
-        assert dataset.element_spec == {"x": TensorSpec(values.shape[1:], values.dtype)}
-        (batch,) = dataset.skip(1).take(2).batch(2)
-        np.testing.assert_array_equal(batch["x"], values[1:3])
-
-
-def test_a_struct_is_a_dict_and_its_null_one_in_each_field(source, tmp_path):
-    column = pa.array([{"b": 1.5, "a": {"t": "x"}}, None, {"b": None, "a": None}])
-    found, dataset = rows_of(source, column, tmp_path, fill_null={"x.a.t": "none"})
-    assert [list(row) for row in found] == [["b", "a"]] * 3
-    np.testing.assert_array_equal([row["b"] for row in found], [1.5, np.nan, np.nan])
-    assert [row["a"]["t"] for row in found] == [b"x", b"none", b"none"]
-    assert dataset.element_spec == {"x": {"b": TensorSpec((), np.float64), "a": {"t": TensorSpec((), bytes)}}}
 
 
 UNSUPPORTED = {
@@ -225,7 +223,7 @@ def test_a_fill_that_does_not_fit_or_is_for_no_column_is_refused():
         Dataset.from_arrow(pa.table({"x": [1]}), fill_null={"y": 1})
 
 
-VALUES = {
+DRAWN = {
     "int": (st.integers(-(2**63), 2**63 - 1), pa.int64()),
     "text": (st.text(max_size=5), pa.string()),
     "bytes": (st.binary(max_size=5), pa.binary()),
@@ -237,13 +235,6 @@ VALUES = {
 }
 
 
-def plain(value):
-    """Convert a component to the value that Arrow returns, except for text."""
-    if isinstance(value, RaggedTensor):
-        return value.to_list()
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
 def encoded(value):
     if isinstance(value, list):
         return [encoded(item) for item in value]
@@ -251,10 +242,10 @@ def encoded(value):
 
 
 @settings(deadline=None, max_examples=150)
-@given(data=st.data(), name=st.sampled_from(sorted(VALUES)), start=st.integers(0, 3), cuts=st.integers(1, 4))
+@given(data=st.data(), name=st.sampled_from(sorted(DRAWN)), start=st.integers(0, 3), cuts=st.integers(1, 4))
 def test_any_part_of_any_column_comes_out_as_it_is(data, name, start, cuts):
     """Slices have offsets and several chunks, which are common sources of conversion errors."""
-    strategy, kind = VALUES[name]
+    strategy, kind = DRAWN[name]
     values = data.draw(st.lists(strategy, min_size=start + 1, max_size=12))
     pieces = [values[i::cuts] for i in range(cuts)]
     chunked = pa.chunked_array([pa.array(piece, kind) for piece in pieces], kind).slice(start)

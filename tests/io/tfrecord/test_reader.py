@@ -16,17 +16,11 @@ from dataset.io.tfrecord import reader
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordWriter
 from support.memory import memory_below
-from support.tfrecord_files import COMPRESS, GOLDEN, GOLDEN_RECORDS, KINDS, assorted, frame, frames, read
+from support.tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, read
 
 pytestmark = pytest.mark.usefixtures("native")
 
 # Elements.
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_files_of_tensorflow_are_read(kind, save):
-    assert read(TFRecordFile(save(GOLDEN[kind]), kind)) == (GOLDEN_RECORDS, None)
-    assert read(TFRecordFile(save(b""), kind)) == ([], None)
 
 
 @settings(deadline=None, max_examples=60)
