@@ -22,11 +22,8 @@ from dataset import (
     TextLineDataset,
     TFRecordDataset,
 )
-from dataset.io import TFRecordWriter
-from dataset.io.dataset_files import FilesOperator
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.resume_files import Files, write_files
-from support.states import rest_of
 
 # What reads each format, and the names of its files in resume_files.py.
 FORMATS = {
@@ -173,32 +170,3 @@ def test_a_state_of_a_file_that_is_gone_or_shrank_fails_at_its_place(lines, chan
     found = outcomes(resumed)
     assert isinstance(found[0], error)
     assert found[1:] == LINES[3:]
-
-
-@pytest.mark.parametrize("make", [TextLineDataset, TFRecordDataset, partial(FixedLengthRecordDataset, record_bytes=5)])
-@pytest.mark.parametrize("prefetches", [False, True])
-def test_elements_of_a_block_are_taken_in_runs_and_the_state_is_that_after_each(
-    tmp_path, monkeypatch, make, prefetches
-):
-    counted = []
-    pull = FilesOperator.pull
-    monkeypatch.setattr(FilesOperator, "pull", lambda self, n: counted.append(n) or pull(self, n))
-    paths = [tmp_path / "a", tmp_path / "b"]
-    for path in paths:
-        with TFRecordWriter(path) if make is TFRecordDataset else path.open("wb") as file:
-            for number in range(1000):
-                file.write(b"%04d\n" % number)
-    dataset = make(list(map(str, paths)))
-    if prefetches:
-        dataset = dataset.prefetch(AUTOTUNE)
-    iterator, elements, places = iter(dataset), [], []
-    for number, element in enumerate(iterator, 1):
-        elements.append(element)
-        if number in (1, 2, 3, 500, 999, 1000, 1001, 2000):
-            places.append((number, iterator.state_dict()))
-    assert len(elements) == 2000
-    assert len(counted) < 1000
-    for number, state in places:
-        file = (state["operator"]["source"] if prefetches else state["operator"])["file"]
-        assert (file["path"], file["number"]) == (str(paths[number > 1000]), number - 1000 * (number > 1000))
-        assert rest_of(dataset, state) == elements[number:]

@@ -6,7 +6,7 @@ import gzip
 import io
 import zlib
 
-from dataset.errors import DataLossError
+from dataset.errors import DataLossError, ParseError, SpecError
 from dataset.io.files.compression import new_compressor
 
 KINDS = ["", "GZIP", "ZLIB", "ZSTD"]
@@ -57,3 +57,33 @@ def read(file, n=1000):
         assert file.columns(n) is None
     file.close()
     return found, error
+
+
+def outcomes_of(file, n=1000):
+    """Return the elements of the first column, and the text of each error in its place."""
+    found = []
+    while (some := _step(file, n)) is not None:
+        found += some
+    return found
+
+
+def _step(file, n):
+    try:
+        columns = file.columns(n)
+    except (DataLossError, ParseError, SpecError) as error:
+        return [str(error)]
+    return columns if columns is None else list(columns[0])
+
+
+def check_places(file, n):
+    """Check that reading continues exactly from each place that a reader tells. Return all outcomes."""
+    places, found, some = [], [], []
+    while some is not None:
+        found += some
+        places.append((file.tell(), len(found)))
+        some = _step(file, n)
+    for place, count in places:
+        file.seek(*place)
+        assert outcomes_of(file, n) == found[count:]
+    file.close()
+    return found

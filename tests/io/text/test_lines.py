@@ -70,15 +70,6 @@ def test_a_line_of_many_blocks_takes_no_more_than_a_few_times_its_size(save):
     assert read(file) == ([b"end"], None)
 
 
-def test_a_long_line_is_put_together_once(save, monkeypatch):
-    """No block is scanned twice, however many blocks the line has."""
-    file = TextLineFile(save(b"x" * 5000 + b"\n"), None, 10)
-    cuts, cut = [], file._cut
-    monkeypatch.setattr(file, "_cut", lambda *arguments: cuts.append(1) or cut(*arguments))
-    assert read(file) == ([b"x" * 5000], None)
-    assert len(cuts) <= 2  # the line, and the end
-
-
 # Damage, and files that change.
 
 
