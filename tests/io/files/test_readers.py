@@ -142,20 +142,13 @@ def test_a_missing_file_is_reported_by_every_read_and_not_before(reader, tmp_pat
         reader(tmp_path).columns(1)
 
 
-def test_a_file_that_vanishes_is_read_to_its_end_if_it_was_open(reader, save):
-    path = save(FORMATS[reader](ELEMENTS[:9]))
-    file = reader(path, None, 40)
-    found = file.columns(1)[0]
-    path.unlink()
-    assert found + read(file)[0] == ELEMENTS[:9]
-
-
-def test_a_file_that_grows_is_read_to_its_end(reader, save):
+def test_a_file_that_grows_and_vanishes_is_read_to_its_end(reader, save):
     path = save(FORMATS[reader](ELEMENTS[:9]))
     file = reader(path, None, 40)
     found = file.columns(1)[0]
     with path.open("ab") as more:
         more.write(FORMATS[reader](ELEMENTS[9:12]))
+    path.unlink()
     assert found + read(file)[0] == ELEMENTS[:12]
 
 

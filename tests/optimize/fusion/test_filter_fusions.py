@@ -114,10 +114,6 @@ OUTCOMES = CHAINS | {
         numbers().map(fail_at(picture, 9)).map(corner).filter(fail_at(odd, 1, 2)).filter(fail_at(not_three, 5))
     ),
     "no bool": lambda: numbers().map(picture).filter(not_a_bool),
-    "nothing left": lambda: numbers().map(picture).filter(lambda x: bool(x.sum() < 0)),
-    "pairs": lambda: (
-        numbers().map(lambda x: (x, picture(x))).filter(lambda x, _: odd(x)).filter(lambda x, _: not_three(x))
-    ),
 }
 
 
