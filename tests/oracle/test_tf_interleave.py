@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import ELEMENTS, SOURCES, check, failing
+from cases import ELEMENTS, SOURCES, failing
 from compare import attempt, refused, same, theirs
 
 from dataset import Dataset
@@ -45,19 +45,6 @@ test_arguments = same(
 test_endless_inner_datasets = same(
     lambda lib: lib.range(5).interleave(lambda x: lib.from_tensors(x).repeat(), 3, 2), limit=30
 )
-PLACES = [(0,), (1,), (2,), (4,), (0, 4), (1, 2, 3), (0, 1, 2, 3)]
-FAILING = {
-    "of the source": lambda lib, cycle, bad: failing(lib, *bad, size=5).interleave(
-        lambda x: lib.from_tensors(x).repeat(3), *cycle
-    ),
-    "inside": lambda lib, cycle, bad: lib.range(5).interleave(
-        lambda x: lib.range(x, x + 3).map(check(lib, *bad)), *cycle
-    ),
-    "of the function": lambda lib, cycle, bad: lib.range(5).interleave(
-        lambda x: lib.from_tensors(check(lib, *bad)(x)).repeat(2), *cycle
-    ),
-}
-test_failures = same(FAILING, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (3, 3), (9, 1)], PLACES, step=2)
 # tf.data uses the number of cores; with equal elements, the difference cannot be observed.
 test_a_cycle_that_is_left_to_the_library = same(
     lambda lib, arguments: lib.range(1).interleave(lambda x: lib.range(4), **arguments),

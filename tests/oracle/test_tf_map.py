@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from cases import ELEMENTS, INT64, NUMBERS, SOURCES, Point, check, failing, int64
+from cases import ELEMENTS, INT64, NUMBERS, SOURCES, Point, int64
 from compare import attempt, refused, same, theirs
 
 from dataset import Dataset, SpecError, TensorSpec
@@ -74,15 +74,6 @@ test_dtypes = same(
     },
     NUMBERS,
 )
-FAILING = {
-    "alone": lambda lib, bad: failing(lib, *bad),
-    "mapped": lambda lib, bad: failing(lib, *bad).map(lambda x: x * 2).take(3),
-    "repeated": lambda lib, bad: failing(lib, *bad).repeat(2),
-    "with one call": lambda lib, bad: lib.range(7).map(check(lib, *bad), num_parallel_calls=1),
-    "with three calls": lambda lib, bad: lib.range(7).map(check(lib, *bad), num_parallel_calls=3),
-}
-test_failures = same(FAILING, [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2), (4, 5, 6)])
-test_two_functions_that_fail = same(lambda lib: failing(lib, 1, 4).map(check(lib, 0, 4, 6)))
 test_failures_in_a_function_of_several_arguments = same(
     lambda lib: lib.range(5).map(lambda x: (x, x * 2)).map(lib.call(lambda x, y: (fail_at(2)(x), y), (INT64, INT64)))
 )

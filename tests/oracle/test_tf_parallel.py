@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from cases import INT64
-from compare import Ours, assert_outcomes_equal, assert_same, attempt, in_both, outcomes_of, refused, same, theirs
+from compare import Ours, assert_outcomes_equal, attempt, in_both, outcomes_of, refused, same, theirs
 
 from support.combinations import diagonals
 from support.libraries import arrays, fail_at
@@ -49,14 +49,6 @@ test_map = same(
 )
 BEHIND = {
     "batch": lambda lib, dataset: lib.unfused(dataset).batch(3),
-    "shuffled once": lambda lib, dataset: dataset.shuffle(1),
-    "repeat": lambda lib, dataset: dataset.repeat(2),
-    "take": lambda lib, dataset: dataset.take(4),
-    "skip and prefetch": lambda lib, dataset: dataset.skip(2).prefetch(2),
-    "filter": lambda lib, dataset: dataset.filter(lambda x: x % 2 == 0),
-    "zip": lambda lib, dataset: lib.zip(dataset, lib.range(5)),
-    "ignore_errors": lambda lib, dataset: dataset.ignore_errors(),
-    "scan": lambda lib, dataset: dataset.scan(lib.const(0, np.int64), lambda total, x: (total + x, total + x)),
     "a map that fails": lambda lib, dataset: dataset.map(slowly(lib, 1, 4), num_parallel_calls=2),
     "a tuned map that fails": lambda lib, dataset: dataset.map(slowly(lib, 1, 4), num_parallel_calls=-1),
 }
@@ -151,14 +143,6 @@ UNEVEN = [[1], [2, 3], [4], [5], [6, 7], [8, 9], [1]]
 test_batch_of_what_cannot_be_stacked = same(
     lambda lib, calls: arrays(lib, UNEVEN, (None,)).batch(2, num_parallel_calls=calls), CALLS
 )
-
-
-def test_everything_in_one_pipeline():
-    def build(lib):
-        numbers = interleaved(lib, SIZES["growing"], (3, 2), num_parallel_calls=3)
-        return numbers.map(slowly(lib), num_parallel_calls=4).batch(3, num_parallel_calls=2).prefetch(2)
-
-    assert_same(build)
 
 
 # Without order

@@ -55,18 +55,6 @@ test_lengths_and_failures = same(
 )
 
 
-def in_step(lib, failures, batch_size):
-    dataset = lib.zip(*(failing(lib, *bad, size=9) for bad in failures), lib.range(9))
-    return dataset if batch_size is None else dataset.batch(batch_size)
-
-
-test_failures_in_both_keep_them_in_step = same(
-    in_step,
-    [((5,), (2,)), ((2,), (5,)), ((2,), (2,)), ((0, 1, 2), (3,)), ((8,), (0, 8)), ((), (1, 3, 5)), ((7,), (6, 7))],
-    [None, 1, 4, 20],
-    spec="any",
-    fails=True,
-)
 REFUSED = {
     "nothing": lambda lib: lib.zip(),
     "a list": lambda lib: lib.zip([numbers(lib, 3), numbers(lib, 3)]),
