@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pytest
 
 from dataset import Dataset
 from dataset.plan.epochs import with_epoch
@@ -12,16 +13,24 @@ def everything(dataset):
     return [tuple(map(float, element)) for element in dataset]
 
 
-def pairs():
+def pairs(folder):
     shuffled = Dataset.range(12).shuffle(12, seed=1)
     return Dataset.zip(shuffled, Dataset.random(seed=4, rerandomize_each_iteration=True))
 
 
-def test_an_epoch_is_that_of_a_process_that_has_been_through_those_before_and_epochs_go_on_from_there():
-    dataset = pairs()
+def loaded(folder):
+    if not (folder / "saved").exists():
+        Dataset.range(12).enumerate().save(folder / "saved", shard_func=lambda number, x: x % 4)
+    reader = lambda shards: shards.shuffle(4, seed=1).flat_map(lambda shard: shard)
+    return Dataset.load(folder / "saved", reader_func=reader)
+
+
+@pytest.mark.parametrize("make", [pairs, loaded])
+def test_an_epoch_is_that_of_a_process_that_has_been_through_those_before_and_epochs_go_on_from_there(make, tmp_path):
+    dataset = make(tmp_path)
     epochs = [everything(dataset) for _ in range(4)]
     assert epochs[0] != epochs[1]
-    given = pairs()
+    given = make(tmp_path)
     for number in range(4):
         later = Dataset(with_epoch(given.plan, number))
         assert [everything(later) for _ in epochs[number:]] == epochs[number:]

@@ -7,6 +7,7 @@ counting at 0, so a worker process that is restarted for each epoch would always
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from dataset.plan.node import Node, held_nodes, inputs_first
 from dataset.plan.random_state import RandomState
@@ -39,17 +40,26 @@ def with_epoch(plan: Node, epoch: int) -> Node:
         inputs = [moved[source] for source in node.inputs]
         unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
         found = node if unchanged else node.with_inputs(inputs)
-        moved[node] = found if node.random is None else dataclasses.replace(found, random=node.random.at(epoch))
+        changes: dict[str, Any] = {}
+        for field in dataclasses.fields(node):
+            held = getattr(node, field.name)
+            if isinstance(held, Node) and held not in node.inputs and (later := with_epoch(held, epoch)) is not held:
+                changes[field.name] = later
+        if node.random is not None:
+            changes["random"] = node.random.at(epoch)
+        moved[node] = dataclasses.replace(found, **changes) if changes else found
     return moved[plan]
 
 
 def random_states(plan: Node) -> list[RandomState]:
-    """Return the random states of a plan, in a deterministic order.
-
-    Fused ops hold the nodes that they replace in their fields.
-    """
-    parts = [part for node in inputs_first(plan) for part in (node, *held_nodes(node))]
-    return list(dict.fromkeys(part.random for part in parts if part.random is not None))
+    """Return the random states of a plan, in a deterministic order, including those of the plans in fields of nodes."""
+    found: dict[RandomState, None] = {}
+    for node in inputs_first(plan):
+        if node.random is not None:
+            found[node.random] = None
+        for held in held_nodes(node):
+            found |= dict.fromkeys(random_states(held))
+    return list(found)
 
 
 def openings(plan: Node) -> dict[RandomState, int]:
