@@ -33,8 +33,6 @@ def taken(dataset, count):
 
 BACKGROUND = [name for name, chain in CASES.items() if re.search(r"num_parallel|prefetch\(", str(chain))]
 FAILURES = [name for name, chain in CASES.items() if "failing(" in str(chain)]
-IN_A_CYCLE = {"TarDataset: shuffled"}
-"""After a failure, only the garbage collector ends it."""
 
 
 @pytest.mark.parametrize("name", BACKGROUND)
@@ -89,7 +87,7 @@ def threads_end():
     assert not any(thread.is_alive() for thread in started)
 
 
-@pytest.mark.parametrize("name", [*sorted({*BACKGROUND, *FAILURES} - IN_A_CYCLE), *FAILING])
+@pytest.mark.parametrize("name", [*sorted({*BACKGROUND, *FAILURES}), *FAILING])
 @pytest.mark.usefixtures("no_collector", "switch_interval")
 def test_dropping_the_last_reference_without_the_garbage_collector(name, built):
     """Also after failures, whose tracebacks refer to frames."""

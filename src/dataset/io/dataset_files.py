@@ -195,7 +195,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         self._packed = self._packs and n >= _PACKED_MIN
         if self._waits:
             return super().pull(n)  # elements that have arrived do not wait for others
-        return self.outbox.collect(self.produce, n, drops_traceback=True)
+        return self.outbox.collect(self.produce, n)
 
     @property
     def held(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
-from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.exceptions import concerns_iteration, forget_own_frames
 from dataset.runtime.state.saved_chunks import SpecGetter, load_pending, save_pending
 
 
@@ -66,6 +66,7 @@ class OutcomeQueue:
         if isinstance(item, Chunk):
             self._put += item.length
         else:
+            forget_own_frames(item)
             self._put += 1
             self._failures_put += 1
 
@@ -153,7 +154,7 @@ class OutcomeQueue:
         first = self.next_chunk()
         return first is not None and (first.structure is structure or first.structure == structure)
 
-    def collect(self, pull: Callable[[int], Chunk | None], n: int, *, drops_traceback: bool = False) -> Chunk | None:
+    def collect(self, pull: Callable[[int], Chunk | None], n: int) -> Chunk | None:
         """Return what is queued, or else ``n`` elements from several pulls.
 
         They are fewer at the end and before an exception, which is queued. Used by operators whose own chunks have
@@ -163,9 +164,6 @@ class OutcomeQueue:
         Args:
             pull: returns up to the requested number of elements.
             n: how many elements.
-            drops_traceback: whether to remove the traceback of an exception that is queued, which would keep the
-                iterator alive until a garbage collection. For library code only, where the traceback is not
-                informative.
         """
         if self.items:
             return self.give(n)
@@ -176,7 +174,7 @@ class OutcomeQueue:
                 part = pull(n - have)
             except BaseException as error:
                 if parts and isinstance(error, Exception) and not concerns_iteration(error):
-                    self.put(error.with_traceback(None) if drops_traceback else error)
+                    self.put(error)
                     break
                 self.extend(parts)  # an interrupt and a fault are raised at once, and no element is lost
                 raise

@@ -136,6 +136,16 @@ def shorten_traceback(error: BaseException) -> None:
         entry.tb_next = following
 
 
+def forget_own_frames(error: BaseException) -> None:
+    """Remove the traceback of an exception that waits to be raised, if all its frames are the library's.
+
+    A frame refers to its caller, so a traceback would keep the iterator until a garbage collection. That is accepted
+    only for tracebacks that show user code.
+    """
+    if not sys.flags.dev_mode and all(is_ours(entry.tb_frame) for entry in _entries(error)):
+        error.__traceback__ = None
+
+
 def raise_with_location(error: BaseException, node: Node, position: int, what: str = "element") -> NoReturn:
     """Raise an exception of user code that was just caught, with a note of its location."""
     shown = with_location(error, node, position, what)
