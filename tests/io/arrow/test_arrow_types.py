@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chains.model import plain
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
 
 
@@ -72,15 +73,6 @@ def test_a_date_of_milliseconds_keeps_its_unit_and_a_time_with_a_zone_is_in_utc(
     moment = dt.datetime(2024, 7, 1, 12, tzinfo=zone)
     found, _ = rows_of("from_parquet", pa.array([moment], pa.timestamp("us", "+02:00")), tmp_path)
     assert found == [np.datetime64("2024-07-01T10:00:00", "us")]
-
-
-def plain(value):
-    """Return a component as Arrow has it, except for text."""
-    if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, RaggedTensor):
-        return value.to_list()
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 FLOAT, TEXT = TensorSpec((), np.float64), TensorSpec((), bytes)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chains.model import plain
 from dataset import (
     DataLossError,
     Dataset,
     JsonLinesDataset,
     ParseError,
-    RaggedTensor,
     RaggedTensorSpec,
     SpecError,
     TensorSpec,
@@ -33,15 +33,6 @@ def write(path, rows, between="\n"):
         b"".join((row if isinstance(row, bytes) else json.dumps(row).encode()) + between.encode() for row in rows)
     )
     return str(path)
-
-
-def plain(value):
-    """Return an element as Python values."""
-    if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, RaggedTensor):
-        return value.to_list()
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def outcomes(dataset):
