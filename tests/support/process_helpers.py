@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +102,9 @@ def run_code(code, *arguments, check=True, **environment):
 
 def fork(function):
     """Fork a child that calls ``function`` and exits with status 0, or 1 if it raised or returned False."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*use of fork", DeprecationWarning)  # from Python 3.12 on, with threads
+        child = os.fork()
     if child:
         return child
     code = 1
