@@ -206,7 +206,7 @@ ops/group/group_by_window.py: test_resume_search.py::test_no_case_resumes_inexac
     group_by_window resumes after its window: self.inner = self.windows.load(state["inner"]) => pass
 runtime/state/replay_log.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
     replay log resumes at its mark: self.given = int(state["behind"]) => self.given = 0
-ops/interleave/round_robin.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
+ops/interleave/round_robin.py: ops/interleave/test_interleave.py
     interleave resumes at the start of a block: int(state["turn"]), int(state["given"]) => int(state["turn"]), 0
 ops/interleave/flat_map.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
     flat_map resumes after its dataset: "inner": inner => "inner": None
