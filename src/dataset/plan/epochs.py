@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dataset.plan.node import Node, held_nodes, inputs_first
+from dataset.plan.node import Node, held_nodes, inputs_first, rebuilt
 from dataset.plan.random_state import RandomState
 
 OPENINGS_MAX = 1 << 32
@@ -35,20 +35,16 @@ def with_epoch(plan: Node, epoch: int) -> Node:
     >>> [int(x) for x in Dataset(with_epoch(train.plan, 2))] == third
     True
     """
-    moved: dict[Node, Node] = {}
-    for node in inputs_first(plan):
-        inputs = [moved[source] for source in node.inputs]
-        unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-        found = node if unchanged else node.with_inputs(inputs)
-        changes: dict[str, Any] = {}
-        for field in dataclasses.fields(node):
-            held = getattr(node, field.name)
-            if isinstance(held, Node) and held not in node.inputs and (later := with_epoch(held, epoch)) is not held:
-                changes[field.name] = later
-        if node.random is not None:
-            changes["random"] = node.random.at(epoch)
-        moved[node] = dataclasses.replace(found, **changes) if changes else found
-    return moved[plan]
+
+    def later(node: Node) -> Node:
+        changes: dict[str, Any] = {} if node.random is None else {"random": node.random.at(epoch)}
+        for held in held_nodes(node):
+            if (moved := rebuilt(held, later)) is not held:
+                names = [field.name for field in dataclasses.fields(node)]
+                changes |= {name: moved for name in names if getattr(node, name) is held}
+        return dataclasses.replace(node, **changes) if changes else node
+
+    return rebuilt(plan, later)
 
 
 def random_states(plan: Node) -> list[RandomState]:
