@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import dataset
-from dataset import Dataset
+from dataset import Dataset, StateError
 from dataset.testing import assert_elements_equal, outcomes
-from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded
+from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded, to_json
 
 SIZE = 8
 PATIENCE_SECONDS = 100
@@ -105,6 +105,16 @@ WHOLE = [
     READERS.format(""),
     READERS.format(".shuffle(4)"),
     TWO_PASSES,
+    *[
+        f"Dataset.range(7).shuffle(7, seed=3).cache().apply({several})"
+        for several in (
+            "lambda kept: Dataset.zip(kept.repeat(2), kept.repeat(3).skip(1))",
+            "lambda kept: Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1)",
+            "lambda kept: kept.take(3).repeat(2).prefetch(2).concatenate(kept).repeat(2)",
+            "lambda kept: Dataset.range(3).interleave(lambda x: kept, cycle_length=2)",
+            "lambda kept: Dataset.range(3).interleave(lambda x: kept, cycle_length=2, num_parallel_calls=2)",
+        )
+    ],
     # The first pass over the snapshot fills the cache. A failure in it prevents this pass from being kept.
     *[
         f"Dataset.range({size}).map(failing(5, 1)).cache().repeat(2).snapshot(folder + '/kept')"
@@ -130,6 +140,41 @@ def test_only_the_pass_that_fills_a_cache_has_failures(filename, ahead, built):
         found, states = interrupted(built(chain), [place])
         assert [type(one) for one in found].count(ValueError) == 3
         assert_from(place, outcomes(loaded(built(chain), states[place])), found)
+
+
+# In files: another iterator fills the cache
+
+
+@pytest.mark.parametrize("ahead", ["", ".prefetch(2)", ".map(number, num_parallel_calls=2)"])
+@pytest.mark.parametrize("keeper", ["cache", "snapshot"])
+def test_another_iterator_may_fill_the_cache_before_the_first_element(keeper, ahead, built, tmp_path):
+    """It does so after the state was loaded; the resumed iterator is interrupted again."""
+
+    def new(name: str) -> Any:
+        return built(f"Dataset.range(10).map(failing(4, 1)).{keeper}({str(tmp_path / name)!r}){ahead}.repeat(2)")
+
+    found, states = interrupted(new("first"), range(0, 18, 3))
+    for place, state in states.items():
+        with loaded(new(f"second {place}"), state) as iterator:
+            list(new(f"second {place}").ignore_errors())
+            advanced(iterator, 2)
+            later = to_json(iterator.state_dict())
+        with loaded(new(f"second {place}"), later) as iterator:
+            assert_from(place + 2, outcomes(iterator), found)
+
+
+def test_an_interleave_says_why_the_cache_of_its_input_cannot_be_read(tmp_path):
+    """It reads its open arguments again when a state is loaded."""
+
+    def new(name: str) -> Any:
+        paths = Dataset.from_tensor_slices(["a", "b", "c"]).cache(tmp_path / name)
+        return paths.interleave(lambda path: Dataset.from_tensors(path).repeat(3), cycle_length=2)
+
+    _, states = interrupted(new("one"), [2])
+    with iter(new("two")) as filling:
+        next(filling)
+        with pytest.raises(StateError, match="another iterator of this process is filling the cache"):
+            loaded(new("two"), states[2])
 
 
 # In files: a process is killed

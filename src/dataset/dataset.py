@@ -2695,13 +2695,15 @@ class Dataset(Generic[T_co]):
         A pass that is stopped early stores nothing, and the next pass starts over; with a ``filename`` a warning is
         logged. Elements that fail raise an error in the pass that fills the cache, and are left out of later passes.
 
-        If a later op, such as ``take``, stops a pass early, it is not determined whether read-ahead in between, such as
-        that of ``prefetch``, still completes the pass and fills the cache. This depends on timing, and so does the
-        order of later passes if a random op comes before the cache.
+        All passes of one iteration return the elements of the same pass over the input, in the same order, even if the
+        cache is read in several places or not yet full. If a later op, such as ``take``, stops a pass early, timing
+        decides whether read-ahead in between, such as that of ``prefetch``, still completes the pass and fills the
+        cache.
 
-        A saved state does not hold the elements. A process that lacks them repeats the pass that filled the cache, so
-        that later passes are the same. This does not apply to a cache in a dataset that a function returns, such as
-        that of ``interleave``, which the next pass fills.
+        A saved state does not hold the elements, but names the pass that the cache was returning. A resumed iterator
+        reads this pass from the cache, or repeats it if the cache does not hold it, and fills an empty cache; only a
+        state from a later pass is refused if the cache holds another one. This does not apply to a cache in a dataset
+        that a function returns, such as that of ``interleave``, which the next pass fills.
 
         ``cache(AUTOTUNE)`` finds the place. It may stand anywhere, also after random ops, and changes no element: not
         the order, which random ops after that place draw anew in each pass, not the elements that fail, and not

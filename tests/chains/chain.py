@@ -100,18 +100,15 @@ class Chain:
     def is_comparable(self) -> bool:
         """Whether two runs return the same elements, in any order.
 
-        They may not if a cache is read in two places at the same time: the first pass to end is the one that is kept.
-        Which one that is depends on threads and, if passes differ, on how many elements are requested at once. Two
-        caches in a row are filled in another order by a resumed run, which first repeats one pass and then the other.
+        They may not if a cache is read in two places at the same time and elements fail: the failures are missing in
+        passes that begin after the end of the first, and how many elements are requested at once decides when that is.
         They may not either if threads decide at random whether the elements that were read ahead include the end of a
-        pass that is left early, and passes differ.
+        pass that is left early.
         """
         if _PASS_LEFT_EARLY.search(str(self)):
             return False
         kept = [index for index, step in enumerate(self.steps) if step.keeps_order]
         is_filled_twice = kept and any(step.reads_twice for step in self.steps[kept[0] :])
-        if is_filled_twice and (len(kept) > 1 or re.search("prefetch|parallel", str(self))):
-            return False
         if is_filled_twice and re.search(_PASSES_DIFFER, "".join(step.text for step in self.steps[: kept[0]])):
             return False
         found = False
@@ -142,7 +139,7 @@ class Chain:
         return [chain for chain in found if chain.is_comparable]
 
 
-_PASSES_DIFFER = "(shuffle|random|resample|failing|checked)"
+_PASSES_DIFFER = "(failing|checked)"
 
 _PASS_LEFT_EARLY = re.compile(
     _PASSES_DIFFER + r".*\.(cache|snapshot)\(.*"

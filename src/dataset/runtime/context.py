@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.epochs import openings, random_states
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, inputs_first
 from dataset.plan.random_state import RandomState, state_numbers
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.file_trace import Opening
@@ -208,13 +208,17 @@ class ExecutionContext:
             inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
         return inner
 
-    def draws(self, random: RandomState) -> Draws:
+    def draws(self, random: RandomState, *, of_first_run: bool = False) -> Draws:
         """Return what the random numbers of an op depend on: this context's op, or one in its input.
 
         The epoch is the number of earlier runs of the op in a complete run of the plan. An op that was created before
         the iteration, and is part of a dataset that a function returns, has a different iteration number for each call.
+
+        Args:
+            random: the random state of the op.
+            of_first_run: whether to return those of the first run of this context's op in the iteration.
         """
-        found, epoch, root, call = self._place(random)
+        found, epoch, root, call = self._place(random, of_first_run=of_first_run)
         if found is not None:
             return Draws(found.key, found.iteration, (found.epoch + epoch) % _EPOCHS)
         if call is None:
@@ -222,13 +226,13 @@ class ExecutionContext:
             return Draws(key, iteration, epoch % _EPOCHS)
         key, iteration = random.key, 0
         if random.number < self.iteration.first_random:
-            iteration = call.number
+            iteration = call.iteration if of_first_run else call.number
             if random.seed is None:
                 key = derived_seed(call.node_key, list(openings(root)).index(random))
         return Draws(key, iteration, epoch % _EPOCHS)
 
-    def _place(self, random: RandomState) -> tuple[Draws | None, int, Node, Call | None]:
-        """Locate the op with this random state within the plan.
+    def _place(self, random: RandomState, *, of_first_run: bool = False) -> tuple[Draws | None, int, Node, Call | None]:
+        """Locate the op with this random state within the plan, in the present or the first run of this context's op.
 
         Returns:
             The draws with which the enclosing saved pass began, if any; the number of earlier runs of the op in that
@@ -236,13 +240,17 @@ class ExecutionContext:
         """
         assert self._node is not None
         epoch, found, context, root = 0, None, self, self._node
+        counted = root  # the plan in which earlier runs count
         while context._reader is not None and context._node is not None:
             root, reader = context._node, context._reader
-            if found is None and context._beginning is not None:
-                found = context._beginning.get(random)
+            if found is None:
+                counted = root
+                found = None if context._beginning is None else context._beginning.get(random)
             if found is None:
                 epoch += _runs_before(random, root, reader._node, context._opening)  # noqa: SLF001  # its own class
             context = reader
+        if of_first_run:
+            epoch = _runs_before_first(random, self._node, counted)
         return found, epoch, root, context._call  # noqa: SLF001
 
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
@@ -394,6 +402,12 @@ class Call:
         above = 0 if outer is None else outer.number
         return derived_seed(functions.index(self._random), iteration, epoch, self.order, above)
 
+    @lazy_property
+    def iteration(self) -> int:
+        """A number that all calls of the op in one iteration have in common."""
+        outer = self._context._place(self._random)[-1]  # noqa: SLF001
+        return self._context.draws(self._random).iteration if outer is None else outer.iteration
+
     @property
     def node_key(self) -> int:
         """The key for the random numbers of the op's inner datasets that have no seeds of their own."""
@@ -413,6 +427,18 @@ def _runs_before(random: RandomState, node: Node, reader: Node | None, opening: 
     if openings(reader).get(random) == openings(node).get(random):
         return 0  # no other input has it
     return sum(openings(source).get(random, 0) for source in reader.inputs[:opening])
+
+
+def _runs_before_first(random: RandomState, node: Node, plan: Node) -> int:
+    """Count how often the op with ``random`` runs in ``plan`` before ``node`` is opened for the first time."""
+    runs = 0
+    while plan is not node:
+        place = next((place for place, source in enumerate(plan.inputs) if node in inputs_first(source)), None)
+        if place is None:  # it is in a field of a node
+            break
+        runs += sum(openings(source).get(random, 0) for source in plan.inputs[:place])
+        plan = plan.inputs[place]
+    return runs
 
 
 Reader: TypeAlias = Callable[[ExecutionContext, Node], Operator]

@@ -19,6 +19,7 @@ from dataset.plan.fingerprints import step_digests
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.folders import flip
 from support.op_cases import fail_at, ints
+from support.resuming import interrupted, loaded
 from support.states import rest_of, state_after
 
 
@@ -273,12 +274,16 @@ def test_a_full_disk_costs_the_cache_and_no_element(path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(RunWriter, "write", full)
     elements = [np.full(1 << 18, i) for i in range(4)]
-    found = outcomes(iter(Dataset.from_tensor_slices(np.array(elements)).cache(path)))
+    dataset = Dataset.from_tensor_slices(np.array(elements)).cache(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunWriter, "write", full)
+        found, states = interrupted(dataset, [3])
     assert [type(one) for one in found].count(OSError) == 1
     assert_elements_equal([one for one in found if not isinstance(one, OSError)], elements)
     assert files_in(path) == []
+    list(dataset)
+    assert_elements_equal(outcomes(loaded(dataset, states[3])), found[3:])
 
 
 def test_a_cache_that_cannot_be_used_is_not_an_error_of_an_element(tmp_path):
@@ -300,5 +305,5 @@ def test_a_cache_that_cannot_be_used_is_not_an_error_of_an_element(tmp_path):
 def test_a_state_of_a_full_cache_is_not_loaded_for_the_cache_of_another_pass(new):
     one, two = (Dataset.range(50).shuffle(50).map(tripled).cache(new()) for _ in range(2))
     list(one), list(two)
-    with pytest.raises(StateError, match="another pass was cached"):
+    with pytest.raises(StateError, match="the cache now holds another pass"):
         rest_of(two, state_after(one, 1))

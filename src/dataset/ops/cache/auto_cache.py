@@ -343,9 +343,9 @@ class _PointOperator(CacheOperator):
         try:
             super()._begin()
         except FileExistsError:  # another process fills the directory: perhaps the next pass can read it
-            self._begun = True
+            self._begun = self._bypasses = True
         except OSError as error:
-            self._begun = True
+            self._begun = self._bypasses = True
             self._note(str(error))
         if self._filling is not None:
             self._filling = self._choice.writer = BoundedWriter(self._filling, self._choice.limit, self._note)

@@ -35,7 +35,7 @@ class MemoryCache:
         return self._finished
 
     def begin(self, start: State, count: int) -> CacheWriter | None:
-        return MemoryFilling(self, start, count)
+        return MemoryFilling(self, start, count) if self._finished is None else None
 
     def keep(self, chunks: list[Chunk], start: State, failures: int) -> None:
         """Keep the elements of a full pass. The first pass to finish wins. Empties the list of chunks."""

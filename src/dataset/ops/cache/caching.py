@@ -117,8 +117,7 @@ class CacheOperator(Operator):
         self.reader: Operator | None = None
         self._start: State | None = None
         self._filling: CacheWriter | None = None
-        self._is_resumed = False  # whether the loaded state was saved before the first pull
-        self._bypasses = False  # whether elements were skipped, so that the pass is not cached
+        self._bypasses = False  # whether the pass is not cached
         self._begun = False  # whether filling the store was attempted; the store may have declined
         self._taken = 0  # elements pulled from the input
         self._kept = 0  # elements added to the store
@@ -132,7 +131,7 @@ class CacheOperator(Operator):
     def pull(self, n: int) -> Chunk | None:
         self._decide()
         if self._target is not None:
-            self._catch_up(self._target)
+            self._reach(self._target)
         if self.outbox:
             return self.outbox.give(n)
         if self._log is None:
@@ -171,22 +170,18 @@ class CacheOperator(Operator):
             self._note_that_none_comes(error)
             raise
         start = self.context.iteration.passes_to_repeat.get(self.node)
-        is_others = finished is not None and self.node not in self.context.iteration.filled
-        if self._is_resumed and is_others and not (finished and self._is_kept(finished) and self.store.in_order):
-            return  # the consumer may have read ahead of the saved position, in the order of its own pass
-        if finished is not None:
+        if self.source is not None and self._start is not None:  # a cache below may have been filled since
+            self._start = {**self._start, "source": self.source.save()}
+        is_own = self._start is None or self.node in self.context.iteration.filled
+        if finished is not None and (is_own or self._is_like_own(finished)):
             self._leave_source()
             self._read(finished)
-        elif start is not None and not self._is_resumed:  # the pass had ended before it was saved, and not begun again
-            self._leave_source()
+        elif start is not None and self._start is None:  # the pass had ended before it was saved, and not begun again
             self._run_again({"start": start, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
         elif self.source is None:
-            self.source = self.context(self.node.source)
-            draws = [list(self.context.draws(random)) for random in random_states(self.node.source)]
+            draws = [list(self.context.draws(random, of_first_run=True)) for random in random_states(self.node.source)]
+            self.source = self.context.from_beginning(self.node.source, draws)
             self._start = {"source": self.source.save(), "draws": draws}
-        else:  # a cache below may have been filled since the last time
-            assert self._start is not None
-            self._start = {**self._start, "source": self.source.save()}
 
     def _note_that_none_comes(self, error: Exception) -> None:
         error.add_note(f"{self.node.label()} cannot be read or filled: {CANNOT_CONTINUE}")
@@ -215,10 +210,12 @@ class CacheOperator(Operator):
         try:
             self._begin()
         except Exception as error:
-            self._begun = isinstance(error, OSError) and error.errno in _NO_ROOM  # elements then pass uncached
+            self._begun = self._bypasses = isinstance(error, OSError) and error.errno in _NO_ROOM
             if not self._begun:
                 self._note_that_none_comes(error)
             raise
+        if not self._begun:
+            return self.pull(n)
         chunk = self._take(n)
         if chunk is None:
             return None
@@ -229,12 +226,16 @@ class CacheOperator(Operator):
         return self.outbox.give(n)
 
     def _begin(self) -> None:
-        if not self._begun:
-            assert self._start is not None
-            kept = self.context.iteration.passes_to_repeat.get(self.node)
-            if kept is None or digest(kept) == digest(self._start):  # else a state says that another pass was kept
-                self._filling = self.store.begin(self._start, self.node.source.cardinality())
-            self._begun = True
+        """Begin to fill the store, unless it holds or is to hold another pass. If it was just filled, do nothing."""
+        if self._begun:
+            return
+        assert self._start is not None
+        kept = self.context.iteration.passes_to_repeat.get(self.node)  # a state says that this pass was kept
+        if self.store.finished() is None and (kept is None or digest(kept) == digest(self._start)):
+            self._filling = self.store.begin(self._start, self.node.source.cardinality())
+            if self._filling is None:
+                return
+        self._begun, self._bypasses = True, self._filling is None
 
     def _take(self, n: int) -> Chunk | None:
         """Pull the next elements of the input. At its end, finish the store."""
@@ -279,7 +280,7 @@ class CacheOperator(Operator):
                 chunk = chunk.slice(index + 1, chunk.length)
             except OSError as failure:  # such as a full disk: the elements are still returned
                 self._filling.discard()
-                self._filling = None
+                self._filling, self._bypasses = None, True
                 outcomes.append(failure)
             else:
                 self._kept += chunk.length
@@ -320,24 +321,19 @@ class CacheOperator(Operator):
             self.source = self._opened_at(state["source"])
             self._begun = self._bypasses = True
             self._count(state)
+            self.outbox.load(state["outbox"], lambda: self.node.element_spec)
             return
-        is_kept = finished is not None and self._is_kept(finished)
-        if _is_untouched(state):
-            if finished is None:
-                self._is_resumed = True
-                self.source = self._opened_at(state["start"]["source"])
-                return
-            if is_kept and self.store.in_order:
-                return
-        elif finished is not None and is_kept:
-            self._go_to(finished, state)
-            return
-        if finished is not None and not is_kept and (state["reader"] is not None or _is_untouched(state)):
+        if finished is not None and state["reader"] is not None and not self._is_kept(finished):
             raise StateError(
-                f"{self.node}: another pass was cached since the state was saved, so its elements are lost; "
-                "load the state before another iterator fills this cache"
+                f"{self.node}: the state is of a later pass over the cached elements, but the cache now holds another "
+                "pass, in another order; resume with an empty cache, such as a new directory"
             )
-        self._run_again(state, keep=finished is None)
+        if _is_untouched(state) and (finished is None or self._is_like_own(finished)):
+            self.source = self._opened_at(state["start"]["source"])
+        elif finished is not None and self._is_kept(finished) and not _is_untouched(state):
+            self._go_to(finished, state)
+        else:
+            self._run_again(state, keep=finished is None)
 
     def _run_again(self, state: State, *, keep: bool) -> None:
         """Schedule repeating the pass up to ``state`` at the first pull; ``keep`` says whether to fill the store."""
@@ -345,8 +341,12 @@ class CacheOperator(Operator):
         if keep and _is_at_the_end(state):
             self.context.iteration.passes_to_repeat[self.node] = state["start"]
         self.source = self._opened_at(state["start"]["source"])
-        self._begun = not keep
+        self._begun = self._bypasses = not keep
         self._target = state
+
+    def _is_like_own(self, finished: CacheEntry) -> bool:
+        """Return whether reading the store instead of the input makes no difference."""
+        return self.store.in_order and self._is_kept(finished) and not finished.failures
 
     def _is_kept(self, finished: CacheEntry) -> bool:
         """Return whether the store holds the pass that began at ``_start``."""
@@ -379,9 +379,20 @@ class CacheOperator(Operator):
         self._taken, self._kept = int(state["taken"]), int(state["kept"])
         self._failures, self._ended = int(state["failures"]), bool(state["ended"])
 
+    def _reach(self, target: State) -> None:
+        """Go to the loaded position in the store, if another iterator has filled it since, or else in the input."""
+        if self.store.finished() is None:
+            self._begin()
+        if not self._begun:
+            self._leave_source()
+            self.context.iteration.passes_to_repeat.pop(self.node, None)
+            self._target = None
+            self.load(target)
+        if self._target is not None:
+            self._catch_up(self._target)
+
     def _catch_up(self, target: State) -> None:
         """Repeat the pass up to where the state was saved, or to its end if it had finished."""
-        self._begin()
         to_the_end = _is_at_the_end(target)
         while not self._ended and (to_the_end or self._is_before(target)):
             step = _STEP if to_the_end else max(1, int(target["taken"]) - self._taken)
@@ -410,7 +421,7 @@ class CacheOperator(Operator):
     def _begin_anew(self) -> None:
         """Begin a new pass: the previous one was not cached, now or when the state was saved."""
         self._leave_source()
-        self._begun = self._ended = False
+        self._begun = self._bypasses = self._ended = False
         self._taken = self._kept = self._failures = 0
         self._target = None
         self._decide()

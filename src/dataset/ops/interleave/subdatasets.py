@@ -9,7 +9,6 @@ ahead are not saved. Otherwise, they are saved by value, while no thread is read
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +26,7 @@ from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
-from dataset.runtime.resources.exceptions import raise_with_location
+from dataset.runtime.resources.exceptions import concerns_iteration, raise_with_location
 from dataset.runtime.resources.interrupts import call as call_user
 from dataset.runtime.state.held_elements import Elements, ElementsOperator
 from dataset.runtime.state.own_elements import (
@@ -596,12 +595,15 @@ class Inputs:
         log.go_on()
         for _ in range(count):
             place = self._base + log.read
-            argument = None
-            with contextlib.suppress(Exception):  # already raised before the state was saved
+            try:
                 argument = log.pull(1)
-                if argument is None:
-                    break
-            if argument is not None and place in places:
+            except Exception as error:
+                if concerns_iteration(error):
+                    raise
+                continue  # already raised before the state was saved
+            if argument is None:
+                break
+            if place in places:
                 self._arguments[place] = argument
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import NoReturn
 
-from dataset.errors import ClosedError
+from dataset.errors import ClosedError, StateError
 from dataset.plan.node import Node
 from dataset.plan.origin import is_ours
 
@@ -33,13 +33,13 @@ CANNOT_CONTINUE = "the iteration cannot continue"
 def concerns_iteration(error: BaseException) -> bool:
     """Return whether an exception concerns the whole iteration. It then takes no element's place and is never ignored.
 
-    This is true if the iterator is closed or has failed, if no thread can be started, if a note says so, or if the
-    library itself runs out of memory. A MemoryError of an element, such as that of a user function, has a note that
-    ends with the element's number.
+    This is true if the iterator is closed or has failed, if no thread can be started, if a note says so, if a saved
+    position cannot be restored, or if the library itself runs out of memory. A MemoryError or StateError of an element,
+    such as that of a user function, has a note that ends with the element's number.
     """
     if any(note.endswith(CANNOT_CONTINUE) for note in getattr(error, "__notes__", ())):
         return True
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError | StateError):
         notes = getattr(error, "__notes__", ())
         return not any(note.startswith("in ") and note.rpartition(" ")[2].isdigit() for note in notes)
     return isinstance(error, ClosedError | NoThreadError)

@@ -179,7 +179,7 @@ class ReplayLog(ReplayMarks):
             try:
                 passed = self._source.skip(min(count, self.given - self.read))
             except Exception as error:
-                if concerns_iteration(error) or isinstance(error, StateError):
+                if concerns_iteration(error):
                     raise
             finally:
                 replay.is_active = was_active
