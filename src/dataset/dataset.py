@@ -470,6 +470,8 @@ class Dataset(Generic[T_co]):
         A map-style dataset is a source with random access: ``shuffle``, ``skip`` and ``shard`` operate on indices, and
         only the required items are fetched, in batches if it has ``__getitems__``. The rows of a ``TensorDataset`` are
         read as by ``from_tensor_slices``. An IterableDataset or a DataLoader is iterated again by each iteration.
+        Upstream of ``to_torch()``, which divides the elements among the workers of a DataLoader, an IterableDataset
+        that divides itself finds a single worker (``docs/howto/sharding.md``).
 
         Tensors are detached and copied to the host. Arrays from a map-style dataset's tensors share their memory and
         are read-only; those from an iterable dataset are copies, since it may reuse its tensors. A list at the top
@@ -3165,8 +3167,8 @@ class Dataset(Generic[T_co]):
         Args:
             sharding: a ``jax.sharding.Sharding`` or ``jax.Device`` for all components, or a structure of them that
                 matches the elements' structure or its upper levels. If it includes devices of other processes, each
-                process provides its own rows, the same number as the others, and gets global arrays. Default: the
-                default device.
+                process provides its own rows, the same number as the others, and gets global arrays: call
+                ``shard_by_process`` before. Default: the default device.
             prefetch: the number of elements to pull and copy before they are needed. 0 for none.
 
         Raises:

@@ -212,3 +212,19 @@ def test_ops_and_functions_of_tensorflow_work_on_it(tf):
         return result
 
     assert total().numpy() == sum(x * x for x in range(10))
+
+
+@pytest.mark.parametrize("is_share", [False, True])
+@pytest.mark.parametrize("make", [lambda n: Dataset.range(n), lambda n: declared(TensorSpec((), np.int64), *range(n))])
+def test_processes_of_tf_distribute_divide_the_elements_unless_shard_by_process_has(make, is_share, tf):
+    from tensorflow.python.data.experimental.ops import distribute  # noqa: PLC0415
+
+    from dataset.adapters.keras.feed import Feed  # noqa: PLC0415
+    from dataset.adapters.keras.tf_dataset import tf_dataset  # noqa: PLC0415
+
+    found = []
+    for rank in range(2):
+        part = make(12).batch(2).shard_by_process(rank, 2) if is_share else make(12).batch(2)
+        for each in (part.to_tf(), tf_dataset(Feed(part, None))):
+            found += [int(x) for batch in distribute._AutoShardDataset(each, 2, rank) for x in batch]
+    assert sorted(found) == sorted([*range(12), *range(12)])

@@ -16,6 +16,7 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, RewritableNode, Sharding, UnaryNode, inputs_first, is_exact, is_infallible
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 
@@ -39,6 +40,8 @@ class Repeat(
     count: int | None
     in_memory: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the elements of one pass may be held in memory."""
+    process: str = field(default="", kw_only=True, repr=False)
+    """The process whose files are read; empty if no other process repeats other files and would wait for this one."""
 
     def __post_init__(self) -> None:
         count = -1 if self.count is None else require_int("repeat", "count", self.count)
@@ -105,7 +108,7 @@ class Repeat(
     def lower(self, context: ExecutionContext) -> Operator:
         if self.in_memory:
             return open_in_memory(context, self.source, self.times)
-        return RepeatOperator(context, self.source, self.times)
+        return RepeatOperator(context, self.source, self.times, self.process)
 
 
 _REMEMBERED = 4  # passes that a reader may be ahead by
@@ -119,8 +122,9 @@ class RepeatOperator(Operator):
     pass is still needed if another operator repeats this one.
     """
 
-    def __init__(self, context: ExecutionContext, source: Node, times: int) -> None:
+    def __init__(self, context: ExecutionContext, source: Node, times: int, process: str = "") -> None:
         self.context = context
+        self.process = process
         self.node = source
         self.times = times
         self.finished = 0  # passes
@@ -135,8 +139,9 @@ class RepeatOperator(Operator):
         while self.source is not None and not self.over:
             try:
                 chunk = self.source.pull(n)
-            except Exception:
+            except Exception as error:
                 self.position += 1
+                self.pass_is_empty &= not isinstance(error, AbsentError)  # other processes have elements
                 raise
             if chunk is not None:
                 self.pass_is_empty = False
@@ -154,6 +159,11 @@ class RepeatOperator(Operator):
         # An endless repetition of an empty input would never return.
         self.over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
         self.pass_is_empty, self.position = True, 0
+        if self.over and self.times < 0 and self.process:
+            raise ValueError(
+                f"process {self.process}: repeat() ends, because the files of this process contain no elements; the "
+                'processes whose files do would wait for it: pass by="elements" to shard_by_process()'
+            )
         if not self.over:
             self.source.close()
             self.source = self.context(self.node, self.finished)

@@ -134,6 +134,15 @@ def test_each_pass_of_repeat_is_shared_separately(remainder):
     assert {len(batch) for part in shares(endless, 2, remainder=remainder) for batch in part} == {2}
 
 
+@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
+@pytest.mark.parametrize("make", [Dataset.range, PIPELINES["of unknown length"], PIPELINES["shuffled arrays"]])
+def test_no_process_ends_an_endless_repetition_before_the_others(make, remainder):
+    for count, world_size in itertools.product(range(4), (2, 3, 4)):
+        endless = make(count).repeat()
+        whole = [endless.shard_by_process(rank, world_size, remainder=remainder) for rank in range(world_size)]
+        assert len({len(list(part.take(7))) for part in whole}) == 1
+
+
 WITH_STATES = ["source", "batch", "whole batches", "of unknown length", "numbered", "shuffled arrays", "zipped"]
 
 

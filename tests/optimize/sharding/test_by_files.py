@@ -219,3 +219,16 @@ def test_explain_shows_that_files_are_dealt_out(lines):
     text = lines(1, 1, 1, 1).shard_by_process(1, 2).explain()
     assert "shard_by_process(1 of 2, 'drop', files)" in text
     assert "list_files(2 files)" in text
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
+@pytest.mark.parametrize("pipeline", [lambda lines: lines, lambda lines: lines.filter(lambda line: True).map(number)])
+def test_a_process_without_elements_says_so_instead_of_letting_others_wait(lines, remainder, pipeline):
+    """An endless repetition cannot be made equally long by counting, so its end would be that of one process only."""
+    endless = pipeline(lines(3, 0, 1, 0)).repeat()
+    whole, empty = (endless.shard_by_process(rank, 2, remainder=remainder) for rank in range(2))
+    assert len(list(whole.take(9))) == 9
+    (error,) = outcomes(iter(empty))
+    assert isinstance(error, ValueError)
+    assert "process 1 of 2" in str(error)
+    assert outcomes(iter(endless.shard_by_process(1, 2, remainder="keep"))) == []

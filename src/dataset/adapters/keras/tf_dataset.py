@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from dataset.adapters.keras.feed import Feed
+from dataset.adapters.tensorflow.to_tf import keep_share
 from dataset.plan.spec import BYTES, TensorSpec, map_spec
 
 
@@ -21,7 +22,9 @@ def tf_dataset(feed: Feed) -> Any:
     # Passing a batch through TensorFlow costs about half a millisecond. With one batch prefetched, the model does not
     # wait for it.
     ahead = tf.data.Dataset.from_generator(lambda: iter(feed), output_signature=spec).prefetch(1)
-    return ahead.with_options(_plain_options(tf))
+    options = _plain_options(tf)
+    keep_share(tf, feed.dataset, options)
+    return ahead.with_options(options)
 
 
 def _plain_options(tf: Any) -> Any:

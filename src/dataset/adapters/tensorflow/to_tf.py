@@ -17,6 +17,7 @@ from typing import Any
 from dataset.adapters.tensorflow.tensor_layout import TensorLayout
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.node import share_of, walk
 from dataset.plan.spec import as_observed, map_spec
 
 
@@ -38,7 +39,14 @@ def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> 
     made = _counted(tf, dataset, layout, count) if count >= 0 else _uncounted(tf, dataset, layout, count)
     options = tf.data.Options()
     options.experimental_optimization.inject_prefetch = False  # only the user's pipelines decide what is prefetched
+    keep_share(tf, dataset, options)
     return made.with_options(options)
+
+
+def keep_share(tf: Any, dataset: Dataset[Any], options: Any) -> None:
+    """Set that tf.distribute does not divide the elements among processes again if ``shard_by_process`` has."""
+    if any(share_of(node) is not None for node in walk(dataset.plan)):
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
 
 
 def _uncounted(tf: Any, dataset: Dataset[Any], layout: TensorLayout, count: int) -> Any:

@@ -15,6 +15,7 @@ from dataset.adapters.torch.device import Card, Copies, Target
 from dataset.adapters.torch.passes import passes_of
 from dataset.adapters.torch.pickling import packed, unpacked
 from dataset.adapters.torch.to_tensors import TorchTensors
+from dataset.adapters.torch.whole_sources import keep_sources_whole
 from dataset.closing import Closing
 from dataset.dataset import Dataset, device_iterator, shared_among
 from dataset.errors import StateError
@@ -133,6 +134,8 @@ class TorchIterableDataset(HasTensors, torch.utils.data.IterableDataset[Any]):
         worker = torch.utils.data.get_worker_info()
         number, ticket = self._passes.begin(worker)
         part = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        if worker is not None:
+            keep_sources_whole(worker)
         return Pass(number, _seed_of(self._dataset), part), ticket
 
     def go_on(self, ticket: Any, number: int | None) -> None:

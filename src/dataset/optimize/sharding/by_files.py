@@ -9,6 +9,7 @@ Legal if all ops between the split and the list of names are ``separable``.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from dataset.ops.shard.equalize_shards import EqualizeShards
 from dataset.ops.shard.pad_missing import PadMissing
@@ -64,9 +65,11 @@ def _part(plan: Node, share: BlockCyclicShard, agreement: Agreement) -> Node:
     """Return the plan over the files of one process."""
 
     def sharded(node: Node, shard: BlockCyclicShard) -> Node:  # noqa: ARG001  # the shard of the files is ``share``
-        found = node.sharded(share, sharded)
+        found: Any = node.sharded(share, sharded)
         if found is None:
             found = node.with_inputs([sharded(source, share) for source in node.inputs])
+        if found.traits.passes < 0 and share.world_size > 1 and share.remainder != "keep":
+            found = dataclasses.replace(found, process=str(share))
         return agreement.on(found, node)
 
     return sharded(plan, share)
