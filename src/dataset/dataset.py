@@ -3421,8 +3421,13 @@ class Dataset(Generic[T_co]):
         return f"<{type(self).__name__}{f' {name!r}' if name else ''}: {self._plan}>"
 
 
-def shared_among(dataset: Dataset[Any], processes: int) -> Dataset[Any]:
-    """Return the dataset for one of several concurrent processes, with its share of the cores and the memory."""
+def shared_among(dataset: Dataset[Any], processes: int, worker: Any = None) -> Dataset[Any]:
+    """Return the dataset for one of several concurrent processes, with its share of the cores and the memory.
+
+    ``worker`` is torch's WorkerInfo, by which the sources must not divide their elements again.
+    """
+    if worker is not None:
+        deferred.keep_sources_whole(worker)
     settings = dataset.options().autotune
     options = Options()
     options.autotune.cpu_budget = max(1, (settings.cpu_budget or usable_cores()) // processes)

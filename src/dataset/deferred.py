@@ -102,6 +102,7 @@ with lazy_imports():
     from dataset.ops.sources.select_positions import elements_at
     from dataset.ops.sources.signature import signature_of
     from dataset.ops.sources.tensors import Tensors
+    from dataset.ops.sources.whole_sources import keep_sources_whole
     from dataset.ops.take import Take
     from dataset.ops.take_while import TakeWhile
     from dataset.ops.unique import Unique

@@ -215,12 +215,12 @@ def test_ops_and_functions_of_tensorflow_work_on_it(tf):
 
 
 @pytest.mark.parametrize("is_share", [False, True])
-@pytest.mark.parametrize("make", [lambda n: Dataset.range(n), lambda n: declared(TensorSpec((), np.int64), *range(n))])
+@pytest.mark.parametrize("make", [Dataset.range, lambda n: declared(TensorSpec((), np.int64), *range(n))])
 def test_processes_of_tf_distribute_divide_the_elements_unless_shard_by_process_has(make, is_share, tf):
-    from tensorflow.python.data.experimental.ops import distribute  # noqa: PLC0415
+    from tensorflow.python.data.experimental.ops import distribute
 
-    from dataset.adapters.keras.feed import Feed  # noqa: PLC0415
-    from dataset.adapters.keras.tf_dataset import tf_dataset  # noqa: PLC0415
+    from dataset.adapters.keras.feed import Feed
+    from dataset.adapters.keras.tf_dataset import tf_dataset
 
     found = []
     for rank in range(2):

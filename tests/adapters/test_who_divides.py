@@ -4,9 +4,9 @@ import itertools
 
 import datasets
 import numpy as np
-import pandas
-import polars
-import pyarrow
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from torch.utils.data import ChainDataset, DataLoader, IterableDataset, TensorDataset, get_worker_info
@@ -58,9 +58,9 @@ SOURCES = {
     "by threads": lambda: Dataset.range(1).interleave(lambda _: Dataset.from_torch(Lazily()), num_parallel_calls=2),
     "from_huggingface": lambda: Dataset.from_huggingface(HF),
     "from_huggingface: stream": lambda: Dataset.from_huggingface(HF.to_iterable_dataset(num_shards=3)),
-    "from_pandas": lambda: Dataset.from_pandas(pandas.DataFrame(TABLE)),
-    "from_polars": lambda: Dataset.from_polars(polars.DataFrame(TABLE)),
-    "from_arrow": lambda: Dataset.from_arrow(pyarrow.table(TABLE)),
+    "from_pandas": lambda: Dataset.from_pandas(pd.DataFrame(TABLE)),
+    "from_polars": lambda: Dataset.from_polars(pl.DataFrame(TABLE)),
+    "from_arrow": lambda: Dataset.from_arrow(pa.table(TABLE)),
     "from_tensor_slices": lambda: Dataset.from_tensor_slices(np.arange(COUNT)),
 }
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dataset.adapters.keras.feed import Feed
-from dataset.adapters.tensorflow.to_tf import keep_share
+from dataset.adapters.tensorflow.to_tf import tf_options
 from dataset.plan.spec import BYTES, TensorSpec, map_spec
 
 
@@ -22,16 +22,13 @@ def tf_dataset(feed: Feed) -> Any:
     # Passing a batch through TensorFlow costs about half a millisecond. With one batch prefetched, the model does not
     # wait for it.
     ahead = tf.data.Dataset.from_generator(lambda: iter(feed), output_signature=spec).prefetch(1)
-    options = _plain_options(tf)
-    keep_share(tf, feed.dataset, options)
-    return ahead.with_options(options)
+    return ahead.with_options(_plain_options(tf, feed))
 
 
-def _plain_options(tf: Any) -> Any:
+def _plain_options(tf: Any, feed: Feed) -> Any:
     """Return options for no further buffers and a single thread: passing batches between threads costs the most."""
-    options = tf.data.Options()
+    options = tf_options(tf, feed.dataset)
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
-    options.experimental_optimization.inject_prefetch = False
     options.threading.private_threadpool_size = 1
     return options

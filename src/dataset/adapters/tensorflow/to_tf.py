@@ -37,16 +37,16 @@ def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> 
     layout = TensorLayout(tf, spec)
     count = dataset.cardinality()
     made = _counted(tf, dataset, layout, count) if count >= 0 else _uncounted(tf, dataset, layout, count)
+    return made.with_options(tf_options(tf, dataset))
+
+
+def tf_options(tf: Any, dataset: Dataset[Any]) -> Any:
+    """Return the options for a Dataset's elements: this library decides what is prefetched, and which shares exist."""
     options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False  # only the user's pipelines decide what is prefetched
-    keep_share(tf, dataset, options)
-    return made.with_options(options)
-
-
-def keep_share(tf: Any, dataset: Dataset[Any], options: Any) -> None:
-    """Set that tf.distribute does not divide the elements among processes again if ``shard_by_process`` has."""
-    if any(share_of(node) is not None for node in walk(dataset.plan)):
+    options.experimental_optimization.inject_prefetch = False
+    if any(share_of(node) is not None for node in walk(dataset.plan)):  # tf.distribute would divide the share again
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return options
 
 
 def _uncounted(tf: Any, dataset: Dataset[Any], layout: TensorLayout, count: int) -> Any:

@@ -15,7 +15,6 @@ from dataset.adapters.torch.device import Card, Copies, Target
 from dataset.adapters.torch.passes import passes_of
 from dataset.adapters.torch.pickling import packed, unpacked
 from dataset.adapters.torch.to_tensors import TorchTensors
-from dataset.adapters.torch.whole_sources import keep_sources_whole
 from dataset.closing import Closing
 from dataset.dataset import Dataset, device_iterator, shared_among
 from dataset.errors import StateError
@@ -134,8 +133,6 @@ class TorchIterableDataset(HasTensors, torch.utils.data.IterableDataset[Any]):
         worker = torch.utils.data.get_worker_info()
         number, ticket = self._passes.begin(worker)
         part = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        if worker is not None:
-            keep_sources_whole(worker)
         return Pass(number, _seed_of(self._dataset), part), ticket
 
     def go_on(self, ticket: Any, number: int | None) -> None:
@@ -157,7 +154,7 @@ class TorchIterableDataset(HasTensors, torch.utils.data.IterableDataset[Any]):
             return self._dataset
         if self._share is None or self._share[0] != (which.seed, which.part):
             part = self._dataset.shard_by_process(worker, workers, remainder="keep", seed=which.seed)
-            self._share = (which.seed, which.part), shared_among(part, workers)
+            self._share = (which.seed, which.part), shared_among(part, workers, torch.utils.data.get_worker_info())
         return self._share[1]
 
     def _copies(self) -> Copies:
