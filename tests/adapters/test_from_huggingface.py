@@ -7,6 +7,7 @@ import copy
 import datetime as dt
 import io
 import pickle
+import threading
 import unittest.mock
 
 import datasets
@@ -556,6 +557,39 @@ def test_a_stream_is_given_whole_in_a_worker_of_torch(numbered, monkeypatch):
     monkeypatch.setattr(worker, "_worker_info", worker.WorkerInfo(id=1, num_workers=2, seed=0, dataset=None))
     assert len(list(stream)) == 15
     assert [row["i"] for row in Dataset.from_huggingface(stream)] == list(range(30))
+
+
+class Locked:
+    """A function that holds what cannot be copied, and counts its calls."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.calls = 0
+
+    def __call__(self, row):
+        with self.lock:
+            self.calls += 1
+        return {"y": 2 * row["i"]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stream: stream,
+        lambda stream: stream.shuffle(seed=1, buffer_size=3),
+        lambda stream: stream.skip(1).take(5),
+        lambda stream: stream.rename_column("y", "z"),
+        lambda stream: stream.filter(lambda row, lock: lock.acquire(False), fn_kwargs={"lock": threading.RLock()}),
+    ],
+)
+def test_what_a_stream_holds_of_the_user_is_not_copied(numbered, change):
+    function = Locked()
+    hf = change(numbered.select(range(9)).to_iterable_dataset(num_shards=3).map(function))
+    expected = [row["i"] for row in hf]
+    before, dataset = function.calls, Dataset.from_huggingface(hf)
+    pairs = list(zip(dataset, dataset, strict=True))
+    assert [[one["i"], two["i"]] for one, two in pairs] == [[i, i] for i in expected]
+    assert function.calls >= before + 2 * len(expected)
 
 
 def test_columns_of_a_stream_without_features_cannot_be_selected():

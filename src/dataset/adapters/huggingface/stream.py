@@ -30,7 +30,7 @@ class RowStream:
         # The dataset is copied because it stores the position of its last pass in itself, which two passes would
         # confuse. iter() is used because __iter__ skips rows in the workers of a torch DataLoader; here, this library
         # divides the rows among workers.
-        hf = copy.deepcopy(self.hf)
+        hf = _copied(self.hf, {})
         if self.columns is None:
             batches = hf.with_format(None).iter(batch_size=1)
             return map(_only, batches)
@@ -49,3 +49,15 @@ class RowStream:
 def _only(batch: dict[str, list[Any]]) -> dict[str, Any]:
     """Return the row of a batch of one row."""
     return {name: pixels(values[0]) for name, values in batch.items()}
+
+
+def _copied(value: Any, copies: dict[int, Any]) -> Any:
+    """Return a copy of Hugging Face's objects that iterate. What they hold of the user is shared: a lock has no copy."""
+    if isinstance(value, list):
+        return [_copied(item, copies) for item in value]
+    if not type(value).__module__.startswith("datasets.iterable") or not hasattr(value, "__dict__"):
+        return value
+    if id(value) not in copies:
+        copies[id(value)] = found = copy.copy(value)
+        found.__dict__.update({name: _copied(field, copies) for name, field in vars(value).items()})
+    return copies[id(value)]

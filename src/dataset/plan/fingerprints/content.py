@@ -8,8 +8,10 @@ version of Python.
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
+import sys
 import types
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -24,6 +26,9 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 
 Parts: TypeAlias = tuple[str, Iterable[Any]]
 """The kind of a value, and the values it consists of."""
+
+_SERVICES = {"logging", "threading", "queue", "asyncio", "concurrent", "multiprocessing"}
+"""The packages whose objects change while they are used, and determine no element."""
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 
@@ -66,7 +71,16 @@ class Content:
 
     def _parts(self, value: Any) -> Parts:
         """Return the parts of a value that is neither plain nor an array."""
+        if isinstance(value, set | frozenset) and not all(isinstance(item, _PLAIN) for item in value):
+            return "set", sorted(map(self._digest_of, value))
         return _parts(value)
+
+    def _digest_of(self, item: Any) -> int:
+        """Return the digest of an item of a set, by which items are sorted: a repr may contain an address."""
+        content = copy.copy(self)
+        content._digest, content._functions = hashlib.blake2b(digest_size=8), self._functions.copy()
+        content.add(item)
+        return content.digest()
 
     def _put(self, text: str) -> None:
         self._digest.update(f"{len(text)}:{text}".encode(errors="backslashreplace"))
@@ -86,15 +100,31 @@ def _plan_parts(plan: Node) -> list[Any]:
 @functools.singledispatch
 def _parts(value: Any) -> Parts:
     """Return the parts of any other object: its class, its ``__call__``, and its components or fields."""
-    if is_dataset(value):
-        return "dataset", _plan_parts(value.plan)
+    if is_dataset(value) or isinstance(value, Node):
+        return "dataset", _plan_parts(value if isinstance(value, Node) else value.plan)
     kind = type(value)
     if _is_own(kind) and "__reduce__" in vars(kind):
         return full_name(kind), value.__reduce__()[1]  # what it was made from, not what it has learned since
+    if _package(kind) in _SERVICES:
+        return full_name(kind), []
+    if _is_value(value) and " at 0x" not in repr(value):
+        return "value", [
+            full_name(kind),
+            repr(value),
+            getattr(value, "pattern", None),
+        ]  # the repr of a regex is cut off
     structure = structure_of(value)
-    fields = getattr(value, "__dict__", None) if structure is LEAF else structure.flatten(value)
+    fields = _fields(value) if structure is LEAF else structure.flatten(value)
     call = vars(kind).get("__call__")
     return full_name(kind), [call if isinstance(call, types.FunctionType) else None, fields]
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    """Return the fields of an object, without the results of cached properties; None if it has no ``__dict__``."""
+    found = getattr(value, "__dict__", None)
+    return found and {
+        name: field for name, field in found.items() if not hasattr(getattr(type(value), name, None), "__get__")
+    }
 
 
 @_parts.register(list)
@@ -184,6 +214,13 @@ def _global(function: types.FunctionType, value: Any) -> Any:
 
 def _package(value: Any) -> str:
     return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def _is_value(value: Any) -> bool:
+    """Return whether an object without fields is an immutable value of the standard library, such as a date."""
+    kind = type(value)
+    is_hashed = kind.__hash__ not in (None, object.__hash__) and not hasattr(value, "__dict__")
+    return is_hashed and _package(kind) in sys.stdlib_module_names
 
 
 def _is_own(value: Any) -> bool:

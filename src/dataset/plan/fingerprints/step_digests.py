@@ -50,15 +50,9 @@ class _StepContent(Content):
 
     def _parts(self, value: Any) -> Parts:
         kind, parts = super()._parts(value)
-        if isinstance(
-            value, set | frozenset
-        ):  # the repr of other items, by which they are sorted, may contain an address
-            return kind, [len(value), *sorted(repr(item) for item in value if isinstance(item, _PLAIN))]
         if kind != full_name(type(value)) or isinstance(value, list | tuple | dict):
             return kind, parts
-        if not _is_own(str(type(value).__module__).partition(".")[0]):
-            return kind, []
-        return kind, [_without_remembered(type(value), part) if isinstance(part, dict) else part for part in parts]
+        return kind, parts if _is_own(str(type(value).__module__).partition(".")[0]) else []
 
     def _add_array(self, array: np.ndarray[Any, Any]) -> None:
         if array.nbytes > _ARRAY_BYTES_MAX and not array.dtype.hasobject:
@@ -68,9 +62,6 @@ class _StepContent(Content):
         super()._add_array(array)
 
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
-
-
 @functools.cache
 def _is_own(package: str) -> bool:
     """Return whether a package is the user's or this library, not another installed package or part of Python."""
@@ -78,11 +69,6 @@ def _is_own(package: str) -> bool:
         return True
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return package not in sys.stdlib_module_names and "site-packages" not in file and "dist-packages" not in file
-
-
-def _without_remembered(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an object without the values of cached properties."""
-    return {name: value for name, value in fields.items() if not hasattr(getattr(kind, name, None), "__get__")}
 
 
 def step_digests(plan: Node) -> Digests:
