@@ -2,12 +2,14 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
 import socket
 import threading
 import time
+import types
 import urllib.request
 
 import pytest
@@ -300,14 +302,56 @@ def test_closing_does_not_wait_for_a_client_that_does_not_read(reading):
     assert not threads()
 
 
-def test_too_many_clients_are_turned_away(monkeypatch):
-    monkeypatch.setattr(page_server, "_CLIENTS_MAX", 2)
-    with LivePage(0, SnapshotFeed()) as page:
-        streams = [stream_of(page) for _ in range(2)]
-        with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
-            answer(page)
-        for stream in streams:
-            stream.close()
+def slow_client(page, request=b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+    connection = socket.create_connection(("127.0.0.1", page.port), timeout=60)
+    connection.sendall(request)
+    return connection
+
+
+@pytest.mark.parametrize("start", [0, 3, 22, None])
+def test_a_new_client_is_answered_however_many_others_keep_a_thread(start, monkeypatch):
+    monkeypatch.setattr(page_server._RequestHandler, "timeout", 60.0)
+    request = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"[:start]
+    with LivePage(0, SnapshotFeed()) as page, contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(slow_client(page, request)) for _ in range(page_server._CLIENTS_MAX + 5)]
+        assert answer(page)[0] == 200
+        assert len(page._server._clients) <= page_server._CLIENTS_MAX
+        while slow[0].recv(1 << 16):  # the oldest has given way
+            pass
+
+
+def test_the_time_for_a_whole_request_is_limited(monkeypatch):
+    monkeypatch.setattr(page_server._RequestHandler, "timeout", 600.0)
+    monkeypatch.setattr(page_server, "time", types.SimpleNamespace(monotonic=itertools.count(0, 1000).__next__))
+    with LivePage(0, SnapshotFeed()) as page, slow_client(page, b"GET") as connection:
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.0 404"),
+        (b"GET http://localhost/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.0 200"),
+        (b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.0 405"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"HTTP/1.0 414"),
+        (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", b"HTTP/1.0 431"),
+        (b"GET / HTTP/1.1\r\nA: " + b"x" * 1_000_000, b""),
+        (b"GET / HTTP/1.\xb2\r\n\r\n", b"<!DOCTYPE"),
+        (b"\x16\x03\x01\x02\x00\x01" + b"\xff" * 300 + b"\n\n", b"<!DOCTYPE"),
+        (b"GET / HTTP/1.1\r\nHost: localhost", b"HTTP/1.0 200"),
+    ],
+)
+def test_a_strange_request_is_answered_or_dropped_and_not_logged(request_, status, caplog):
+    with LivePage(0, SnapshotFeed()) as page, socket.create_connection(("127.0.0.1", page.port), 60) as connection:
+        found = b""
+        with contextlib.suppress(ConnectionError):  # bytes that were not read reset the connection
+            connection.sendall(request_)
+            connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(1 << 16):
+                found += part
+    assert found.startswith(status)
+    assert not request_.startswith(b"HEAD") or found.endswith(b"\r\n\r\n")
+    assert not caplog.records
 
 
 class Big:

@@ -33,7 +33,7 @@ class SnapshotFeed:
 
     def __init__(self) -> None:
         self._news = threading.Condition()  # guards the fields but those of the last snapshot
-        self._changes = 0
+        self._changes = self._repeats = 0
         self._shown = 0
         # With the number of each, and when it was begun; 0 if it is shown at once.
         self._running: dict[SnapshotSource, tuple[int, float]] = {}
@@ -69,6 +69,12 @@ class SnapshotFeed:
             self._running.clear()
             self._change()
 
+    def repeat(self) -> None:
+        """Let all streams send the last figures again, which reveals clients that have left."""
+        with self._news:
+            self._repeats += 1
+            self._news.notify_all()
+
     def _change(self) -> None:
         self._changes += 1
         self._news.notify_all()
@@ -88,8 +94,8 @@ class SnapshotFeed:
             None if the feed was closed.
         """
         with self._news:
-            seconds = self._interval if self._running else _ENDED_SECONDS
-            self._news.wait_for(lambda: self._closed or self._changes != seen, seconds)
+            seconds, repeats = self._interval if self._running else _ENDED_SECONDS, self._repeats
+            self._news.wait_for(lambda: self._closed or self._changes != seen or self._repeats != repeats, seconds)
             if self._closed:
                 return None
             changes = self._changes

@@ -12,17 +12,18 @@ import contextlib
 import functools
 import hashlib
 import importlib.resources
+import io
 import logging
 import os
 import re
 import socket
 import socketserver
 import threading
+import time
 import weakref
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
-from urllib.parse import urlsplit
 
 from dataset.closing import Closing
 from dataset.live.feed import SnapshotFeed
@@ -31,7 +32,10 @@ from dataset.live.prometheus import exposition
 _logger = logging.getLogger("dataset")
 
 _HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?", re.IGNORECASE)
+_TARGET = re.compile(r"^https?://[^/?]*|\?.*", re.IGNORECASE)  # the parts of a request's target besides the path
+_END = re.compile(rb"\n\r?\n")
 _CLIENTS_MAX = 32  # each has a thread
+_REQUEST_MAX = 1 << 17  # bytes: two lines of the length that http.server accepts
 _PATIENCE_SECONDS = 5.0  # for a client that does not send its request, or does not take the answer
 
 
@@ -102,6 +106,11 @@ class _PageServer(HTTPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        for oldest, connection in list(self._clients.items())[: len(self._clients) >= _CLIENTS_MAX]:
+            with contextlib.suppress(OSError):  # a browser connects again
+                connection.shutdown(socket.SHUT_RDWR)
+            self.feed.repeat()  # a stream that waits for news ends
+            oldest.join(_PATIENCE_SECONDS)
         if len(self._clients) >= _CLIENTS_MAX or self.feed.closed:
             self.shutdown_request(request)
             return
@@ -165,7 +174,18 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         with contextlib.suppress(OSError):  # the client has left, or is too slow
+            self.rfile = io.BytesIO(self._request())
             super().handle()
+
+    def _request(self) -> bytes:
+        """Return the request up to the end of its headers, or of ``_REQUEST_MAX`` bytes, or of what the client sends."""
+        found, part, until = b"", b"\n", time.monotonic() + self.timeout
+        while part and len(found) < _REQUEST_MAX and not _END.search(found, len(found) - len(part) - 3):
+            self.connection.settimeout(max(until - time.monotonic(), 1e-9))
+            part = self.connection.recv(_REQUEST_MAX - len(found))
+            found += part
+        self.connection.settimeout(self.timeout)
+        return found
 
     def parse_request(self) -> bool:
         if not super().parse_request():
@@ -178,7 +198,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if not _HOST.fullmatch(self.headers.get("Host", "")):
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"The Host header does not name this machine.\n")
             return
-        path = urlsplit(self.path).path
+        path = _TARGET.sub("", self.path)
         if path == "/":
             self._send(HTTPStatus.OK, "text/html", _page(), policy=_policy())
         elif path == "/snapshot":
@@ -201,7 +221,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, policy: str = "") -> None:
         self._send_head(status, kind, policy or _CLOSED_POLICY, len(body))
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _send_head(self, status: HTTPStatus, kind: str, policy: str, length: int | None = None) -> None:
         self.send_response(status)
