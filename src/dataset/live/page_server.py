@@ -178,12 +178,11 @@ class _RequestHandler(BaseHTTPRequestHandler):
             super().handle()
 
     def _request(self) -> bytes:
-        """Return the request up to the end of its headers, or of ``_REQUEST_MAX`` bytes, or of what the client sends."""
+        """Return what the client sends within ``timeout``, up to the end of the headers, or ``_REQUEST_MAX`` bytes."""
         found, part, until = b"", b"\n", time.monotonic() + self.timeout
         while part and len(found) < _REQUEST_MAX and not _END.search(found, len(found) - len(part) - 3):
             self.connection.settimeout(max(until - time.monotonic(), 1e-9))
-            part = self.connection.recv(_REQUEST_MAX - len(found))
-            found += part
+            found += (part := self.connection.recv(_REQUEST_MAX - len(found)))
         self.connection.settimeout(self.timeout)
         return found
 
@@ -191,7 +190,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if not super().parse_request():
             return False
         if self.command != "GET":
-            self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", b"Only GET is supported.\n")
+            text = b"Only GET is supported.\n" if self.command != "HEAD" else b""
+            self._send(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", text)
         return self.command == "GET"
 
     def do_GET(self) -> None:
@@ -221,8 +221,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, policy: str = "") -> None:
         self._send_head(status, kind, policy or _CLOSED_POLICY, len(body))
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def _send_head(self, status: HTTPStatus, kind: str, policy: str, length: int | None = None) -> None:
         self.send_response(status)

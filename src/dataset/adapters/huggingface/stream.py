@@ -52,7 +52,7 @@ def _only(batch: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
-    """Return a copy of Hugging Face's objects that iterate. What they hold of the user is shared: a lock has no copy."""
+    """Return a copy of Hugging Face's objects that iterate. What they hold of the user, such as a lock, is shared."""
     if isinstance(value, list):
         return [_copied(item, copies) for item in value]
     if not type(value).__module__.startswith("datasets.iterable") or not hasattr(value, "__dict__"):

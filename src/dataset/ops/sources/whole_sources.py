@@ -6,6 +6,7 @@ single worker to sources. Other code, such as a function of ``map``, finds the a
 """
 
 import sys
+from traceback import walk_stack
 from typing import Any
 
 from dataset.ops.sources.generator import GeneratorOperator
@@ -24,10 +25,7 @@ def keep_sources_whole(worker: Any) -> None:
 
 
 def _member(actual: int, for_sources: int) -> property:
-    return property(lambda _: for_sources if _is_in_source(sys._getframe()) else actual)  # noqa: SLF001  # the documented way
+    def get(_: Any) -> int:
+        return for_sources if any(frame.f_code in _OF_SOURCES for frame, _ in walk_stack(sys._getframe())) else actual  # noqa: SLF001  # the documented way
 
-
-def _is_in_source(frame: Any) -> bool:
-    while frame is not None and frame.f_code not in _OF_SOURCES:
-        frame = frame.f_back
-    return frame is not None
+    return property(get)

@@ -22,7 +22,6 @@ from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, walk
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.structure import LEAF, Structure, structure_of
-from dataset.plan.values import RaggedTensor, SparseTensor
 
 Parts: TypeAlias = tuple[str, Iterable[Any]]
 """The kind of a value, and the values it consists of."""
@@ -78,7 +77,7 @@ class Content:
     def _digest_of(self, item: Any) -> int:
         """Return the digest of an item of a set, by which items are sorted: a repr may contain an address."""
         content = copy.copy(self)
-        content._digest, content._functions = hashlib.blake2b(digest_size=8), self._functions.copy()
+        vars(content).update(_digest=hashlib.blake2b(digest_size=8), _functions=self._functions.copy())
         content.add(item)
         return content.digest()
 
@@ -108,22 +107,21 @@ def _parts(value: Any) -> Parts:
     if _package(kind) in _SERVICES:
         return full_name(kind), []
     if _is_value(value) and " at 0x" not in repr(value):
-        return "value", [
-            full_name(kind),
-            repr(value),
-            getattr(value, "pattern", None),
-        ]  # the repr of a regex is cut off
+        return "value", [kind, repr(value), getattr(value, "pattern", None)]  # the repr of a regex is cut off
     structure = structure_of(value)
     fields = _fields(value) if structure is LEAF else structure.flatten(value)
     call = vars(kind).get("__call__")
     return full_name(kind), [call if isinstance(call, types.FunctionType) else None, fields]
 
 
-def _fields(value: Any) -> dict[str, Any] | None:
-    """Return the fields of an object, without the results of cached properties; None if it has no ``__dict__``."""
-    found = getattr(value, "__dict__", None)
-    return found and {
-        name: field for name, field in found.items() if not hasattr(getattr(type(value), name, None), "__get__")
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of an object, also those in ``__slots__``, without the results of cached properties."""
+    state: Any = object.__getstate__(value)
+    found, slots = state if isinstance(state, tuple) else (state, None)
+    kind, items = type(value), (found or {}).items()
+    return {
+        **{name: item for name, item in items if not hasattr(getattr(kind, name, None), "__get__")},
+        **(slots or {}),
     }
 
 
@@ -149,16 +147,6 @@ def _of_set(value: Any) -> Parts:
 @_parts.register(np.dtype)
 def _of_description(value: Any) -> Parts:
     return repr(value), []
-
-
-@_parts.register
-def _of_ragged(value: RaggedTensor) -> Parts:
-    return "ragged", [value.flat_values, *value.nested_row_splits]
-
-
-@_parts.register
-def _of_sparse(value: SparseTensor) -> Parts:
-    return "sparse", [value.indices, value.values, value.dense_shape]
 
 
 @_parts.register

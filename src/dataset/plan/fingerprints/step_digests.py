@@ -15,6 +15,7 @@ valid cache would be rejected. So anything that can change on its own is exclude
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -40,11 +41,10 @@ class _StepContent(Content):
 
     def __init__(self) -> None:
         super().__init__()
-        self._values = 0
+        self._values = itertools.count()  # shared with the contents of items of sets
 
     def add(self, value: Any) -> None:
-        self._values += 1
-        if self._values > _VALUES_MAX:
+        if next(self._values) > _VALUES_MAX:
             raise OverflowError(f"more than {_VALUES_MAX} values")
         super().add(value)
 
