@@ -3336,8 +3336,9 @@ class Dataset(Generic[T_co]):
         """Return a hash of what determines the elements: equal for equal pipelines, also in other processes.
 
         It covers ops, parameters, seeds, the data of in-memory arrays, and the code of functions with captured values.
-        It does not cover other data that functions read, nor the content of files. It may differ between versions of
-        Python.
+        It does not cover other data that functions read, nor the content of files. Of objects that serve the program,
+        such as loggers and locks, only the class counts. Iterations do not change it, unless a function changes a value
+        that it has captured. It may differ between versions of Python.
 
         >>> def make(factor):
         ...     return Dataset.range(3).map(lambda x: x * factor)

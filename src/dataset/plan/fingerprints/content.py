@@ -2,8 +2,8 @@
 
 A function is represented by its bytecode, constants, defaults and captured values, and by the functions of its own
 package that it names, so that an edit in any of them changes the digest. Functions of other packages and of this
-library count by name: users do not edit them, and they are large. The digest is the same in every process with the same
-version of Python.
+library count by name: users do not edit them, and they are large. A node counts as its plan, without the results that
+it caches. The digest is the same in every process with the same version of Python, also after an iteration.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _package(value: Any) -> str:
 
 def _is_value(value: Any) -> bool:
     """Return whether an object without fields is an immutable value of the standard library, such as a date."""
-    kind = type(value)
+    kind: Any = type(value)
     is_hashed = kind.__hash__ not in (None, object.__hash__) and not hasattr(value, "__dict__")
     return is_hashed and _package(kind) in sys.stdlib_module_names
 

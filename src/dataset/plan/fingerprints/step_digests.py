@@ -4,8 +4,8 @@ They detect changed operations, arguments, seeds and data, and edits of function
 and of the functions and values of their own module that they name. They must never differ if nothing was edited, or a
 valid cache would be rejected. So anything that can change on its own is excluded:
 
-- Objects of other packages (loggers, models, random generators) and of the standard library count by their class, and
-  cached properties do not count.
+- Objects of other packages (models, random generators) and of the standard library count by their class, except
+  immutable values such as dates and regexes. Cached properties do not count.
 - An operation whose digest changes while the pipeline runs, such as a function that appends to a captured list, is
   left out: ``stable_digests`` compares the digests before and after.
 - Bytecode is not compared between different versions of Python: ``PYTHON`` identifies the version.
