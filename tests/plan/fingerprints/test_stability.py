@@ -78,6 +78,10 @@ def test_all_fingerprints_are_the_same_in_other_processes(case_files, tmp_path):
 # What functions hold
 
 
+def abs_of(x):
+    return abs(x)
+
+
 class Item:
     def __init__(self, number):
         self.number = number
@@ -86,6 +90,15 @@ class Item:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slots:
     number: int
+
+
+class Calling:
+    """An object with a function in a field, and another one in its class."""
+
+    function = abs_of
+
+    def __init__(self, function):
+        self.function = function
 
 
 class Counting:
@@ -127,6 +140,7 @@ HELD = {
     "objects in a set": lambda n: {Item(n), Item(5), Item(7), ("a", n), "b", "c"},
     "peers": peers,
     "slots": Slots,
+    "function in a field": lambda n: Calling([abs_of, prints][n]),
     "regex": lambda n: re.compile("a" * (300 + n)),
     "flags": lambda n: re.compile(b"a", [0, re.IGNORECASE][n]),
     "date": lambda n: dt.date(2020, 1, 1 + n),

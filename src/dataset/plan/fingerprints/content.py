@@ -120,7 +120,7 @@ def _fields(value: Any) -> dict[str, Any]:
     found, slots = state if isinstance(state, tuple) else (state, None)
     kind, items = type(value), (found or {}).items()
     return {
-        **{name: item for name, item in items if not hasattr(getattr(kind, name, None), "__get__")},
+        **{name: item for name, item in items if not hasattr(getattr(kind, name, None), "__set_name__")},
         **(slots or {}),
     }
 
