@@ -351,6 +351,17 @@ def test_csv_files_report_the_line_on_which_a_row_ends_also_after_a_resume(tmp_p
         assert [(record.file, record.number) for _ in resumed for record in resumed.provenance()] == expected[place:]
 
 
+def test_rows_of_json_lines_report_their_lines_and_a_skip_list_removes_these_rows(tmp_path):
+    lines = ["", '{"n": 1}', "  ", '{"n": 3}', "not JSON", '{"n": 5}', "", "", '{"n": 8}']
+    path, skips = tmp_path / "a.jsonl", tmp_path / "skip"
+    path.write_text("\n".join(lines))
+    data = Dataset.from_json_lines(str(path), {"n": np.int64}).ignore_errors()
+    assert numbers(data.batch(3)) == [(str(path), line) for line in (1, 3, 5, 8)]
+    for line in (1, 3, 5, 8):
+        skips.write_text(json.dumps({"file": str(path), "number": line}))
+        assert [int(row["n"]) for row in data.skip_records(skips)] == [n for n in (1, 3, 5, 8) if n != line]
+
+
 def test_damaged_records_that_are_skipped_keep_their_numbers(tmp_path):
     path = tmp_path / "a.tfrecord"
     write_records(path, [b"zero", b"one", b"two"])

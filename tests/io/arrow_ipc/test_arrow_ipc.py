@@ -58,6 +58,24 @@ def test_numbers_of_a_local_file_are_views_of_the_mapping(save):
     assert pa.total_allocated_bytes() == before
 
 
+@pytest.mark.parametrize("read", [Dataset.from_arrow_ipc, Dataset.from_arrow])
+def test_a_stream_that_is_cut_between_batches_is_not_complete(save, tmp_path, read):
+    path = save("a.arrow", pa.table({"x": range(25)}), "stream")
+    content = (tmp_path / "a.arrow").read_bytes()
+    assert len(list(read(path))) == 25
+    with pa.ipc.open_stream(content) as stream:
+        batches = list(stream)
+    for count in range(len(batches) + 1):
+        whole = save("b.arrow", pa.Table.from_batches(batches[:count], batches[0].schema), "stream")
+        (tmp_path / "b.arrow").write_bytes((tmp_path / "b.arrow").read_bytes()[:-8])
+        with pytest.raises(DataLossError, match=r"b.arrow, .*ends without an end mark"):
+            read(whole)
+    old = pa.ipc.IpcWriteOptions(use_legacy_format=True)  # whose end mark is not told from data
+    with pa.ipc.new_stream(path, batches[0].schema, options=old) as writer:
+        writer.write_batch(batches[0])
+    assert len(list(read(path))) == 10
+
+
 def test_damage_is_data_loss_and_the_next_file_follows(save, tmp_path):
     for name, content in (("no", b"text"), ("empty", b""), ("magic", b"ARROW1\0\0")):
         (tmp_path / name).write_bytes(content)

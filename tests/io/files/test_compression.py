@@ -221,6 +221,11 @@ def test_first_bytes_tell_the_compression():
     for level in range(10):
         assert guess_compression(zlib.compress(b"data", level)) == "ZLIB"
     assert guess_compression(gzip.compress(b"")) == "GZIP"
+    skipped = b"\x5a\x2a\x4d\x18\x05\0\0\0hello"
+    frame = b"\x28\xb5\x2f\xfd"
+    for head in (frame, skipped + frame, skipped * 2 + frame, skipped, skipped[:9]):
+        assert guess_compression(head) == "ZSTD"
+    assert guess_compression(skipped + b"\x04\x22\x4d\x18") == ""  # LZ4 has such frames, too
     assert [guess_compression(head) for head in (b"", b"\x1f", b"x", b"text", bytes(9))] == [""] * 5
 
 

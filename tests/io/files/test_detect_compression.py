@@ -1,7 +1,6 @@
 """Tests of compression_type="AUTO": the first bytes of each file determine how it is compressed."""
 
 import os
-import threading
 import zlib
 
 import numpy as np
@@ -45,6 +44,12 @@ def test_files_of_all_kinds_are_read_together(reader, save):
     check_operator(lambda: read(paths, "AUTO"), expected, positions=4)
 
 
+@pytest.mark.parametrize("size", [0, 9, 5000])
+def test_a_zstd_file_may_begin_with_a_skippable_frame(size, save):
+    skipped = b"\x50\x2a\x4d\x18" + size.to_bytes(4, "little") + bytes(size)
+    assert list(TextLineDataset(save(skipped + COMPRESS["ZSTD"](b"one\ntwo\n")), "AUTO")) == [b"one", b"two"]
+
+
 @pytest.mark.parametrize("content", [b"", b"x^2", b"8O", b"x\x01", b"hCommand line", b"(S)" * 2000, b"\x1f", b"x"])
 def test_plain_text_is_not_taken_for_a_stream(content, save):
     assert list(TextLineDataset(save(content), "AUTO")) == content.split(b"\n")[: len(content)]
@@ -81,12 +86,9 @@ def test_a_wrong_size_is_known_before_the_first_record_as_for_a_plain_file(save)
 
 def test_a_pipe_is_refused(tmp_path):
     path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.open("wb").close())
-    writer.start()
-    with pytest.raises(OSError, match="reads the beginning twice, which a pipe"):
+    os.mkfifo(path)  # opening it would wait for a writer
+    with pytest.raises(OSError, match="this is a pipe or a device, but its beginning is read twice; pass the compr"):
         next(iter(TextLineDataset(path, "AUTO")))
-    writer.join()
 
 
 def test_only_readers_accept_it(tmp_path):

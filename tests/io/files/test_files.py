@@ -13,7 +13,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from dataset.io.files.atomic import AtomicFile, _temporary_name, commit_together
+from dataset import Dataset
+from dataset.io.files import atomic
+from dataset.io.files.atomic import AtomicFile, _temporary_name, commit_together, write_file
 from dataset.io.files.opening import path_string
 from support.folders import names_in, tree
 
@@ -268,6 +270,17 @@ def test_files_that_belong_together_are_all_new_or_all_old_or_without_the_first(
         assert tree(tmp_path) == before
         assert not hasattr(caught.value, "__notes__")
     assert not any(name.startswith(".") for name in tree(tmp_path))
+
+
+def test_the_parents_of_new_directories_are_written_through(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(atomic, "sync_directory", synced.append)
+    (tmp_path / "a").mkdir()
+    write_file(tmp_path / "a/b/c/d", b"")
+    assert synced == [str(tmp_path / "a" / place) for place in ("b", ".", "b/c")]
+    Dataset.range(2).save(tmp_path / "e")
+    list(Dataset.range(2).cache(tmp_path / "f"))
+    assert synced.count(str(tmp_path)) == 2
 
 
 def test_all_files_are_written_through_before_the_first_is_renamed_and_each_directory_once(tmp_path, monkeypatch):

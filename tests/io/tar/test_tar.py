@@ -20,6 +20,7 @@ from dataset.io.tar import members
 from dataset.io.tar.reader import TarFile
 from dataset.testing import check_operator
 from support.block_files import COMPRESS, KINDS, OpenedFiles, check_places
+from support.folders import flipped
 from support.tar_files import archive
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
@@ -203,7 +204,7 @@ def test_arguments_that_are_wrong(tmp_path):
     ):
         with pytest.raises(error, match=words):
             make()
-    for content in (b"", archive([("README", b"text")])):
+    for content in (archive([]), archive([("README", b"text")])):
         with pytest.raises(ValueError, match=r"no sample was found in .*b; pass fields"):
             TarDataset(write(tmp_path / "b", content))
 
@@ -232,6 +233,31 @@ def test_a_file_that_is_cut_or_damaged_anywhere_gives_a_prefix_and_one_error(tmp
 
 def total(samples):
     return sum(len(value) for sample in samples for name, value in sample.items() if name != "__key__")
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_an_archive_that_is_cut_between_members_is_not_complete(tmp_path, form):
+    content = archive([(f"{number}.{field}", b"1" * 600) for number in range(3) for field in "ab"], form)
+    end = 3 * 2 * 1536
+    for cut in range(0, end + 1025, 512):
+        path = write(tmp_path / "a", content[:cut])
+        with TarFile(path, ["a", "b"]) as file:
+            found, errors = read_all(file)
+        assert (len(found), bool(errors)) == (min(cut // 3072, 3), cut <= end)
+        if not cut % 1536 and cut <= end:
+            assert "ends without a block of zeros" in str(errors[0])
+            with pytest.raises(DataLossError, match=r"a, record .*append 1024 zeros"):
+                TarDataset(path, ["a", "b"], index=True)
+
+
+@pytest.mark.parametrize(("kind", "checked"), [("GZIP", 8), ("ZLIB", 4), ("ZSTD", 4)])
+def test_the_end_of_a_compressed_stream_is_verified_after_that_of_the_archive(tmp_path, kind, checked):
+    content = COMPRESS[kind](archive([("0.txt", b"0")]))
+    for damaged in (content[:-1], flipped(content, -checked)):
+        with TarFile(write(tmp_path / "a", damaged), ["txt"], kind) as file:
+            found, errors = read_all(file)
+        assert found == [b"0"]
+        assert kind in str(errors[0])
 
 
 def test_errors_name_the_file_and_the_byte_and_what_else_it_may_be(tmp_path):

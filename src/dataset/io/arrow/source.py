@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
-from dataset.io.arrow.pyarrow_library import library
+from dataset.io.arrow.pyarrow_library import library, require_stream_end
 from dataset.io.arrow.requested_columns import ArrowLayout, TableColumn, require_fill_null
 from dataset.io.files.opening import InputFile, open_input, path_string
 from dataset.ops.sources.tensor_slices import TensorSlices
@@ -101,10 +101,12 @@ def _table_in(path: str) -> Any:
     finally:
         file.close()
     try:
-        reader = ipc.open_file if content.startswith(_FILE_MAGIC) else ipc.open_stream
-        table = reader(pa.py_buffer(content)).read_all()
+        source, is_file = pa.BufferReader(content), content.startswith(_FILE_MAGIC)
+        table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+        if not is_file:
+            require_stream_end(source)
+    except (pa.ArrowException, OSError, ValueError) as error:
         words = f"the file is not an Arrow file, or it is damaged: {error}"
         raise DataLossError(words, path=path, offset=0, record=0) from error
     return table

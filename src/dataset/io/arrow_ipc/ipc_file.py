@@ -8,14 +8,15 @@ validated in full before its first value is read.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dataset.errors import DataLossError
 from dataset.io.arrow.numbered_rows import holds_null
-from dataset.io.arrow.pyarrow_library import library
-from dataset.io.files.opening import open_input, read_file
+from dataset.io.arrow.pyarrow_library import library, require_stream_end
+from dataset.io.files.opening import open_input, read_file, require_regular
 from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.io.parquet.parquet_file import WholeReads
 
@@ -39,6 +40,7 @@ class IpcContainer:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        require_regular(path, "it is read several times; read it once with Dataset.from_arrow")
         self._reads: WholeReads | None = None  # of a remote file
         self._source: Any = None
         self._batches: Sequence[Any] | None = None  # of a stream
@@ -68,6 +70,7 @@ class IpcContainer:
             stream = ipc.open_stream(self._source, options=ipc.IpcReadOptions(use_threads=False))
             self.schema = stream.schema
             self._batches = list(stream)
+            require_stream_end(self._source)
             counts = [batch.num_rows for batch in self._batches]
         if min(counts, default=0) < 0:
             raise ValueError(f"a record batch of {min(counts)} rows")
@@ -77,7 +80,7 @@ class IpcContainer:
         pa = library()
         local = local_form(self.path) if is_remote(self.path) else self.path
         if local is not None and Path(local).is_file():
-            return pa.memory_map(local)
+            return pa.memory_map(os.fsencode(local))  # a str must be valid UTF-8
         self._reads = WholeReads(open_input(self.path))
         return pa.PythonFile(self._reads) if self._reads.seekable() else pa.BufferReader(self._reads.read_to_end())
 

@@ -21,7 +21,8 @@ from dataset.io.csv.layout import Array, CsvLayout
 from dataset.io.csv.row_parser import RowError, scan_row
 from dataset.io.csv.rows import CsvRows, read_rows
 from dataset.io.files.block_file import BlockFile
-from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
+from dataset.io.files.compression import DamagedStreamError, InputStream
+from dataset.io.files.content_hint import content_hint
 from dataset.redaction import redacted
 
 ROW_BYTES_MAX = 1 << 26  # so that an unclosed quotation mark does not read a whole file into memory
@@ -181,9 +182,8 @@ class CsvFile(BlockFile):
     def _error(self, error: RowError, start: int) -> ParseError:
         """Return the public error for that of the row that begins at ``start``."""
         line, hint = self._line_at(max(start, error.place)) + 1, ""
-        if line == 1 and (guess := guess_compression(self._block)):
-            hint = f'; the file starts like a {guess} stream: pass compression_type="{guess}"'
-        elif line == 1 and not self.header:
-            hint = "; if this line holds the names of the columns, pass header=True"
+        if line == 1:
+            names = "" if self.header else "; if this line holds the names of the columns, pass header=True"
+            hint = content_hint(self._block) or names
         column = self.layout.place(error.field)
         return ParseError(f"{redacted(self.path)}, line {line}{column}: {error.words}{hint}")

@@ -22,6 +22,7 @@ from dataset.io.csv.reader import CsvFile
 from dataset.io.csv.row_parser import parse_int
 from dataset.io.dataset_files import BlockFileSource, file_names, read_files
 from dataset.io.files.list_files import matching_files
+from dataset.io.files.opening import require_regular
 from dataset.ops.ignore_errors import IgnoreErrors
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_bool, require_columns, require_int, require_parallelism
@@ -119,6 +120,8 @@ def from_csv_plan(
     require_parallelism("from_csv", num_parallel_reads, None)
     encoding = _ascii_based(encoding)
     paths = matching_files(file_pattern, "from_csv")
+    for path in paths if column_names is None or column_defaults is None else ():
+        require_regular(path, "inspected rows are then read again; pass column_names and column_defaults")
     first_column = layout_of("from_csv", [""], *layout_arguments, [0])
     files = file_names("from_csv", paths)
     source = _NamedCsv(files, _INSPECTED_BYTES, header, layout=first_column, compression_type=compression_type)

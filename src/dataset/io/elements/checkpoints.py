@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from dataset.errors import DataLossError, StateError
 from dataset.io.elements.write_session import RunGoneError
-from dataset.io.files.atomic import AtomicFile
+from dataset.io.files.atomic import AtomicFile, make_directory
 from dataset.io.files.opening import local_folder, path_string
 from dataset.plan.checks import require_int
 from dataset.plan.plain import state_from_json, state_to_json
@@ -72,7 +72,7 @@ class Checkpoints:
     def write(self, count: int, writer: dict[str, Any], iteration: dict[str, Any]) -> None:
         """Write the checkpoint after ``count`` elements, and remove old ones beyond ``max_to_keep``."""
         self._since = 0
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         content = state_to_json({"about": self._about, "writer": writer, "iteration": iteration})
         before = self._all()[-1:]
         with AtomicFile(
@@ -125,6 +125,6 @@ class Checkpoints:
         found = {}
         if self.directory.is_dir():
             for file in self.directory.iterdir():
-                if match := pattern.fullmatch(file.name):
+                if (match := pattern.fullmatch(file.name)) and file.is_file():
                     found[int(match[1])] = file
         return [found[count] for count in sorted(found)]

@@ -14,6 +14,7 @@ from typing import Any, Self
 from dataset.errors import DataLossError
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.compression import compression_name
+from dataset.io.files.opening import require_regular
 from dataset.plan.plain import from_json, to_json
 from dataset.plan.skeleton import fits, names_classes, spec_from_plain, spec_to_plain, structure_named
 from dataset.plan.spec import ComponentSpec, flatten_spec
@@ -129,6 +130,7 @@ class Metadata:
             ValueError: the file has an unsupported version.
         """
         name = str(Path(path) / FILE_NAME)
+        require_regular(name, "metadata of saved elements must be a regular file")
         with Path(name).open("rb") as file:  # the size is bounded because read() allocates it
             content = file.read(min(os.fstat(file.fileno()).st_size, _SIZE_MAX))
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dataset.errors import StateError
@@ -13,6 +14,7 @@ from dataset.io.elements.dataset_shards import ShardNumbers, by_function
 from dataset.io.elements.dataset_writer import ElementsWriter, static_spec
 from dataset.io.elements.metadata import compression_of_elements
 from dataset.io.elements.write_session import RunWriter
+from dataset.io.files.atomic import make_directory
 from dataset.io.files.opening import local_folder
 from dataset.ops.cache.caching import RefusedElementError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
@@ -44,7 +46,7 @@ def save(
     checkpoints = None
     if checkpoint_args is not None:
         checkpoints = Checkpoints(checkpoint_args, {"path": os.path.realpath(name), "compression": named})
-    os.makedirs(name, exist_ok=True)  # noqa: PTH103  # keeps the name as the user wrote it
+    make_directory(Path(name))
     shards = None if shard_func is None else _by_function(shard_func, caller())
 
     def opened(place: dict[str, Any] | None = None) -> ElementsWriter:

@@ -14,6 +14,7 @@ from dataset.io.elements.load_dataset import Load, reader_plan
 from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.shard_dataset import SavedElements
 from dataset.io.elements.write_session import RunWriter, remove_leftovers
+from dataset.io.files.atomic import make_directory
 from dataset.io.files.locks import holder_of
 from dataset.ops.cache.caching import CacheEntry
 from dataset.plan.node import UnaryNode
@@ -85,7 +86,7 @@ class DirectoryStore:
     def begin(self, start: State, count: int) -> StoreWriter | None:  # noqa: ARG002  # files grow
         spec = static_spec(self.node.op, self.node.source)
         try:
-            Path(self.path).mkdir(parents=not self.in_order, exist_ok=True)
+            make_directory(Path(self.path))
             run = RunWriter(self.path, self.compression)
         except OSError as error:
             error.add_note(f"in {self.node}")

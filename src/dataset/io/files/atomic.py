@@ -141,7 +141,7 @@ def write_file(filename: str | bytes | os.PathLike[str] | os.PathLike[bytes], co
     path = path_string(filename)
     local = local_form(path) if is_remote(path) else path
     if local is not None:
-        Path(local).parent.mkdir(parents=True, exist_ok=True)
+        make_directory(Path(local).parent)
     with AtomicFile(path) as target:
         target.file.write(contents.encode() if isinstance(contents, str) else contents)
 
@@ -336,6 +336,14 @@ def sync_directory(folder: str | None) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents unless they exist, so that they are still there after a power failure."""
+    new = [folder for folder in (path, *path.parents) if not os.path.exists(folder)]  # noqa: PTH110  # raises nothing
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in new:
+        sync_directory(str(folder.parent))
 
 
 # A killed process leaves its temporary file on the disk. A writer holds a system lock on its file until its process

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import importlib
 import os
+import re
 import sys
 import zlib
 from abc import ABC, abstractmethod
@@ -34,6 +35,7 @@ SNAPPY = "SNAPPY"
 
 ZSTD = "ZSTD"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # section 3.1.2; such frames may begin a file
 
 # Compressed bytes read from the file at once.
 INPUT_BYTES = 1 << 16
@@ -144,7 +146,10 @@ def guess_compression(head: bytes) -> str:
     """
     if head[:2] == b"\x1f\x8b":
         return "GZIP"
-    if head.startswith(ZSTD_MAGIC):
+    frame = head
+    while _SKIPPABLE.match(frame):  # of any length: what follows the first bytes is taken as ZSTD
+        frame = frame[8 + int.from_bytes(frame[4:8], "little") :] or ZSTD_MAGIC
+    if frame.startswith(ZSTD_MAGIC):
         return ZSTD
     if len(head) > 1 and head[0] & 0x8F == 8 and int.from_bytes(head[:2], "big") % 31 == 0:  # RFC 1950, section 2.2
         return "ZLIB"

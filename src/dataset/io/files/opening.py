@@ -7,6 +7,7 @@ all others are local files.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -14,6 +15,7 @@ from typing import NamedTuple, Protocol
 from dataset.io.files import remote
 from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.name_guard import check_name
+from dataset.redaction import redacted
 
 _WHOLE_BYTES = 1 << 20  # bytes per read when a whole file is read
 
@@ -90,6 +92,25 @@ def file_stamp(path: str) -> FileStamp:
         path = local
     found = os.stat(path)  # noqa: PTH116  # avoids building a Path
     return FileStamp(found.st_size, found.st_mtime_ns)
+
+
+def require_regular(path: str, why: str) -> None:
+    """Raise OSError if a path is that of a pipe, a socket or a device.
+
+    Such a file can be read only once, and opening it may wait for a writer for ever. A missing file is no error here.
+
+    Args:
+        path: as returned by ``path_string``.
+        why: why the file must be a regular one, and what to do, for the message.
+
+    >>> require_regular("/dev/null", "its beginning is read twice")
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 29] this is a pipe or a device, but its beginning is read twice: '/dev/null'
+    """
+    local = local_form(path) if is_remote(path) else path
+    if local is not None and os.path.exists(local) and not (os.path.isfile(local) or os.path.isdir(local)):  # noqa: PTH110, PTH112, PTH113  # as above
+        raise OSError(errno.ESPIPE, f"this is a pipe or a device, but {why}", redacted(path))
 
 
 def local_folder(op: str, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], kind: str = "directory") -> str:

@@ -18,7 +18,7 @@ from dataset.io.files.compression import (
     open_decompressed,
     open_stream,
 )
-from dataset.io.files.opening import InputFile, open_input, path_string, read_whole
+from dataset.io.files.opening import InputFile, open_input, path_string, read_whole, require_regular
 from dataset.redaction import redacted
 
 _HEAD_BYTES = 4096  # enough that what inflates is not a text
@@ -60,6 +60,7 @@ class StreamFile(Closing):
         """Return a stream positioned at the beginning of the file."""
         if self.compression_type != AUTO:
             return open_decompressed(self.path, self.compression_type)
+        require_regular(self.path, "its beginning is read twice; pass the compression of the file")
         file = open_input(self.path)
         try:
             self.compression_type = self._detected(file)
@@ -72,8 +73,8 @@ class StreamFile(Closing):
         """Return the compression of an open file, which is then at its beginning again."""
         if not file.seekable():
             raise OSError(
-                f'{redacted(self.path)}: compression_type="AUTO" reads the beginning twice, which a pipe or a server '
-                "of unknown size does not allow; pass the compression of the file"
+                f'{redacted(self.path)}: compression_type="AUTO" reads the beginning twice, which a server of unknown '
+                "size does not allow; pass the compression of the file"
             )
         head = read_whole(file.read, _HEAD_BYTES)
         file.seek(0)

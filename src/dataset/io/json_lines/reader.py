@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataset.errors import ParseError
-from dataset.io.files.compression import guess_compression
+from dataset.io.files.content_hint import content_hint
 from dataset.io.json_lines.columns import Column, JsonColumns, JsonValueError
 from dataset.io.json_lines.parser import line_parser, syntax_error
 from dataset.io.text.lines import TextLineFile
@@ -113,7 +113,7 @@ class JsonLinesFile(TextLineFile):
             columns: list[Column] = [rows] if self._layout is None else self._layout.convert(rows)
         except (ValueError, RecursionError, JsonValueError) as error:
             if len(lines) == 1:
-                self._runs.append((places[0], self._words(lines[0], error)))
+                self._runs.append((places[0], self._words(places[0], lines[0], error)))
                 return
             middle = len(lines) // 2
             self._add(places[:middle], lines[:middle])
@@ -121,12 +121,9 @@ class JsonLinesFile(TextLineFile):
             return
         self._runs.append(_ConvertedRows(places, columns))
 
-    def _words(self, line: bytes, error: Exception) -> str:
-        if isinstance(error, JsonValueError):
-            return str(error)
-        guess = guess_compression(line) if self._offset_of(0) == 0 else ""
-        hint = f'; the file starts like a {guess} stream: pass compression_type="{guess}"' if guess else ""
-        return f"{syntax_error(line, error)}{hint}"
+    def _words(self, place: int, line: bytes, error: Exception) -> str:
+        words = str(error) if isinstance(error, JsonValueError) else syntax_error(line, error)
+        return words + (content_hint(line) if self._first + place == 0 else "")
 
 
 def _require_objects(rows: list[Any]) -> None:

@@ -10,6 +10,7 @@ from dataset.errors import ParseError
 from dataset.io.arrow.requested_columns import require_fill_null
 from dataset.io.dataset_file_patterns import known_paths, listed_files, read_each_file
 from dataset.io.dataset_files import BlockFileSource, file_names, read_files
+from dataset.io.files.opening import require_regular
 from dataset.io.json_lines.columns import JsonColumns, inferred_tree, requested_tree
 from dataset.io.json_lines.reader import JsonLinesFile
 from dataset.plan.checks import require_columns, require_int
@@ -25,6 +26,7 @@ class JsonLines(BlockFileSource):
     """Node that reads the rows of the files that ``source`` names, one file after another."""
 
     op: ClassVar[str] = "JsonLinesDataset"
+    counts_elements: ClassVar[bool] = False  # it counts lines, and blank lines are no rows
     columns: JsonColumns = field(kw_only=True)
 
     def _element_spec(self) -> Any:
@@ -93,11 +95,13 @@ def _inferred(
     op: str, paths: Sequence[str], asked: Sequence[str] | None, compression: str | None, rows_max: int | None
 ) -> JsonColumns:
     """Return the columns of the first rows of all files together."""
-    rows = [row for block in _first_rows(paths, compression, rows_max) for row in block]
+    found = [row for block in _first_rows(paths, compression, rows_max) for row in block]
+    rows = [row for row in found if not isinstance(row, ParseError)]
     tree = inferred_tree(rows)
     if not tree:
         where = ", ".join(map(redacted, paths[:3])) or "no files"
-        raise ValueError(f"{op}(): no row with a key was found in {where}; pass columns={{name: dtype}}")
+        why = next((f"; the first error is: {row}" for row in found if isinstance(row, ParseError)), "")
+        raise ValueError(f"{op}(): no row with a key was found in {where}; pass columns={{name: dtype}}{why}")
     if asked is None:
         return JsonColumns(tree, is_closed=True)
     if missing := [name for name in asked if name not in tree]:
@@ -107,16 +111,18 @@ def _inferred(
     return JsonColumns({name: tree[name] for name in asked}, is_closed=False)
 
 
-def _first_rows(paths: Sequence[str], compression: str | None, rows_max: int | None) -> Iterator[list[dict[str, Any]]]:
-    """Yield the first ``rows_max`` rows, in blocks. Invalid lines raise when they are read as elements."""
+def _first_rows(paths: Sequence[str], compression: str | None, rows_max: int | None) -> Iterator[list[Any]]:
+    """Yield the first ``rows_max`` rows, in blocks, and the errors of invalid lines in their places."""
     left = rows_max
     for path in paths:
+        require_regular(path, "the rows that tell the columns are then read again; pass columns={name: dtype}")
         with JsonLinesFile(path, None, compression) as file:
             while left is None or left > 0:
                 try:
                     found = file.columns(1 << 20 if left is None else left)
-                except ParseError:
+                except ParseError as error:
                     left = None if left is None else left - 1
+                    yield [error.with_traceback(None)]
                     continue
                 if found is None:
                     break

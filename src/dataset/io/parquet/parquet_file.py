@@ -14,7 +14,8 @@ from typing import Any
 
 from dataset.errors import DataLossError
 from dataset.io.arrow.pyarrow_library import library
-from dataset.io.files.opening import InputFile, open_input
+from dataset.io.files.content_hint import content_hint
+from dataset.io.files.opening import InputFile, open_input, require_regular
 from dataset.io.parquet.footer import Footer
 from dataset.redaction import redacted
 
@@ -41,6 +42,7 @@ class ParquetContainer:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        require_regular(path, "a Parquet file must be seekable because its footer is at its end")
         self._source = WholeReads(open_input(path))
         try:
             self._open()
@@ -53,9 +55,10 @@ class ParquetContainer:
             raise OSError(
                 errno.ESPIPE, "a Parquet file must be seekable because its footer is at its end", redacted(self.path)
             )
-        parquet = library("pyarrow.parquet")
+        parquet, head = library("pyarrow.parquet"), b""
         try:
             tail = self._tail()
+            head = tail if len(tail) < _TAIL_BYTES else b""  # the beginning only of a small file, such as a pointer
             self._metadata = parquet.read_metadata(library().BufferReader(tail))
             self._footer = Footer(tail[-_length_of_footer(tail) - _TRAILER_BYTES : -_TRAILER_BYTES])
             counts = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
@@ -71,7 +74,8 @@ class ParquetContainer:
             )
             self.schema = self._reader.schema_arrow
         except Exception as error:
-            raise self._explained(error, "not a Parquet file, or its footer is damaged", 0, 0) from error
+            words = f"not a Parquet file, or its footer is damaged{content_hint(head)}"
+            raise self._explained(error, words, 0, 0) from error
 
     def _tail(self) -> bytes:
         """Return the end of the file, including the whole footer if the file has one."""

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from dataset.errors import DataLossError, SpecError
 from dataset.io.files.compression import DamagedStreamError, open_decompressed, open_stream
-from dataset.io.files.opening import FileStamp, file_stamp
-from dataset.io.tar.members import MemberReader, key_and_field
+from dataset.io.files.opening import FileStamp, file_stamp, require_regular
+from dataset.io.tar.members import END, MemberReader, key_and_field
 from dataset.io.tar.reader import Sample, SampleError, SampleReader, sample_error
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.redaction import redacted
@@ -49,6 +49,7 @@ class TarIndex:
             DataLossError: the archive is damaged.
             OSError: the file can't be read, or is modified at the same time.
         """
+        require_regular(path, "an indexed file must be a regular one")
         stamp = file_stamp(path)
         offsets: list[int] = []
         stream = open_decompressed(path, "")
@@ -104,7 +105,7 @@ class SamplesAt(RecordsAt):
         base, end = int(self._offsets[first]), int(self._offsets[stop])
         block = self._read(base, end - base)
         samples = SampleReader(
-            MemberReader(open_stream(io.BytesIO(block), ""), base, max(len(block), 1)),
+            MemberReader(open_stream(io.BytesIO(block + END), ""), base, len(block) + len(END)),
             self._index.names,
             is_closed=self._index.is_closed,
         )

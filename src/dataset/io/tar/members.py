@@ -11,12 +11,17 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dataset.io.files.compression import DamagedStreamError, InputStream, bomb_words, guess_compression
+from dataset.io.files.compression import DamagedStreamError, DecompressedStream, InputStream, bomb_words
+from dataset.io.files.content_hint import content_hint
 
 BLOCK_BYTES = 512
 LARGE_BYTES = 1 << 18  # larger members are compared with the rest of the file before they are read
 EXTENDED_BYTES_MAX = 1 << 20  # of a header that holds a long name
-_ZEROS = bytes(BLOCK_BYTES)
+END = bytes(BLOCK_BYTES)  # of an archive; writers add a second one
+_NO_END = (
+    "the archive ends without a block of zeros, so members may be missing: copying or writing the file may not have "
+    "finished; if it is complete, append 1024 zeros, for example with head -c 1024 /dev/zero >> FILE"
+)
 _REGULAR = frozenset(b"0\x007")
 _WITHOUT_DATA = frozenset(b"123456")  # links, devices, directories and pipes: their size is not followed by data
 _KEY = re.compile(r"((?:.*/|)[^.]+)[.]([^/]*)", re.DOTALL)
@@ -64,7 +69,7 @@ class MemberReader:
         self._at = 0  # the position in the block
         self._base = offset  # where the block begins
         self._padding = 0  # bytes to skip before the next header
-        self.begin = offset  # where the next headers begin, or those that are damaged
+        self.begin = offset  # where the next headers begin, or those that are damaged, or the end of the archive
 
     @property
     def offset(self) -> int:
@@ -105,10 +110,15 @@ class MemberReader:
         name, size = None, None
         while True:
             header = self._take(BLOCK_BYTES)
-            if not header or header == _ZEROS:
+            if header == END:
+                while isinstance(self._stream, DecompressedStream) and self._stream.read(self._block_bytes):
+                    pass  # the checksum of a compressed stream is at its end
+                self._base, self._block, self._at = self.begin, END, 0  # for the next call
                 return None
+            if not header:
+                raise DamagedStreamError(_NO_END)
             if len(header) < BLOCK_BYTES:
-                raise _truncated(BLOCK_BYTES, len(header))
+                raise _truncated(BLOCK_BYTES, len(header), "" if self.begin else content_hint(header))
             kind, declared, short_name = _parsed(header, self.begin)
             if kind == ord("L"):
                 name = self._extended(declared).partition(b"\0")[0]
@@ -174,10 +184,10 @@ class MemberReader:
         return b"".join(pieces)
 
 
-def _truncated(size: int, left: int) -> DamagedStreamError:
+def _truncated(size: int, left: int, hint: str = "") -> DamagedStreamError:
     return DamagedStreamError(
         f"the archive is truncated: {size} bytes expected, {left} left; copying or writing the file may not have "
-        "finished"
+        f"finished{hint}"
     )
 
 
@@ -187,9 +197,7 @@ def _parsed(header: bytes, offset: int) -> tuple[int, int, bytes]:
     if stored != sum(header[:148]) + sum(header[156:]) + 8 * ord(" "):
         words = "a member's header is damaged: its checksum is wrong"
         if not offset:
-            guess = guess_compression(header)
-            hint = f'the file starts like a {guess} stream: pass compression_type="{guess}"'
-            words += f"; {hint if guess else 'is this a tar file?'}"
+            words += content_hint(header) or "; is this a tar file?"
         raise DamagedStreamError(words)
     size = _number(header[124:136])
     if size is None or size < 0:

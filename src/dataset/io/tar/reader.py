@@ -62,7 +62,7 @@ class SampleReader:
             raise self._damage
         current = self._next or self._next_member()
         if current is None:
-            self.offset = self._members.offset
+            self.offset = self._members.begin
             return None
         self.offset, key = current[0].offset, current[1]
         sample = {KEY: key.encode(errors="surrogateescape")}
@@ -89,10 +89,7 @@ class SampleReader:
 
     def skip_failed(self) -> None:
         """Continue after the sample that failed."""
-        if self._next is not None:
-            self.offset = self._next[0].offset
-        else:
-            self.offset = self._members.offset if self._damage is None else self._members.begin
+        self.offset = self._members.begin if self._next is None else self._next[0].offset
 
     def _next_member(self) -> tuple[Member, str, str] | None:
         while (member := self._members.next_member()) is not None:

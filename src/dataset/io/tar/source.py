@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from dataset.io.dataset_file_patterns import known_paths, read_each_file
 from dataset.io.dataset_files import BlockFileSource, file_names, known_names, read_files
+from dataset.io.files.opening import require_regular
 from dataset.io.tar.index import TarIndex
 from dataset.io.tar.reader import KEY, TarFile
 from dataset.io.tfrecord.index_source import IndexedRecords, IndexedTFRecord, require_indexable
@@ -131,6 +132,7 @@ def tar_plan(
 def _first_names(paths: Sequence[str], compression_type: str | None) -> tuple[str, ...]:
     """Return the key and the fields of the first sample of all files."""
     for path in paths:
+        require_regular(path, "fields are inferred from a sample that is then read again; pass fields")
         with TarFile(path, None, compression_type) as file:
             found = file.columns(1)
             if found is not None:

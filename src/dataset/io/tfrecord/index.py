@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dataset.closing import Closing
 from dataset.io.files.atomic import AtomicFile
-from dataset.io.files.opening import FileStamp, file_stamp, path_string, read_file
+from dataset.io.files.opening import FileStamp, file_stamp, path_string, read_file, require_regular
 from dataset.io.files.remote.paths import is_remote
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.frame_scan import scan_lengths
@@ -115,6 +115,7 @@ class TFRecordIndex(Closing, Sequence[bytes]):
             TypeError: ``path`` is not a path.
         """
         name = path_string(path)
+        require_regular(name, "an indexed file must be a regular one; write the records to a file first")
         stamp = file_stamp(name)
         lengths, damage = scan_lengths(name)
         if damage is not None:
@@ -218,6 +219,7 @@ def _saved(path: str, stamp: FileStamp) -> tuple[npt.NDArray[np.int64], FileStam
 
 def _content(path: str) -> bytes | None:
     try:
+        require_regular(path, "an index must be a regular file")
         return read_file(path)
     except OSError:
         return None

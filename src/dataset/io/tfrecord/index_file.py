@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.files.compression import guess_compression
+from dataset.io.files.content_hint import content_hint
 from dataset.io.files.opening import FileStamp
 from dataset.io.tfrecord.frames import FRAME_BYTES, masked_crc
 
@@ -35,10 +35,7 @@ def hinted(words: str, head: bytes, compressed: str) -> str:
     """
     if head.startswith(MAGIC):
         return f"{words}; this is the index of a TFRecord file: use a file pattern that excludes *.index"
-    kind = guess_compression(head) if compressed else ""
-    if kind:
-        return f"{words}; the file starts like a {kind} stream{compressed.format(kind)}"
-    return f"{words}; is this a TFRecord file?"
+    return f"{words}{content_hint(head, compressed) or '; is this a TFRecord file?'}"
 
 
 class NotAnIndexError(Exception):
