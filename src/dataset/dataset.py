@@ -1098,7 +1098,7 @@ class Dataset(Generic[T_co]):
         ['a.txt', 'b.txt']
         """
         files = deferred.matching_files(file_pattern)
-        source = deferred.ListFiles(np.array(files, object), name=name)
+        source = deferred.ListFiles(np.array(list(map(os.fsencode, files)), object), name=name)
         if shuffle is not None and not require_bool("list_files", "shuffle", shuffle):
             return Dataset(source)
         return Dataset(deferred.Shuffle(source, len(files), seed, name=name))

@@ -8,12 +8,13 @@ import pytest
 from dataset import Dataset
 from dataset.testing import check_operator
 
-NAMES = ["b.txt", "a.txt", "c.dat", "ü.txt", "back\\slash.txt"]
+NAMES = ["b.txt", "a.txt", "c.dat", "ü.txt", "back\\slash.txt", "x[1].tx", "x1.tx", ".hid/a.h", "sub/.b.h", "sub/c.h"]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     for name in NAMES:
+        Path(tmp_path, name).parent.mkdir(exist_ok=True)
         Path(tmp_path, name).write_text("")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -26,10 +27,20 @@ def folder(tmp_path, monkeypatch):
         (np.array(["b.txt", "none"]), ["b.txt"]),
         (Path("b.txt"), ["b.txt"]),
         ("*.txt", ["a.txt", "b.txt", "back\\slash.txt", "ü.txt"]),
+        ("x[1].tx", ["x[1].tx"]),  # the name of a file, not a pattern
+        ("x[[]1].tx", ["x[1].tx"]),
+        (["x[1]*", "x\\[1\\]*"], ["x1.tx", "x[1].tx"]),
+        ("*/*.h", ["sub/c.h"]),
+        ([".*/*.h", "sub/.*"], [".hid/a.h", "sub/.b.h"]),
+        ("sub/[.]b.h", None),  # as in a shell
     ],
     ids=repr,
 )
 def test_gives_the_names_that_match_in_order(folder, pattern, found):
+    if found is None:
+        with pytest.raises(FileNotFoundError, match="no file matches"):
+            Dataset.list_files(pattern)
+        return
     check_operator(lambda: Dataset.list_files(pattern, shuffle=np.False_), [name.encode() for name in found])
     assert len(Dataset.list_files(pattern)) == len(found)
 

@@ -48,7 +48,8 @@ def note_pattern(error: Exception, op: str, path: str) -> None:
 def matching_files(file_pattern: Any, op: str = "list_files", *, recursive: bool = False) -> list[str]:
     """Return the names that match one or more patterns, sorted. A name that matches n patterns is listed n times.
 
-    Directories and hidden files match as well, as in tf.data.
+    Directories match as well, as in tf.data. As in a shell, a wildcard does not match the dot of a hidden file or
+    directory. The name of an existing file is not taken as a pattern.
 
     Args:
         file_pattern: a path with ``*``, ``?``, ``[...]`` and ``[^...]``, or a list of such paths. A backslash escapes
@@ -63,17 +64,19 @@ def matching_files(file_pattern: Any, op: str = "list_files", *, recursive: bool
         TypeError: a pattern is not a path.
     """
     patterns = _patterns(op, file_pattern)
-    found = sorted(name for pattern in patterns for name in _matching(pattern, recursive=recursive))
+    found = [name for pattern in patterns for name in _matching(pattern, recursive=recursive)]
     if not found:
         shown = ", ".join(repr(redacted(pattern)) for pattern in patterns)
         raise FileNotFoundError(f"{op}(): no file matches {shown} (working directory {os.getcwd()!r})")  # noqa: PTH109  # text
-    return found
+    return sorted(found, key=os.fsencode)  # as bytes, which need not be valid UTF-8
 
 
 def _matching(pattern: str, *, recursive: bool) -> list[str]:
     if is_remote(pattern):
-        return remote.matching_remote_files(_as_glob(pattern))
-    return glob.glob(_as_glob(pattern), include_hidden=True, recursive=recursive)  # noqa: PTH207  # keeps names as the user wrote them
+        return remote.matching_remote_files(pattern, _as_glob(pattern))
+    if os.path.lexists(pattern):
+        return [pattern]
+    return glob.glob(_as_glob(pattern), recursive=recursive)  # noqa: PTH207  # keeps names as the user wrote them
 
 
 def _as_glob(pattern: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -87,7 +88,7 @@ def make_batched_features_dataset(
     require_parallelism(_OP, threads, None)
     parser = _BatchParser(features, label_key, batch_size if drops_rest else None)
     paths = matching_files(file_pattern, _OP)
-    names = ListFiles(np.array(paths, object))
+    names = ListFiles(np.array(list(map(os.fsencode, paths)), object))
     files = dataset_of(Shuffle(names, len(paths), shuffle_seed) if shuffle else names)
     records = files.interleave(
         lambda name: read(name, *(reader_args or ())),

@@ -28,7 +28,10 @@ def folder(memory):
         ("[^a].txt", ["b.txt", "ü.txt"]),
         (r"a\[1\].txt", ["a[1].txt"]),
         ("?.txt", ["a.txt", "b.txt", "ü.txt"]),
-        ("*hidden*", [".hidden.txt"]),
+        (".hid*", [".hidden.txt"]),
+        ("**/*.txt", ["a.txt", "a10.txt", "a[1].txt", "b.txt", "sub/x.txt", "ü.txt"]),
+        ("a[1].txt", ["a[1].txt"]),
+        ("a[1]?.txt", ["a10.txt"]),
         ("s*", ["sub"]),
         ("*/*.txt", ["sub/x.txt"]),
         ("b.txt", ["b.txt"]),
@@ -38,7 +41,7 @@ def test_gives_the_names_that_match_in_order_with_their_scheme(folder, memory, p
     names = [f"{folder}/{name}".encode() for name in found]
     check_operator(lambda: Dataset.list_files(f"{folder}/{pattern}", shuffle=False), names, positions=1)
     memory.pipe_file("/bucket/a0.txt", b"")  # a file that came since the last call is found
-    assert len(Dataset.list_files(f"{folder}/{pattern}")) == len(found) + (pattern == "a*.txt")
+    assert len(Dataset.list_files(f"{folder}/{pattern}")) == len(found) + (pattern in {"a*.txt", "**/*.txt"})
 
 
 def test_local_and_remote_patterns_are_sorted_together(folder, tmp_path):
