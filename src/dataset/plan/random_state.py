@@ -109,5 +109,10 @@ class RandomState:
         return "RandomState()"
 
 
+def is_unseeded(random: RandomState | None) -> bool:
+    """Return whether an op draws random numbers itself, without a seed of its own."""
+    return random is not None and random.seed is None and not random.of_functions
+
+
 def _copied(key: int, seed: int | None, first: int, run: _Run | None, of_functions: bool, agreed: bool) -> RandomState:
     return RandomState(key, seed, first=first, run=run, of_functions=of_functions, agreed=agreed)

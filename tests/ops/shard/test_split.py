@@ -1,11 +1,12 @@
 """split: parts that never overlap and together have all elements. tests/oracle compares them with those of Keras."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dataset import Dataset, SpecError, TFRecordDataset
+from dataset import Dataset, SpecError, TFRecordDataset, set_random_seed
 from dataset.io import TFRecordWriter
 from dataset.queues import FIFOQueue
 from dataset.testing import check_laziness, check_operator, outcomes
@@ -209,6 +210,21 @@ def test_whole_files_are_in_one_part(files, read, seed):
     assert sorted(int(record) for share in shares for record in share) == found[0]
 
 
+def test_a_file_that_is_listed_several_times_is_in_one_part(files, tmp_path, monkeypatch):
+    names = list(Dataset.list_files(files, shuffle=False))
+    monkeypatch.chdir(Path(names[0].decode()).parent)
+    (tmp_path / "link").symlink_to(names[3].decode())
+    listed = [*names, *names[4:6], b"./" + names[1].rpartition(b"/")[2], tmp_path / "link"]
+    for seed in (None, 1, 2, 3):
+        for sizes in ([0.5, 0.5], [7, 3]):
+            found = [
+                [int(record) // 10 for record in part] for part in TFRecordDataset(listed).split(sizes, seed, by="file")
+            ]
+            assert not set(found[0]) & set(found[1])
+            assert len(set(found[0])) == sizes[0] * (10 if sizes[0] < 1 else 1)
+            assert sorted(found[0] + found[1]) == sorted([*range(10), 4, 5, 1, 3] * 3)
+
+
 def test_a_list_of_files_is_divided_and_a_part_resumes(files):
     names = Dataset.list_files(files, shuffle=False)
     left, right = names.split([0.5, 0.5], seed=1, by="file")
@@ -228,11 +244,27 @@ def test_a_list_of_files_is_divided_and_a_part_resumes(files):
             "in each iteration",
         ),
         (lambda: Dataset.from_queue(FIFOQueue(1)), "in each iteration"),
+        (lambda: Dataset.range(9).shuffle(9, reshuffle_each_iteration=False), "has no seed, so .* in each run"),
+        (lambda: Dataset.random().take(9), "has no seed"),
+        (lambda: Dataset.sample_from_datasets([Dataset.range(9)] * 2), "has no seed"),
+        (
+            lambda: Dataset.range(9).rejection_resample(lambda x: x % 2, [0.9, 0.1], [0.5, 0.5]),
+            "has no seed",
+        ),
     ],
 )
 def test_elements_that_move_are_not_divided(make, message):
     with pytest.raises(ValueError, match=message):
         make().split([0.5, 0.5], seed=1)
+
+
+def test_orders_without_seeds_are_divided_below_a_random_seed_and_where_no_element_moves():
+    set_random_seed(1)
+    left, right = Dataset.range(9).shuffle(9, reshuffle_each_iteration=False).split([0.5, 0.5])
+    set_random_seed(None)
+    assert sorted(numbers(left) + numbers(right)) == list(range(9))
+    left, right = Dataset.range(9).random_map(lambda _, x: x).split([0.5, 0.5])
+    assert numbers(left) + numbers(right) == list(range(9))
 
 
 def test_the_order_of_parallel_ops_is_kept():

@@ -18,7 +18,7 @@ from dataset.name_guard import watching_names
 from dataset.plan.nested import REWRITTEN_ELEMENTS_MIN, is_dataset, optimized_subdataset
 from dataset.plan.node import Node, ParallelNode, UnaryNode, elements_in_memory, walk
 from dataset.plan.origin import call_for
-from dataset.plan.random_state import RandomState
+from dataset.plan.random_state import is_unseeded
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import Call, ExecutionContext
@@ -112,16 +112,12 @@ def _ended() -> Subdataset:
     return inner
 
 
-def _is_unseeded(random: RandomState | None) -> bool:
-    return random is not None and random.seed is None and not random.of_functions
-
-
 def _require_agreement(plan: Node) -> None:
     """Raise ValueError if processes that each create this dataset may get different elements or orders."""
     for part in walk(plan):
         if isinstance(part, ParallelNode) and part.deterministic is False:
             lack = "deterministic=False, so each would have its own order: remove it"
-        elif _is_unseeded(part.random) and seed_sequence().seed is None:
+        elif is_unseeded(part.random) and seed_sequence().seed is None:
             lack = "no seed, so each would draw different random numbers: set a seed"
         else:
             continue

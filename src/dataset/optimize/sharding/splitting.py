@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known
 from dataset.plan.checks import require_int, require_seed
 from dataset.plan.node import Node, UnaryNode, is_exact, is_infallible, rebuilt, walk
+from dataset.plan.random_state import is_unseeded
+from dataset.runtime.random.streams import seed_sequence
 
 _OP = "split"
 _REST = -1  # the count of a part that has all remaining elements
@@ -138,9 +141,13 @@ def _by_file(plan: Node, sizes: Sequence[float], seed: int | None) -> list[Node]
     if names.sharded(BlockCyclicShard(1, 0, "keep"), lambda source, _: source) is None:
         raise ValueError(f'{_OP}(): by="file" needs a dataset of files, but {names} is not a list of file names')
     listed = names.tensors[np.asarray(names.places)]
+    files = [os.path.realpath(name) for name in listed.tolist()]  # one that is listed twice must not be in two parts
+    numbers = {file: number for number, file in enumerate(dict.fromkeys(files))}
+    places = [numbers[file] for file in files]
     found: list[Node] = []
-    for part in _parts(sizes, seed, len(listed), "files"):
-        own = dataclasses.replace(names, tensors=listed[part.between(0, len(listed))], rows=None)
+    for part in _parts(sizes, seed, len(numbers), "files"):
+        chosen = np.isin(places, part.between(0, len(numbers)))
+        own = dataclasses.replace(names, tensors=listed[chosen], rows=None)
         found.append(rebuilt(plan, lambda node, own=own: own if node is names else node))  # type: ignore[misc]
     return found
 
@@ -167,6 +174,8 @@ def _require_same_positions(plan: Node) -> None:
     for node in walk(plan):
         if not node.traits.stable:
             problem = "returns other elements, or another order, in each iteration"
+        elif is_unseeded(node.random) and not node.traits.elastic and seed_sequence().seed is None:
+            problem = "has no seed, so it returns another order in each run of the program"
         elif node.traits.passes != 1:
             problem = "returns each element several times"
         elif node.traits.keeps_pass and not is_infallible(node.inputs[0]):
@@ -175,5 +184,5 @@ def _require_same_positions(plan: Node) -> None:
             continue
         raise ValueError(
             f"{_OP}(): {node} {problem}, so an element could get into several parts; call {_OP}() before it (to split "
-            "the names of list_files, pass shuffle=False), or split by a key"
+            "the names of list_files, pass shuffle=False), pass it a seed if it keeps its order, or split by a key"
         )
