@@ -1,7 +1,12 @@
 """Tests of ``verify``: good files, damaged files, and correct counts."""
 
 import random
+import zlib
 
+import pytest
+
+from dataset import TFRecordDataset
+from support.folders import flip
 from support.tfrecord_files import header
 
 
@@ -72,6 +77,19 @@ def test_records_behind_damage_in_a_compressed_file_are_found(run, write, tmp_pa
     (file,) = run.json("verify", path, status=1)["files"]
     assert numbers(file) == (40, 19 * 40, 59, 1, 19)
     assert file["stream_damage"] is None
+
+
+@pytest.mark.parametrize("size", [0x178, 0x9C78, 0xDA78])
+def test_a_damaged_record_whose_length_looks_like_zlib_is_no_stream(run, write, size, tmp_path):
+    path = write([bytes(size)] * 3)
+    flip(path, 9)
+    (file,) = run.json("verify", path, status=1)["files"]
+    assert (file["compression"], file["records"]) == ("none", 2)
+    assert "ZLIB" not in file["first_damage"]["message"]
+    assert run("repair", path, "--output", tmp_path / "b")[0] == 0
+    assert list(TFRecordDataset(tmp_path / "b")) == [bytes(size)] * 2
+    path.write_bytes(zlib.compress(path.read_bytes())[:-1])
+    assert run.json("verify", path, status=1)["files"][0]["compression"] == "zlib"
 
 
 def test_text_is_a_file_without_good_records(run, tmp_path):

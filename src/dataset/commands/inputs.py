@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dataset.commands.command_errors import CommandError
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.errors import DataLossError
-from dataset.io.files.compression import DamagedStreamError, guess_compression, open_decompressed, open_stream
+from dataset.io.files.compression import DamagedStreamError, detect_compression, open_decompressed, open_stream
 from dataset.io.files.list_files import is_pattern, matching_files
 from dataset.io.files.opening import open_input, path_string
 from dataset.io.tfrecord.damage.salvage import Salvage
@@ -31,6 +31,7 @@ from dataset.io.tfrecord.reader import TFRecordFile
 
 COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}
 RECORDS_AT_ONCE = 1 << 16
+_START_BYTES = 64  # enough that what inflates is a ZLIB stream, and not a damaged record
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,13 @@ def look_at(path: str, compression: str | None = None, *, strict: bool = True) -
             raise CommandError(
                 f"{path}: this is a pipe or a device, but files are read twice; write it to a file first"
             )
-        head = read_exactly(open_stream(file, ""), HEADER_BYTES)
+        start = read_exactly(open_stream(file, ""), _START_BYTES)
+        head = start[:HEADER_BYTES]
         size = file.seek(0, os.SEEK_END)
     finally:
         file.close()
     plain = _is_header(head) or not head
-    guess = "" if plain else guess_compression(head)
+    guess = "" if plain else detect_compression(start, is_whole=False)
     if compression is not None and head and compression != guess and (plain or guess):
         words = f"the compression of this file is {COMPRESSION_WORDS[guess]!r}, not {COMPRESSION_WORDS[compression]!r}"
         raise CommandError(f"{path}: {words}; leave the option out to detect it")

@@ -160,6 +160,8 @@ def test_a_damaged_record_fails_in_its_place_and_costs_no_other(damaged):
     ("chain", "shows"),
     [
         (lambda d: d.filter(lambda _: True), True),  # a skipped record has a number, so there is no random access
+        (lambda d: d, True),
+        (lambda d: d.batch(3), True),
         (lambda d: d.skip(6), False),
         (lambda d: d.shard(2, 0), False),
         (lambda d: d.take(5), False),
