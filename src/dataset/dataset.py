@@ -1075,7 +1075,9 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[bytes]:
         """Return a dataset of the names of matching files, listed at this call.
 
-        Directories and hidden files match, too.
+        Directories match, too. As in a shell, a wildcard does not match a dot at the beginning of a name, so hidden
+        files and folders match only patterns such as ``.*``. The name of an existing file, such as ``a[1].txt``, is not
+        taken as a pattern. Names are ``bytes`` as ``os.fsencode`` returns them, and need not be valid UTF-8.
 
         Args:
             file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths. One with a scheme, such as
@@ -1746,7 +1748,8 @@ class Dataset(Generic[T_co]):
         first ones. Functions of ``map`` are not called for elements of other parts. A failing element keeps its
         position. Upstream, ``deterministic=False`` has no effect.
 
-        ``by="file"`` divides the list of files that the dataset reads. Each part reads only its own files.
+        ``by="file"`` divides the list of files that the dataset reads. Each part reads only its own files. A file that
+        is listed several times, also by the name of a link to it, counts once and is in one part.
 
         ``by=function`` divides keys: all elements with the same key, such as the ID of a patient, are in the same part.
         The part depends only on the key and the seed, and so is the same in each dataset with this key, in any order.
@@ -1767,7 +1770,7 @@ class Dataset(Generic[T_co]):
             TypeError: if an argument has the wrong type.
             ValueError: if the fractions or counts do not add up; if a part would be empty; if fractions of an unknown
                 number have no seed; if an upstream op, such as ``shuffle``, moves elements to other positions in each
-                iteration, so that parts would overlap; if the files cannot be divided.
+                iteration or, without a seed, in each run, so that parts would overlap; if the files cannot be divided.
             SpecError: while iterating, if a key is not made of numbers and text.
 
         >>> train, validation = Dataset.range(10).split([0.8, 0.2], seed=1)
@@ -2717,7 +2720,7 @@ class Dataset(Generic[T_co]):
         what was chosen and why. Functions and generators must return the same in each pass.
 
         Args:
-            filename: a directory, created by the first pass if its parent exists; later processes read from it, too.
+            filename: a directory, created with its parents by the first pass; later processes read from it, too.
                 Default: in memory, for this Dataset. AUTOTUNE: the elements of this op or of one before it, in memory
                 or in ``directory``.
             name: a label.

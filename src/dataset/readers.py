@@ -295,7 +295,8 @@ class TarDataset(Dataset[dict[str, bytes]]):
         FileNotFoundError: if a file is missing that is read now; for other files, while iterating, in their place.
         SpecError: while iterating, in the place of a sample that has other fields, or the same one twice.
         DataLossError: while iterating, where a file is truncated, a header is damaged or a member is sparse; the next
-            file is read after it. It names the file and the byte.
+            file is read after it. It names the file and the byte. A file is truncated, too, if the block of zeros is
+            missing that ends an archive: then members may be missing. With ``index``, this is raised at the call.
 
     >>> import io, os, tarfile, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -391,7 +392,8 @@ class TFRecordDataset(Dataset[bytes]):
             length is broken, or the file or its compressed stream is truncated or corrupt, the start of the next record
             is unknown, so that file ends there. Each damaged place is logged as a warning of the logger ``dataset``
             with the file, the byte and the record's index (the first 10 records of a file, then a total), and counted
-            in ``skipped_elements`` of ``iterator.stats()``. A missing file is still an error.
+            in ``skipped_elements`` of ``iterator.stats()``. A missing file is still an error. With ``index``, the length
+            and positions count the records whose data is damaged.
         index: whether to use an index of where the records are (beyond tf.data). Then ``len(dataset)`` and
             ``dataset[i]`` work, ``skip`` and ``shard`` do not read the records they leave out, and ``shuffle(None)``
             is a random order of all records that keeps none of them in memory. The index of each file is saved beside

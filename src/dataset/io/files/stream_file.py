@@ -71,11 +71,6 @@ class StreamFile(Closing):
 
     def _detected(self, file: InputFile) -> str:
         """Return the compression of an open file, which is then at its beginning again."""
-        if not file.seekable():
-            raise OSError(
-                f'{redacted(self.path)}: compression_type="AUTO" reads the beginning twice, which a server of unknown '
-                "size does not allow; pass the compression of the file"
-            )
         head = read_whole(file.read, _HEAD_BYTES)
         file.seek(0)
         return "" if self._is_plain(head) else detect_compression(head, is_whole=len(head) < _HEAD_BYTES)

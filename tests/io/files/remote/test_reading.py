@@ -49,6 +49,7 @@ def test_records_come_out_and_reading_resumes(put):
         path, empty = put(f"a{kind}.gz", COMPRESS[kind](CONTENT)), put(f"b{kind}", b"")
         for size in (1, None):
             assert list(TFRecordDataset([empty, path], kind, size)) == RECORDS
+        assert list(TFRecordDataset([empty, path], "AUTO")) == RECORDS
     check_operator(lambda: TFRecordDataset(path, kind), RECORDS, positions=3)
 
 
