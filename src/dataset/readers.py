@@ -392,7 +392,7 @@ class TFRecordDataset(Dataset[bytes]):
             length is broken, or the file or its compressed stream is truncated or corrupt, the start of the next record
             is unknown, so that file ends there. Each damaged place is logged as a warning of the logger ``dataset``
             with the file, the byte and the record's index (the first 10 records of a file, then a total), and counted
-            in ``skipped_elements`` of ``iterator.stats()``. A missing file is still an error. With ``index``, the length
+            in ``skipped_elements`` of ``iterator.stats()``. A missing file is still an error. With ``index``, length
             and positions count the records whose data is damaged.
         index: whether to use an index of where the records are (beyond tf.data). Then ``len(dataset)`` and
             ``dataset[i]`` work, ``skip`` and ``shard`` do not read the records they leave out, and ``shuffle(None)``

@@ -7,6 +7,7 @@ import fnmatch
 import os
 import random
 import shutil
+import tarfile
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -17,8 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from dataset import DataLossError, Dataset, TarDataset, TextLineDataset
-from support.block_files import COMPRESS
-from support.tar_files import archive
+from dataset.io.files.compression import new_compressor
 
 from .target import Target
 
@@ -86,6 +86,11 @@ def _matches(name: str, pattern: str) -> bool:
     )
 
 
+def _compressed(kind: str, content: bytes) -> bytes:
+    compressor = new_compressor(kind)
+    return bytes(compressor.compress(content)) + compressor.flush()
+
+
 def _arrow(write: Callable[[pa.Table, Any], None]) -> bytes:
     target = BytesIO()
     write(pa.table({"a": range(100)}), target)
@@ -97,23 +102,33 @@ def _stream(table: pa.Table, target: Any) -> None:
         writer.write_table(table, max_chunksize=9)
 
 
-_TAR = archive((f"{number}.a", b"1" * 100 * number) for number in range(9))
+def _tar() -> bytes:
+    target = BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as shard:
+        for number in range(9):
+            member = tarfile.TarInfo(f"{number}.a")
+            member.size = 100 * number
+            shard.addfile(member, BytesIO(b"1" * member.size))
+    return target.getvalue()
+
+
+_TAR = _tar()
 _END = len(_TAR.rstrip(b"\0"))
 _END += -_END % 512 + 512  # with the first block of zeros
 _LINES = b"".join(b"%d\n" % number for number in range(900))
 _Read = Callable[[str], Dataset[Any]]
 _CUT: dict[str, tuple[_Read, bytes, int]] = {
     **{
-        kind: (lambda path, kind=kind: TextLineDataset(path, kind), COMPRESS[kind](_LINES), 0)
+        kind: (lambda path, kind=kind: TextLineDataset(path, kind), _compressed(kind, _LINES), 0)
         for kind in ("GZIP", "ZLIB", "ZSTD")
     },
     **{
-        f"two of {kind}": (lambda path, kind=kind: TextLineDataset(path, kind), COMPRESS[kind](_LINES) * 2, 0)
+        f"two of {kind}": (lambda path, kind=kind: TextLineDataset(path, kind), _compressed(kind, _LINES) * 2, 0)
         for kind in ("GZIP", "ZSTD")
     },
     "tar": (lambda path: TarDataset(path, ["a"]), _TAR, _END),
     "indexed tar": (lambda path: TarDataset(path, ["a"], index=True), _TAR, _END),
-    "compressed tar": (lambda path: TarDataset(path, ["a"], "GZIP"), COMPRESS["GZIP"](_TAR), 0),
+    "compressed tar": (lambda path: TarDataset(path, ["a"], "GZIP"), _compressed("GZIP", _TAR), 0),
     "Parquet": (Dataset.from_parquet, _arrow(pq.write_table), 0),
     "Arrow stream": (Dataset.from_arrow_ipc, _arrow(_stream), 0),
     "from_arrow": (Dataset.from_arrow, _arrow(_stream), 0),
