@@ -20,7 +20,7 @@ from dataset.errors import StateError
 from dataset.plan.drawing.brief import brief_bytes
 from dataset.plan.drawing.summary import in_columns, printable, shortened
 from dataset.plan.fingerprints.plan_diff import chain, is_outline
-from dataset.plan.plain import digest, unwrapped
+from dataset.plan.plain import digest, nbytes_of_plain, unwrapped
 from dataset.runtime.state.envelope import STATE_VERSION
 
 _CHILDREN = frozenset({"source", "inner", "iterator", "reader", "current", "start"})
@@ -213,7 +213,7 @@ def _fact(key: str, value: Any) -> str:
         return ", ".join(_facts(value))
     if type(value) is dict and {"parts", "files"} <= value.keys():  # see ops/shuffle/buffer_checkpoint.py
         way = "value" if value["files"] is None else "reference to files"
-        return f"holds elements by {way} ({brief_bytes(_nbytes(value))})"
+        return f"holds elements by {way} ({brief_bytes(nbytes_of_plain(value))})"
     held = _held(value)
     return f"{_HELD.get(key, f'{_short(key)}:')} {held or _value(value)}"
 
@@ -228,18 +228,7 @@ def _held(value: Any) -> str:
     errors = sum(map(_is_error, items))
     parts = [_count(elements, "element")] if lengths else []
     parts += [_count(errors, "exception")] if errors else []
-    return f"{' and '.join(parts)} by value ({brief_bytes(_nbytes(value))})"
-
-
-def _nbytes(value: Any) -> int:
-    """Return the approximate size of a value in bytes."""
-    if type(value) is np.ndarray:
-        return int(value.nbytes)
-    if type(value) in {bytes, str}:
-        return len(value)
-    if type(value) is dict:
-        return sum(map(_nbytes, value.values()))
-    return sum(map(_nbytes, value)) if type(value) in {list, tuple} else 8
+    return f"{' and '.join(parts)} by value ({brief_bytes(nbytes_of_plain(value))})"
 
 
 def _value(value: Any) -> str:
@@ -247,8 +236,8 @@ def _value(value: Any) -> str:
         return f"{_count(value.size, 'number')} of {value.dtype} ({brief_bytes(value.nbytes)})"
     if type(value) is int:
         return f"{value:,}" if abs(value) < 2**64 else "a long number"
-    if type(value) in {list, tuple, dict} and _nbytes(value) > _VALUE_MAX:
-        return f"{_count(len(value), 'entry', 'entries')} ({brief_bytes(_nbytes(value))})"
+    if type(value) in {list, tuple, dict} and nbytes_of_plain(value) > _VALUE_MAX:
+        return f"{_count(len(value), 'entry', 'entries')} ({brief_bytes(nbytes_of_plain(value))})"
     return _short(repr(value))
 
 

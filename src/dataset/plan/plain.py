@@ -73,6 +73,17 @@ def to_json(data: Any, put: Put = _put) -> Any:
     raise TypeError(f"a state must be plain data, but it contains a {type(data).__name__}: {data!r:.100}")
 
 
+def nbytes_of_plain(data: Any) -> int:
+    """Return the approximate size of plain data in bytes."""
+    if type(data) is np.ndarray:
+        return int(data.nbytes)
+    if type(data) in {bytes, str}:
+        return len(data)
+    if type(data) is dict:
+        return sum(map(nbytes_of_plain, data.values()))
+    return sum(map(nbytes_of_plain, data)) if type(data) in {list, tuple} else 8
+
+
 def from_json(data: Any, get: Get = _get) -> Any:
     """Return the inverse of ``to_json``.
 

@@ -103,6 +103,7 @@ class ExecutionContext:
         "_reader",
         "_record",
         "input_is_replayable",
+        "input_repeats",
         "is_traced",
         "iteration",
         "may_be_packed",
@@ -131,6 +132,8 @@ class ExecutionContext:
 
         Otherwise, elements read ahead from it must be saved by value. Datasets that are opened later may change this.
         """
+        self.input_repeats = True
+        """Whether the op's input, restored to an earlier position, repeats its elements, whatever its state costs."""
         self.provenance: tuple[Opening, ...] | None = None if reader is None else reader.provenance
         """The enclosing datasets, from outer to inner, if elements read from files must record their origin.
 
@@ -146,11 +149,12 @@ class ExecutionContext:
         self._call: Call | None = None  # the function call that returned the dataset opened with this context
         self._argument: Rows | None = None  # the lineage of the argument of that call
 
-    def mark_not_replayable(self) -> None:
-        """Declare that the op's order is not repeatable, or that its state holds many elements by value."""
+    def mark_not_replayable(self, *, repeats: bool = False) -> None:
+        """Declare that the op's order is not repeatable, or if it ``repeats``, that its state holds many elements."""
         reader = self._reader
-        while reader is not None and reader.input_is_replayable:
+        while reader is not None and (reader.input_is_replayable or reader.input_repeats > repeats):
             reader.input_is_replayable = False
+            reader.input_repeats &= repeats
             reader = reader._reader  # noqa: SLF001  # its own class
 
     def __call__(self, node: Node, opening: int = 0, *, packed: bool | None = None) -> Operator:

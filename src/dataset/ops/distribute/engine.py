@@ -48,7 +48,7 @@ class ShareReport(NamedTuple):
     Attributes:
         state: the state after the elements of the reply; None if it was not saved this time.
         ended: whether these were the last elements of the share.
-        replayable: whether the share, restored to a state, repeats its elements.
+        repeats: whether the share, restored to a state, repeats its elements.
         seconds: how long the worker worked on the reply.
         cpu_seconds: the CPU time of that.
         memory: the resident memory of the worker, in bytes.
@@ -57,7 +57,7 @@ class ShareReport(NamedTuple):
 
     state: State | None
     ended: bool
-    replayable: bool
+    repeats: bool
     seconds: float
     cpu_seconds: float
     memory: int

@@ -419,7 +419,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             if share.is_over:
                 self._account.settle(count, 0, 0)
                 return
-            if not progress.replayable:
+            if not progress.repeats:
                 self._is_countable = False
                 self._context.mark_not_replayable()
             self._account.settle(count, made, nbytes)

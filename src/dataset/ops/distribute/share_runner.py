@@ -17,6 +17,7 @@ from dataset.ops.distribute.engine import ShareReport, Start
 from dataset.options import Options
 from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, inputs_first
+from dataset.plan.plain import nbytes_of_plain
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Outcome
 from dataset.runtime.chunks.lineage import save_lineage
@@ -33,6 +34,7 @@ _REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending 
 _REPLY_BYTES = 1 << 20
 _PULL_SECONDS = 1e-3
 _SAVE_SHARE = 20  # a state is saved after this many times its own duration: at most 5% of the time
+# A state is also sent only after elements of as many bytes: at most half of the bytes, however large a state is.
 _BEATS = 5  # per heartbeat deadline
 
 
@@ -94,12 +96,14 @@ class ShareRunner:
 
         def begin(context: ExecutionContext, plan: Node) -> Operator:
             self._context = context
+            context.replays = True  # the elements of a lost worker are computed again
             context.iteration.above = self.above
             return context.from_beginning(plan, draws)
 
         self._coordinator, self._root = open_plan(plan, self.options, profile=profile, reader=begin, moved=self.moved)
         self._log = ReplayLog(self._root)
         self._left, self._step, self._save_due = 0, 1, 0.0
+        self._state_bytes = self._unsaved_bytes = 0  # of the last state, and of the elements since then
         source, skip = start.source, start.skip
         if source is None and skip and start.is_counted:
             passed, source = farthest(self._root, self._root.save(), skip)
@@ -114,7 +118,7 @@ class ShareRunner:
         assert self._coordinator is not None  # opened before
         replies: list[Outcome] = []
         began, cpu_began = time.perf_counter(), time.process_time()
-        count = count if self._context.input_is_replayable else 1
+        count = count if self._context.input_repeats else 1
         made = nbytes = 0
         ended = False
         while made < count and nbytes < _REPLY_BYTES and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
@@ -142,20 +146,23 @@ class ShareRunner:
             self._coordinator.raise_failure()
         now = time.perf_counter()
         seconds, cpu_seconds = now - began, time.process_time() - cpu_began
-        state, replayable = self._state(now), self._context.input_is_replayable
+        self._unsaved_bytes += nbytes + made  # elements may have no bytes
+        state, repeats = self._state(now), self._context.input_repeats
         lineages = [
             None if (rows := getattr(part, "lineage", None)) is None else save_lineage(rows) for part in replies
         ]
-        report = ShareReport(state, ended, replayable, seconds, cpu_seconds, resident_bytes(), lineages)
+        report = ShareReport(state, ended, repeats, seconds, cpu_seconds, resident_bytes(), lineages)
         return [*replies, report]
 
     def _state(self, now: float) -> State | None:
         """Return the present state, if it is time for one and it is plain data."""
-        if now < self._save_due and self._context.input_is_replayable:
+        is_due = now >= self._save_due and self._unsaved_bytes >= self._state_bytes
+        if not is_due and self._context.input_repeats:
             return None
         state = None
         with contextlib.suppress(Exception):  # it holds objects of user classes
             state = self._root.save()
+        self._state_bytes, self._unsaved_bytes = nbytes_of_plain(state), 0
         ended = time.perf_counter()
         self._save_due = ended + _SAVE_SHARE * (ended - now)
         return state

@@ -70,7 +70,7 @@ class BufferCheckpoint:
         if chunk.references is None and self.may_refer and self._by_value <= _BY_VALUE_MAX:
             self._by_value += chunk.length
             if self._by_value > _BY_VALUE_MAX:
-                self._context.mark_not_replayable()
+                self._context.mark_not_replayable(repeats=True)
 
     def save(self, parts: Sequence[Outcome | None]) -> State:
         """Return chunks of elements of one structure, and exceptions, as plain data."""

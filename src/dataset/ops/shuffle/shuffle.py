@@ -152,7 +152,7 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         is_repeatable = not of_numbers and self.is_repeatable and context.input_is_replayable
         by_position = gather is not None or is_repeatable
         if not (by_position or elements.may_refer):
-            context.mark_not_replayable()  # its state is large
+            context.mark_not_replayable(repeats=True)  # its state is large
         exact = of_numbers or is_exact(self.source) or self.shuffles_shuffled
         return ShuffleOperator(context, source, self, draws, elements, gather, by_position=by_position, is_exact=exact)
 

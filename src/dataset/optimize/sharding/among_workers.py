@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from dataset.ops.shard.shard_by_process import ShardByProcess
 from dataset.optimize.driver import optimize
-from dataset.optimize.sharding.agreement import in_order
 from dataset.optimize.sharding.by_files import reason_against_files
 from dataset.options import Options
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
@@ -46,7 +45,7 @@ class WorkerDivision:
     def share(self, rank: int) -> Node:
         """Return the plan of one share."""
         if self.workers == 1:
-            return _kept_in_order(self.plan) if self.way == "elements" else self.plan
+            return self.plan
         shard = _shard(self.workers, rank)
         return _by_elements(self.plan, shard) if self.way == "elements" else _by_files(self.plan, shard)
 
@@ -96,15 +95,9 @@ def _needs_all_elements(plan: Node, workers: int) -> bool:
 def _by_elements(plan: Node, shard: BlockCyclicShard) -> Node:
     def sharded(node: Node, shard: BlockCyclicShard) -> Node:
         found = node.sharded(shard, sharded) if node.inputs else None
-        return ShardByProcess(_kept_in_order(node), share=shard) if found is None else in_order(found.restarted())
+        return ShardByProcess(node, share=shard) if found is None else found.restarted()
 
     return sharded(plan, shard)
-
-
-def _kept_in_order(plan: Node) -> Node:
-    """Return a plan that each worker runs with the same elements in the same order."""
-    inputs = [_kept_in_order(source) for source in plan.inputs]
-    return in_order(plan.with_inputs(inputs) if inputs != list(plan.inputs) else plan)
 
 
 def _by_files(plan: Node, shard: BlockCyclicShard) -> Node:
