@@ -50,9 +50,9 @@ def number(*element: Any) -> int:
 
 
 class Faulty:
-    """The identity, with a fault at the elements with certain numbers. Processes die once, exceptions are permanent."""
+    """The identity, with a fault at the elements with certain numbers, which is permanent if it is "raise"."""
 
-    def __init__(self, faults: dict[int, str], folder: str) -> None:
+    def __init__(self, faults: dict[int, str | type[BaseException]], folder: str) -> None:
         self.faults = faults
         self.folder = folder
 
@@ -66,6 +66,8 @@ class Faulty:
                 os.kill(os.getpid(), signal.SIGKILL)
             elif kind == "stop":
                 os.kill(os.getpid(), signal.SIGSTOP)
+            elif isinstance(kind, type):
+                raise kind
             else:
                 os._exit(137)  # as if killed by the system for lack of memory, inside a container
         return element[0] if len(element) == 1 else element

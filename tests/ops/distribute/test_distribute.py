@@ -427,15 +427,16 @@ def test_a_function_that_cannot_be_sent_is_an_error():
         list(Dataset.range(3).map(lambda x: lock and x).distribute(1))
 
 
-def test_results_that_cannot_be_sent_fail_one_by_one():
+@pytest.mark.parametrize("bad", [1, 150])
+def test_results_that_cannot_be_sent_fail_one_by_one(bad):
     def one(x):
-        return np.array([threading.Lock() if x == 1 else int(x)], object)
+        return np.array([threading.Lock() if x == bad else int(x)], object)
 
-    iterator = iter(Dataset.range(3).map(one).distribute(1))
-    assert next(iterator)[0] == 0
+    iterator = iter(Dataset.range(200).map(one).distribute(1))
+    assert [int(next(iterator)[0]) for _ in range(bad)] == list(range(bad))
     with pytest.raises(TypeError, match="cannot be sent"):
         next(iterator)
-    assert next(iterator)[0] == 2
+    assert [int(x[0]) for x in iterator] == list(range(bad + 1, 200))
 
 
 def test_a_plan_that_cannot_be_opened_is_an_error_of_the_iteration():

@@ -66,6 +66,37 @@ def test_an_exception_has_its_place_and_the_traceback_of_the_worker(tmp_path):
     assert outcomes(iterator) == [4, 5]
 
 
+INTERRUPTED = {
+    "map": lambda numbers: numbers,
+    "parallel map": lambda numbers: numbers.map(lambda x: x + 1, num_parallel_calls=2).map(lambda x: x - 1),
+    "batch": lambda numbers: numbers.batch(4),
+    "prefetch": lambda numbers: numbers.filter(lambda x: True).prefetch(3),
+    "shuffle": lambda numbers: numbers.filter(lambda x: True).shuffle(8, seed=1),
+}
+
+
+@pytest.mark.parametrize("interrupt", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("build", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_of_a_function_loses_and_moves_no_element(build, calls, interrupt, tmp_path):
+    def numbers(faults):
+        return build(Dataset.range(SIZE).map(Faulty(faults, str(tmp_path)), num_parallel_calls=calls))
+
+    expected = outcomes(iter(numbers({})))
+    iterator = iter(numbers(dict.fromkeys([0, 7, 8], interrupt)).distribute(2))
+    found, interrupts = [], 0
+    while len(found) < len(expected):
+        try:
+            found += outcomes(iterator, 1)
+        except interrupt:
+            interrupts += 1
+            resumed = iter(numbers({}).distribute(2))
+            resumed.load_state_dict(iterator.state_dict())
+            assert found + outcomes(resumed) == expected
+    assert found == expected
+    assert 1 <= interrupts <= 3  # the share is computed again from there, and with it an interrupt that was read ahead
+
+
 def deadly(x):
     if x == 5:
         os._exit(3)

@@ -88,6 +88,7 @@ class _Share:
         self.is_over = False  # whether other shares have replaced it
         self.ended = False  # whether all elements have arrived
         self.failure: Exception | None = None  # after the last element that has arrived
+        self.interrupt: BaseException | None = None  # raised there by a function; takes the place of no element
         self.worker: EngineWorker | None = None  # once it has opened the share
         self.singly = 0  # elements to request one by one, as one of them may have killed a worker
         self.losses: deque[float] = deque()  # when workers were lost
@@ -98,7 +99,7 @@ class _Share:
     @property
     def has_room(self) -> bool:
         """Whether to request elements: half of those that may wait at once, as each request has a cost."""
-        return self.waiting <= self.ahead // 2 and not self.ended and self.failure is None
+        return self.waiting <= self.ahead // 2 and not self.ended and (self.failure or self.interrupt) is None
 
     @property
     def waiting(self) -> int:
@@ -254,6 +255,13 @@ class DistributeOperator(Operator, BackgroundOperator):
             if share.failure is not None:
                 self._coordinator.fail(share.failure, str(self.node))
                 self._coordinator.check_usable()
+            if share.interrupt is not None:
+                interrupt, share.interrupt = share.interrupt, None
+                share.room.notify()
+                try:
+                    raise interrupt
+                finally:
+                    del interrupt  # see runtime/contract.py on exceptions that are kept
         return None
 
     def _wait(self) -> _Share | None:
@@ -348,10 +356,13 @@ class DistributeOperator(Operator, BackgroundOperator):
                 del outcomes  # an exception among them would keep the iterator alive
             except ClosedError:
                 return
-            except Exception as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before it
+            except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before
                 with self._filled:
                     self._account.settle(count, 0, 0)
-                    share.failure = error
+                    if isinstance(error, Exception):
+                        share.failure = error
+                    else:
+                        share.interrupt = error
                     self._filled.notify_all()
 
     def _reserve(self, rank: int) -> tuple[_Share, int] | None:
@@ -413,6 +424,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         return f"element {first}{place}" + (f" or the {count - 1} after it" if count > 1 else "")
 
     def _deliver(self, share: _Share, count: int, outcomes: list[Outcome], progress: ShareReport) -> None:
+        interrupt = outcomes.pop() if outcomes and not isinstance(outcomes[-1], Chunk | Exception) else None
         made = sum(outcome.length if isinstance(outcome, Chunk) else 1 for outcome in outcomes)
         nbytes = sum(map(nbytes_of, outcomes))
         with self._filled:
@@ -424,11 +436,15 @@ class DistributeOperator(Operator, BackgroundOperator):
                 self._context.mark_not_replayable()
             self._account.settle(count, made, nbytes)
             self._call_refused()
-            for outcome, lineage in zip(outcomes, progress.lineages, strict=True):
+            lineages = progress.lineages if len(progress.lineages) == len(outcomes) else [None] * len(outcomes)
+            for outcome, lineage in zip(outcomes, lineages, strict=True):  # they differ if a result cannot be sent
                 if isinstance(outcome, Chunk) and lineage is not None and not self._place.is_of_call:
                     outcome.lineage = load_lineage(lineage, outcome.length)
                 share.queue.put(outcome, nbytes_of(outcome))
                 share.is_counted &= self._failures_count or isinstance(outcome, Chunk)
+            if interrupt is not None:
+                share.interrupt = interrupt
+                share.worker = None  # the share is opened again, because the op may have used up the element, or not
             share.received += made
             share.singly = max(0, share.singly - made)
             if progress.state is not None:
@@ -503,7 +519,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._engine.close()
         for share in self._shares:
             share.queue.clear()  # an exception among them would keep its frames alive
-            share.failure = None
+            share.failure = share.interrupt = None
         self._hand = Remainder()
         self._account.close()
 

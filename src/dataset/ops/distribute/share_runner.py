@@ -117,6 +117,7 @@ class ShareRunner:
     def _next(self, count: int) -> list[Any]:
         assert self._coordinator is not None  # opened before
         replies: list[Outcome] = []
+        interrupts: list[Outcome] = []
         began, cpu_began = time.perf_counter(), time.process_time()
         count = count if self._context.input_repeats else 1
         made = nbytes = 0
@@ -130,6 +131,9 @@ class ShareRunner:
                 if self._coordinator.failed or concerns_iteration(error):
                     self._coordinator.raise_failure()
                     raise
+                if not isinstance(error, Exception):
+                    interrupts.append(error)
+                    break
                 replies.append(error)
                 made += 1
                 continue
@@ -147,12 +151,12 @@ class ShareRunner:
         now = time.perf_counter()
         seconds, cpu_seconds = now - began, time.process_time() - cpu_began
         self._unsaved_bytes += nbytes + made  # elements may have no bytes
-        state, repeats = self._state(now), self._context.input_repeats
+        state, repeats = None if interrupts else self._state(now), self._context.input_repeats
         lineages = [
             None if (rows := getattr(part, "lineage", None)) is None else save_lineage(rows) for part in replies
         ]
         report = ShareReport(state, ended, repeats, seconds, cpu_seconds, resident_bytes(), lineages)
-        return [*replies, report]
+        return [*replies, *interrupts, report]
 
     def _state(self, now: float) -> State | None:
         """Return the present state, if it is time for one and it is plain data."""
