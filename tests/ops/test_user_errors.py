@@ -1,5 +1,7 @@
 """Exceptions of users' functions: out at their place, once, with the user's traceback and one note that says where."""
 
+import queue
+import threading
 import traceback
 
 import numpy as np
@@ -137,6 +139,28 @@ def test_an_interrupt_comes_at_once_and_loses_no_element(name, at, interrupt):
     with pytest.raises(interrupt):
         next(iterator)
     assert places_in(iterator) == [x for x in range(SIZE) if "filter" not in name or x % 2 == 0]
+
+
+@pytest.mark.parametrize("op", [lambda x: x.prefetch(4), lambda x: x.map(int, num_parallel_calls=2)])
+def test_an_interrupt_that_waits_is_not_part_of_a_state(op):
+    numbers, reached = queue.Queue(), threading.Event()
+    for x in range(6):
+        numbers.put(x)
+
+    def interrupted(x):
+        if x == 2 and not reached.is_set():
+            reached.set()
+            raise KeyboardInterrupt
+        return x
+
+    dataset = op(Dataset.from_queue(numbers).map(interrupted))
+    with iter(dataset) as iterator:
+        assert next(iterator) == 0
+        assert reached.wait(60)
+        state = iterator.state_dict()
+    with iter(dataset) as resumed:
+        resumed.load_state_dict(state)
+        assert [next(resumed) for _ in range(5)] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("bad", [0, 3, SIZE - 1])

@@ -126,8 +126,9 @@ def _rebuilt(data: dict[str, Any]) -> Exception | None:
 
 
 def save_pending(items: list[Outcome]) -> list[Any]:
-    """Save chunks and exceptions, in order."""
-    return [save_error(item) if isinstance(item, BaseException) else save_chunk(item) for item in items]
+    """Save chunks and exceptions, in order. An interrupt concerns the program that it stops, and is left out."""
+    saved = (item for item in items if isinstance(item, Chunk | Exception))
+    return [save_chunk(item) if isinstance(item, Chunk) else save_error(item) for item in saved]
 
 
 def load_pending(data: list[Any], spec: SpecGetter) -> list[Outcome]:
