@@ -14,6 +14,7 @@ from dataset import AUTOTUNE, Dataset
 from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool, task_sizer
 from dataset.runtime.parallel.task_sizer import SIZE_MAX, TaskSizer
+from dataset.runtime.resources import coordinator
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.op_cases import fail_at
@@ -267,3 +268,17 @@ def test_with_a_given_number_of_calls_the_consumer_makes_none_of_the_first():
     with iter(Dataset.range(100).map(callers, num_parallel_calls=2)) as iterator:
         next(iterator)
         assert not callers.by_consumer
+
+
+def test_a_map_that_calls_itself_starts_no_threads_without_end(monkeypatch):
+    monkeypatch.setattr(coordinator, "_THREADS_MAX", 0)
+    moved = set()
+
+    def nested(x, depth, above):
+        here = threading.get_ident()
+        moved.add((depth, here != above))
+        below = Dataset.range(2).map(lambda y: nested(y, depth + 1, here), num_parallel_calls=2)
+        return x if depth == 5 else sum(map(int, below))
+
+    assert list(Dataset.range(2).map(lambda x: nested(x, 0, 0), num_parallel_calls=2)) == [16] * 2
+    assert moved == {(0, True), (1, True), (2, True), (3, False), (4, False), (5, False)}

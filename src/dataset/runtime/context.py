@@ -70,7 +70,7 @@ class Iteration:
         """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         self.filled: set[Node] = set()
         """The ops that have cached a whole pass in this iteration."""
-        self.background = not epochs.probing
+        self.background = not epochs.probing and coordinator.may_start
         """Whether background work is allowed. Probing a single element must not compute elements ahead."""
         self.read_from_store: set[Node] = set()
         """The ops that read the elements they have cached, without running their inputs."""

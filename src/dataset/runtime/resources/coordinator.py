@@ -36,6 +36,23 @@ PATIENCE_SECONDS = 2.0
 """How long the end of the data, or of the program, waits for threads that may be blocked in user code."""
 
 
+_DEPTH_MAX = 2
+_THREADS_MAX = 128
+"""Above these, an iterator that a function creates in a thread of another iterator starts no threads.
+
+Otherwise, a map that calls itself would start threads without end. In one thread, it ends with a RecursionError.
+"""
+
+
+class _Place(threading.local):
+    """How deep a thread is: the number of iterators in whose threads it was started, each in one of the one before."""
+
+    depth = 0
+
+
+_place = _Place()
+
+
 class _ThreadJob(NamedTuple):
     run: Callable[[], None]
     counted: bool
@@ -59,6 +76,8 @@ class Coordinator:
     def __init__(self, workers_max: int | None = None) -> None:
         # Reentrant: the garbage collector may call stop() in a thread that is inside start().
         self._lock = threading.RLock()  # guards all fields below; held only briefly, never while waiting
+        self._depth = _place.depth
+        self.may_start = self._depth <= _DEPTH_MAX or threading.active_count() <= _THREADS_MAX
         self._threads: set[threading.Thread] = set()
         self._closing: set[threading.Thread] = set()  # have done their work, and may be closing the operators
         self._leaving: set[threading.Thread] = set()  # threads that run no code of this object any more
@@ -164,6 +183,7 @@ class Coordinator:
         try:
             try:
                 share_seed_sequence(self._seeds)
+                _place.depth = self._depth + 1
                 run()
             except BaseException as error:  # noqa: BLE001  # raised by the iterator
                 self.fail(error, f"the thread {threading.current_thread().name}")
