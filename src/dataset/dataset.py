@@ -1795,16 +1795,18 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[T_co]:
         """Run all operations before this one in worker processes, on this machine or on a Ray cluster.
 
-        The elements and their order are the same as without it, and each is returned exactly once, also if workers die
-        and are replaced. Operations after it run in this process. ``distribute(1)`` moves the pipeline out of the
-        training process, whose interpreter it then does not slow down. Needs the extra ``process`` or ``distributed``.
+        The elements and their order are the same as without it, unless files are divided: then each worker shuffles and
+        batches the elements of its own files. Each element is returned exactly once, also if workers die and are
+        replaced. Operations after it run in this process. ``distribute(1)`` moves the pipeline out of the training
+        process, whose interpreter it then does not slow down. Needs the extra ``process`` or ``distributed``.
 
         With several workers, each computes a share. Where positions can be counted without computing elements (arrays,
         ranges and indexed files, with ``map``, ``random_map``, ``batch``, ``zip``, ``enumerate``, and shuffles below
-        them), worker ``k`` of n computes the elements k, k + n, and so on. Otherwise, files are divided: the order then
-        depends on the number of workers, but not on their speed. A pipeline that cannot be divided runs in one worker.
-        ``explain()`` shows the division and its reason. After an element has failed before a ``batch``, which moves all
-        later batches, one worker computes the rest.
+        them), worker ``k`` of n computes the elements k, k + n, and so on. Otherwise, files are divided. The order then
+        depends on the number of workers, but not on their speed, and each worker ends with a short batch, or drops it
+        with ``drop_remainder=True``: call ``batch`` after ``distribute`` to have one rest. A pipeline that cannot be
+        divided runs in one worker. ``explain()`` shows the division and its reason. After an element has failed before
+        a ``batch``, which moves all later batches, one worker computes the rest.
 
         A saved state has a position for each worker. It can be loaded with another number of workers if the pipeline is
         divided by elements.
@@ -1813,10 +1815,11 @@ class Dataset(Generic[T_co]):
             workers: the number of workers. AUTOTUNE: as many as help, up to one per core of this machine, or up to as
                 many actors as the Ray cluster has room for.
             engine: ``"processes"``: processes on this machine. ``"ray"``: actors of a Ray cluster, of the one that
-                ``ray.init()`` has connected to, or else of one on this machine.
+                ``ray.init()`` has connected to, or else of one on this machine. If it has no room for an actor, one that
+                runs does its work, too, and a warning is logged.
             resources: what a Ray actor needs, such as ``{"CPU": 2}``. Default: one CPU.
             deterministic: whether to keep the order. If False, elements are returned as they become available. Default:
-                as the options say, normally True.
+                as the options say, normally True. The operations in a worker always keep their order.
             max_restarts: how often a worker is replaced within ten minutes, before its death is an error. A worker that
                 shows no sign of life for ten seconds is killed and replaced, too.
             name: a label.

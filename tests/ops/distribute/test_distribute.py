@@ -139,7 +139,8 @@ def test_fewer_files_than_workers_are_divided_among_as_many_workers(tmp_path):
     for part in range(2):
         (tmp_path / f"{part}.txt").write_text("x\n")
     lines = Dataset.list_files(str(tmp_path / "*")).flat_map(TextLineDataset).filter(lambda line: line == b"x")
-    assert "in 2 processes, divided by files" in lines.distribute(5).explain()
+    assert "in 2 processes, divided by files (" in lines.distribute(5).explain()
+    assert "divided by files, each with batches of its own (" in lines.batch(2).distribute(2).explain()
     assert len(list(lines.distribute(5))) == 2
 
 

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from dataset import Dataset, WorkerDiedError
+from dataset import Dataset, TextLineDataset, WorkerDiedError
 from dataset.ops.distribute import actors, engine
-from support.distribute_cases import check_case, draw_case, outcomes
+from support.distribute_cases import Faulty, check_case, draw_case, outcomes
 from support.process_helpers import has_ended
 from support.states import rest_of, state_after
 
@@ -104,7 +104,21 @@ def test_a_worker_that_keeps_dying_is_an_error():
         next(iterator)
 
 
+@pytest.mark.parametrize("by_files", [False, True])
+def test_shares_without_resources_are_served_by_the_actors_that_run(by_files, monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(actors, "PLACE_SECONDS", 5.0)
+    for part in range(3):
+        (tmp_path / f"{part}.txt").write_text(f"{part}\n" * 9)
+    files = Dataset.list_files(str(tmp_path / "*"), shuffle=False).flat_map(TextLineDataset)
+    found = files if by_files else Dataset.range(40).map(Faulty({7: "kill"}, str(tmp_path)))
+    iterator = iter(found.distribute(3, engine="ray", resources={"head": 2}))
+    expected = [b"0", b"1", b"2"] * 9 if by_files else list(range(40))
+    assert outcomes(iterator) == expected
+    assert "one that runs does its work, too" in caplog.text
+
+
 def test_resources_that_the_cluster_lacks_are_an_error(monkeypatch):
+    monkeypatch.setattr(actors, "PLACE_SECONDS", 1.0)
     monkeypatch.setattr(actors, "START_SECONDS", 1.0)
     with pytest.raises(RuntimeError, match="has not started an actor"):
         list(Dataset.range(3).distribute(1, engine="ray", resources={"no such thing": 1}))

@@ -1,12 +1,15 @@
 """Engine of distribute() with actors of a Ray cluster. Ray places the actors and transports their results.
 
 Arrays in results are views of Ray's object store. The plan is in the object store once. Actors are not restarted by Ray
-but replaced by new ones, which Ray may place on other machines.
+but replaced by new ones, which Ray may place on other machines. If Ray has no room for an actor, one that runs does the
+work of another worker, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +21,13 @@ from dataset.runtime.processes.transport.encoding import decode
 from dataset.runtime.processes.transport.sent_exceptions import Failure
 from dataset.runtime.processes.worker_processes import encoded_work
 
+PLACE_SECONDS = 20.0
+"""How long Ray may take to start an actor, before one that runs does its work, too."""
+
 START_SECONDS = 300.0
-"""How long Ray may take to find a place for an actor, and to start it."""
+"""How long it may take after that, if no actor runs."""
+
+_log = logging.getLogger("dataset")
 
 
 def _connected() -> Any:
@@ -63,26 +71,44 @@ class RayEngine(StoppableEngine):
         )
         encoded = encoded_work(runner, label)
         self._work = ray.put((encoded.pickled, encoded.buffers))
-        self._actors: set[Any] = set()
+        self.actors: dict[Any, int] = {}  # how many workers each one runs
+        self.numbers = itertools.count()
 
     def start(self) -> RayWorker:
         with self.lock:
             self.check_usable()
             actor = self._kind.remote(self._work)
-            self._actors.add(actor)
+            self.actors[actor] = 0
+        started = actor.beat.remote()
+        if not self.ray.wait([started], timeout=PLACE_SECONDS)[0]:
+            free = self.ray.available_resources()
+            left = {name: free.get(name, 0) for name in self.resources}
+            what = f"{self.label}: Ray has not started an actor with {self.resources} after %g s; it has {left} left"
+            with self.lock:
+                running = min(
+                    (other for other, workers in self.actors.items() if workers), key=self.actors.get, default=None
+                )
+            if running is not None:
+                _log.warning(f"{what}; one that runs does its work, too", PLACE_SECONDS)
+                self.end(actor)
+                return RayWorker(self, running)
+            _log.warning(f"{what}; none runs, so it waits for up to {START_SECONDS:g} s more", PLACE_SECONDS)
+            if not self.ray.wait([started], timeout=START_SECONDS)[0]:
+                self.end(actor)
+                raise RuntimeError(f"{what % (PLACE_SECONDS + START_SECONDS)}: use fewer workers or resources")
         return RayWorker(self, actor)
 
     def end(self, actor: Any) -> None:
         """Kill an actor."""
         with self.lock:
-            self._actors.discard(actor)
+            self.actors.pop(actor, None)
         with contextlib.suppress(Exception):  # it has died, or Ray has been shut down
             self.ray.kill(actor)
 
     def stop(self) -> None:
         with self.lock:
             self.stopped = True
-            actors = list(self._actors)
+            actors = list(self.actors)
         for actor in actors:
             self.end(actor)
 
@@ -92,24 +118,20 @@ class RayEngine(StoppableEngine):
 
 
 class RayWorker:
-    """One actor. The constructor waits until it runs, and raises as ``call`` does."""
+    """One worker in an actor. The constructor waits until it has loaded the plan, and raises as ``call`` does."""
 
     def __init__(self, engine: RayEngine, actor: Any) -> None:
         self._engine = engine
         self._actor = actor
-        loaded = actor.load.remote()
-        if not engine.ray.wait([loaded], timeout=START_SECONDS)[0]:
-            engine.end(actor)
-            raise RuntimeError(
-                f"{engine.label}: Ray has not started an actor with {engine.resources} for {START_SECONDS:g} s; it has "
-                f"{engine.ray.available_resources()} left: use fewer workers or resources"
-            )
-        self.node: str = self._received(loaded)
+        self._number = next(engine.numbers)
+        with engine.lock:
+            engine.actors[actor] = engine.actors.get(actor, 0) + 1
+        self.node: str = self._received(actor.load.remote(self._number))
 
     def call(self, message: Start | int) -> list[Any]:
         engine = self._engine
         engine.check_usable()
-        result = self._actor.call.remote(tuple(message) if isinstance(message, Start) else message)
+        result = self._actor.call.remote(self._number, tuple(message) if isinstance(message, Start) else message)
         while not engine.ray.wait([result], timeout=engine.patience)[0]:
             if not engine.ray.wait([result, self._actor.beat.remote()], timeout=engine.patience)[0]:
                 engine.check_usable()
@@ -130,21 +152,26 @@ class RayWorker:
         return received(self, _unpacked(reply))
 
     def end(self) -> None:
-        self._engine.end(self._actor)
+        with self._engine.lock:
+            self._engine.actors[self._actor] = others = self._engine.actors.get(self._actor, 1) - 1
+        if others:
+            self._actor.drop.remote(self._number)
+        else:
+            self._engine.end(self._actor)
 
 
 class _ShareActor:
-    """Runs in an actor's process: the counterpart of RayWorker."""
+    """Runs in an actor's process: the counterpart of one RayWorker or several, by number."""
 
     def __init__(self, work: tuple[bytes, list[Any]]) -> None:
         self._work = work
-        self._run: ShareRunner | None = None
+        self._runs: dict[int, ShareRunner] = {}
 
-    def load(self) -> str | Failure:
+    def load(self, number: int) -> str | Failure:
         ray = load_extra("ray", "distributed", "an actor needs")
         pickled, buffers = self._work
         try:
-            self._run = decode(pickled, [memoryview(buffer) for buffer in buffers])
+            self._runs[number] = decode(pickled, [memoryview(buffer) for buffer in buffers])
         except BaseException as error:  # noqa: BLE001  # raised again in the user's process
             return Failure.of(error)
         return f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
@@ -154,10 +181,12 @@ class _ShareActor:
 
     beat.__ray_concurrency_group__ = "beats"  # type: ignore[attr-defined]  # what ray.method() sets
 
-    def call(self, message: Any) -> list[Any] | Failure:
-        assert self._run is not None  # loaded before
+    def drop(self, number: int) -> None:
+        del self._runs[number]
+
+    def call(self, number: int, message: Any) -> list[Any] | Failure:
         try:
-            parts = self._run(message if type(message) is int else Start(*message), 0, None, None)
+            parts = self._runs[number](message if type(message) is int else Start(*message), 0, None, None)
             return [_packed(part) for part in parts]
         except BaseException as error:  # noqa: BLE001  # raised again in the user's process
             return Failure.of(error)

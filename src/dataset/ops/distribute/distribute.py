@@ -13,7 +13,7 @@ from dataset.ops.distribute.share_runner import Division, ShareRunner
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, walk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.profile import OpenObserver
@@ -74,6 +74,8 @@ class Distribute(UnaryNode, remote=True):
         division = self.division
         words = self.engine_words if division.workers > 1 else "Ray actor" if self.engine == "ray" else "process"
         shares = "" if division.way == "whole" or division.workers == 1 else f", divided by {division.way}"
+        if division.way == "files" and any(part.traits.batches for part in walk(self.source)):
+            shares += ", each with batches of its own"
         order = ", in any order" if self.deterministic is False else ""
         why = f" ({division.reason})" if division.reason and self.workers != 1 else ""
         return f"runs the ops below in {division.workers} {words}{shares}{order}{why}"
