@@ -1815,8 +1815,8 @@ class Dataset(Generic[T_co]):
             workers: the number of workers. AUTOTUNE: as many as help, up to one per core of this machine, or up to as
                 many actors as the Ray cluster has room for.
             engine: ``"processes"``: processes on this machine. ``"ray"``: actors of a Ray cluster, of the one that
-                ``ray.init()`` has connected to, or else of one on this machine. If it has no room for an actor, one that
-                runs does its work, too, and a warning is logged.
+                ``ray.init()`` has connected to, or else of one on this machine. If it has no room for an actor, one
+                that runs does its work, too, and a warning is logged.
             resources: what a Ray actor needs, such as ``{"CPU": 2}``. Default: one CPU.
             deterministic: whether to keep the order. If False, elements are returned as they become available. Default:
                 as the options say, normally True. The operations in a worker always keep their order.

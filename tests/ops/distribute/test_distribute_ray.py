@@ -114,7 +114,7 @@ def test_shares_without_resources_are_served_by_the_actors_that_run(by_files, mo
     iterator = iter(found.distribute(3, engine="ray", resources={"head": 2}))
     expected = [b"0", b"1", b"2"] * 9 if by_files else list(range(40))
     assert outcomes(iterator) == expected
-    assert "one that runs does its work, too" in caplog.text
+    assert "an actor that runs does its work, too" in caplog.text
 
 
 def test_resources_that_the_cluster_lacks_are_an_error(monkeypatch):

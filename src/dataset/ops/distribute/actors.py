@@ -25,7 +25,7 @@ PLACE_SECONDS = 20.0
 """How long Ray may take to start an actor, before one that runs does its work, too."""
 
 START_SECONDS = 300.0
-"""How long it may take after that, if no actor runs."""
+"""How long it may take if no other one runs."""
 
 _log = logging.getLogger("dataset")
 
@@ -79,23 +79,22 @@ class RayEngine(StoppableEngine):
             self.check_usable()
             actor = self._kind.remote(self._work)
             self.actors[actor] = 0
-        started = actor.beat.remote()
-        if not self.ray.wait([started], timeout=PLACE_SECONDS)[0]:
+        started, waited = actor.beat.remote(), 0.0
+        while not self.ray.wait([started], timeout=PLACE_SECONDS)[0]:
+            waited += PLACE_SECONDS
             free = self.ray.available_resources()
             left = {name: free.get(name, 0) for name in self.resources}
-            what = f"{self.label}: Ray has not started an actor with {self.resources} after %g s; it has {left} left"
+            what = f"{self.label}: Ray has not started an actor with {self.resources} for {waited:g} s; {left} are left"
             with self.lock:
-                running = min(
-                    (other for other, workers in self.actors.items() if workers), key=self.actors.get, default=None
-                )
-            if running is not None:
-                _log.warning(f"{what}; one that runs does its work, too", PLACE_SECONDS)
+                running = {workers: other for other, workers in self.actors.items() if workers}
+            if running:
+                _log.warning("%s; an actor that runs does its work, too", what)
                 self.end(actor)
-                return RayWorker(self, running)
-            _log.warning(f"{what}; none runs, so it waits for up to {START_SECONDS:g} s more", PLACE_SECONDS)
-            if not self.ray.wait([started], timeout=START_SECONDS)[0]:
+                return RayWorker(self, running[min(running)])
+            if waited >= START_SECONDS:
                 self.end(actor)
-                raise RuntimeError(f"{what % (PLACE_SECONDS + START_SECONDS)}: use fewer workers or resources")
+                raise RuntimeError(f"{what}: use fewer workers or resources")
+            _log.warning("%s; no other one runs", what)
         return RayWorker(self, actor)
 
     def end(self, actor: Any) -> None:

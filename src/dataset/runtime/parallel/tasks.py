@@ -229,6 +229,7 @@ def outcomes_of(
                 outcomes.append(error)  # raised in the consumer's thread, in its place
             except BaseException as error:  # noqa: BLE001  # in a worker, an outcome like any other
                 outcomes += [] if interrupted is None else interrupted()
+                error.took_place = True  # type: ignore[attr-defined]  # see save_pending
                 outcomes.append(error)
     finally:
         del outcomes  # see runtime/contract.py on exceptions that are kept

@@ -126,8 +126,8 @@ def _rebuilt(data: dict[str, Any]) -> Exception | None:
 
 
 def save_pending(items: list[Outcome]) -> list[Any]:
-    """Save chunks and exceptions, in order. An interrupt concerns the program that it stops, and is left out."""
-    saved = (item for item in items if isinstance(item, Chunk | Exception))
+    """Save chunks and exceptions, in order, without interrupts that took the place of no element."""
+    saved = (item for item in items if isinstance(item, Chunk | Exception) or hasattr(item, "took_place"))
     return [save_chunk(item) if isinstance(item, Chunk) else save_error(item) for item in saved]
 
 
