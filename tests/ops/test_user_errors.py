@@ -144,7 +144,7 @@ def test_an_interrupt_comes_at_once_and_loses_no_element(name, at, interrupt):
 @pytest.mark.parametrize("op", [lambda x: x.prefetch(4), lambda x: x.map(int, num_parallel_calls=2)])
 def test_an_interrupt_that_waits_is_not_part_of_a_state(op):
     numbers, reached = queue.Queue(), threading.Event()
-    for x in range(6):
+    for x in range(1000):  # more than is read ahead, as saving waits for a read in progress
         numbers.put(x)
 
     def interrupted(x):

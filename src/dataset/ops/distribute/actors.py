@@ -8,7 +8,6 @@ work of another worker, too.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -72,7 +71,6 @@ class RayEngine(StoppableEngine):
         encoded = encoded_work(runner, label)
         self._work = ray.put((encoded.pickled, encoded.buffers))
         self.actors: dict[Any, int] = {}  # how many workers each one runs
-        self.numbers = itertools.count()
 
     def start(self) -> RayWorker:
         with self.lock:
@@ -82,8 +80,7 @@ class RayEngine(StoppableEngine):
         started, waited = actor.beat.remote(), 0.0
         while not self.ray.wait([started], timeout=PLACE_SECONDS)[0]:
             waited += PLACE_SECONDS
-            free = self.ray.available_resources()
-            left = {name: free.get(name, 0) for name in self.resources}
+            left = {name: self.ray.available_resources().get(name, 0) for name in self.resources}
             what = f"{self.label}: Ray has not started an actor with {self.resources} for {waited:g} s; {left} are left"
             with self.lock:
                 running = {workers: other for other, workers in self.actors.items() if workers}
@@ -122,15 +119,14 @@ class RayWorker:
     def __init__(self, engine: RayEngine, actor: Any) -> None:
         self._engine = engine
         self._actor = actor
-        self._number = next(engine.numbers)
         with engine.lock:
             engine.actors[actor] = engine.actors.get(actor, 0) + 1
-        self.node: str = self._received(actor.load.remote(self._number))
+        self.node: str = self._received(actor.load.remote(id(self)))
 
     def call(self, message: Start | int) -> list[Any]:
         engine = self._engine
         engine.check_usable()
-        result = self._actor.call.remote(self._number, tuple(message) if isinstance(message, Start) else message)
+        result = self._actor.call.remote(id(self), tuple(message) if isinstance(message, Start) else message)
         while not engine.ray.wait([result], timeout=engine.patience)[0]:
             if not engine.ray.wait([result, self._actor.beat.remote()], timeout=engine.patience)[0]:
                 engine.check_usable()
@@ -154,7 +150,7 @@ class RayWorker:
         with self._engine.lock:
             self._engine.actors[self._actor] = others = self._engine.actors.get(self._actor, 1) - 1
         if others:
-            self._actor.drop.remote(self._number)
+            self._actor.drop.remote(id(self))
         else:
             self._engine.end(self._actor)
 

@@ -6,7 +6,7 @@ of shares, so a round robin over the shares restores the order. Shares that have
 all rounds that have arrived at once, because each visit to the queues has a cost. For the same reason, it counts the
 elements that it has delivered only when they are used up, when a state is saved, and otherwise every 0.2 ms.
 
-**State.** A worker sends its state with its elements now and then. The position of a share is such a state, and the
+**State.** A worker sends its state with its elements now and then, and only after elements of as many bytes. The position of a share is such a state, and the
 number of elements that have been delivered since. The state of the operator has one position per share, and the cursor
 of the round robin. A worker that is lost is replaced by one that begins at the position of the last element that has
 arrived; a loaded state begins at the last element that was delivered. If the plan is divided by elements, the number
@@ -16,6 +16,9 @@ the pipeline runs: the shares are replaced by those of the new number, and the w
 **Failed elements.** A batch ends early where an element fails, so the batches after it begin elsewhere, in the shares
 of all workers. Therefore the shares are replaced by the whole plan in one worker at the first failure before a batch,
 or before a cache, which leaves it out. That worker begins at the failed element, and computes it again.
+
+**Interrupts** such as SystemExit, if a function in a worker raises them, are raised in the consumer in the place of no
+element. The share then begins again at the last element that has arrived, and calls the function again.
 
 **Backpressure.** The queues of all shares have one account of the memory budget. The share for whose element the
 consumer waits always gets one element.
@@ -87,8 +90,7 @@ class _Share:
         self.is_refused = False  # whether the thread waits for memory
         self.is_over = False  # whether other shares have replaced it
         self.ended = False  # whether all elements have arrived
-        self.failure: Exception | None = None  # after the last element that has arrived
-        self.interrupt: BaseException | None = None  # raised there by a function; takes the place of no element
+        self.failure: BaseException | None = None  # after the last element that has arrived; not of an element
         self.worker: EngineWorker | None = None  # once it has opened the share
         self.singly = 0  # elements to request one by one, as one of them may have killed a worker
         self.losses: deque[float] = deque()  # when workers were lost
@@ -99,7 +101,7 @@ class _Share:
     @property
     def has_room(self) -> bool:
         """Whether to request elements: half of those that may wait at once, as each request has a cost."""
-        return self.waiting <= self.ahead // 2 and not self.ended and (self.failure or self.interrupt) is None
+        return self.waiting <= self.ahead // 2 and not self.ended and self.failure is None
 
     @property
     def waiting(self) -> int:
@@ -252,16 +254,14 @@ class DistributeOperator(Operator, BackgroundOperator):
                 break
             self._cursor = (self._cursor + 1) % count
         for share in [self._shares[self._cursor]] if self._in_order else self._shares:
-            if share.failure is not None:
+            if isinstance(share.failure, Exception):
                 self._coordinator.fail(share.failure, str(self.node))
                 self._coordinator.check_usable()
-            if share.interrupt is not None:
-                interrupt, share.interrupt = share.interrupt, None
+            elif share.failure is not None:
+                share.queue.put(share.failure)
+                share.failure = None
                 share.room.notify()
-                try:
-                    raise interrupt
-                finally:
-                    del interrupt  # see runtime/contract.py on exceptions that are kept
+                share.queue.give(1)  # raises it
         return None
 
     def _wait(self) -> _Share | None:
@@ -359,10 +359,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, after the elements before
                 with self._filled:
                     self._account.settle(count, 0, 0)
-                    if isinstance(error, Exception):
-                        share.failure = error
-                    else:
-                        share.interrupt = error
+                    share.failure = error
                     self._filled.notify_all()
 
     def _reserve(self, rank: int) -> tuple[_Share, int] | None:
@@ -443,7 +440,7 @@ class DistributeOperator(Operator, BackgroundOperator):
                 share.queue.put(outcome, nbytes_of(outcome))
                 share.is_counted &= self._failures_count or isinstance(outcome, Chunk)
             if interrupt is not None:
-                share.interrupt = interrupt
+                share.failure = interrupt
                 share.worker = None  # the share is opened again, because the op may have used up the element, or not
             share.received += made
             share.singly = max(0, share.singly - made)
@@ -519,7 +516,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             self._engine.close()
         for share in self._shares:
             share.queue.clear()  # an exception among them would keep its frames alive
-            share.failure = share.interrupt = None
+            share.failure = None
         self._hand = Remainder()
         self._account.close()
 

@@ -44,13 +44,7 @@ Otherwise, a map that calls itself would start threads without end. In one threa
 """
 
 
-class _Place(threading.local):
-    """How deep a thread is: the number of iterators in whose threads it was started, each in one of the one before."""
-
-    depth = 0
-
-
-_place = _Place()
+_nesting = threading.local()  # depth: the number of iterators around the code in a thread that have started threads
 
 
 class _ThreadJob(NamedTuple):
@@ -76,7 +70,7 @@ class Coordinator:
     def __init__(self, workers_max: int | None = None) -> None:
         # Reentrant: the garbage collector may call stop() in a thread that is inside start().
         self._lock = threading.RLock()  # guards all fields below; held only briefly, never while waiting
-        self._depth = _place.depth
+        self._depth: int = getattr(_nesting, "depth", 0)
         self.may_start = self._depth <= _DEPTH_MAX or threading.active_count() <= _THREADS_MAX
         self._threads: set[threading.Thread] = set()
         self._closing: set[threading.Thread] = set()  # have done their work, and may be closing the operators
@@ -183,7 +177,7 @@ class Coordinator:
         try:
             try:
                 share_seed_sequence(self._seeds)
-                _place.depth = self._depth + 1
+                _nesting.depth = self._depth + 1
                 run()
             except BaseException as error:  # noqa: BLE001  # raised by the iterator
                 self.fail(error, f"the thread {threading.current_thread().name}")
