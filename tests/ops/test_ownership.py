@@ -62,3 +62,26 @@ def test_user_code_may_fill_its_buffer_again(maker, kind):
     reusing, fresh = MAKERS[maker](fill), MAKERS[maker](lambda x: VIEWS[kind](np.full(3, float(x))))
     assert_elements_equal(list(reusing), list(fresh))
     assert_elements_equal(list(reusing.batch(3)), list(fresh.batch(3)))
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("around", [lambda x: x, lambda x: (b"text", x), lambda x: (None, b"text", x)])
+def test_a_function_may_return_numbers_first_and_later_a_buffer_that_it_fills_again(around, calls):
+    buffer = np.zeros(3)
+
+    def fill(x):
+        buffer[:] = x
+        return around(x if x < 40 else buffer)
+
+    elements = list(Dataset.range(90).map(fill, num_parallel_calls=calls).prefetch(100))
+    assert_elements_equal(elements[40:], [around(np.full(3, float(x))) for x in range(40, 90)])
+
+
+def test_a_function_may_fill_the_record_again_of_which_it_returns_a_scalar():
+    buffer = np.zeros(1, [("a", "i8")])
+
+    def fill(x):
+        buffer["a"] = x
+        return buffer[0]
+
+    assert [record["a"] for record in Dataset.range(90).map(fill)] == list(range(90))

@@ -26,15 +26,40 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 
 _IMMUTABLE = (np.generic, int, float, complex, bytes, str, type(None))
 _NUMBERS = frozenset({np.dtype(code).type for code in np.typecodes["All"]} | {int, float, bool, bytes, str}) - {
-    np.object_
+    np.object_,
+    np.void,  # a view of a row, to which its owner may write
 }
 
 
 def is_immutable(value: Any) -> bool:
     """Return whether a value is immutable: numbers, text, datasets, and plain tuples of those."""
     if type(value) is tuple:
-        return all(isinstance(item, _IMMUTABLE) or is_dataset(item) for item in value)
-    return isinstance(value, _IMMUTABLE) or is_dataset(value)
+        return all(type(item) is not tuple and is_immutable(item) for item in value)
+    return (isinstance(value, _IMMUTABLE) and not isinstance(value, np.void)) or is_dataset(value)
+
+
+def collect_immutable(values: Iterable[Any], results: list[Any]) -> bool:
+    """Append immutable values to ``results``; stop after the first other one, of which a copy is appended.
+
+    Each value is checked before the next one is computed: it may be a buffer that is refilled then.
+
+    Returns:
+        Whether it stopped at such a value, so that there may be more.
+    """
+    keep = results.append
+    for value in values:
+        if type(value) is tuple:
+            for item in value:  # the loop in is_immutable() takes twice as long
+                if type(item) not in _NUMBERS:
+                    break
+            else:
+                keep(value)
+                continue
+        if type(value) not in _NUMBERS and not is_immutable(value):
+            keep(own(value))
+            return True
+        keep(value)
+    return False
 
 
 def copied_component(component: Any) -> Any:
@@ -94,6 +119,8 @@ def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
     if type(item) is np.ndarray:
         unshared = _references(item) <= holders
         return item if unshared and item.base is None else _own_array(item, unshared, given)
+    if isinstance(item, np.void):
+        return item.copy()
     if isinstance(item, _IMMUTABLE):
         return item
     if isinstance(item, RaggedTensor | SparseTensor):

@@ -8,6 +8,7 @@ the rest of the chunk is run. vectorized.py describes functions that take whole 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
-from dataset.runtime.chunks.ownership import is_immutable, own
+from dataset.runtime.chunks.ownership import collect_immutable, is_immutable, own
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseProof, are_same
 from dataset.runtime.functions.function_arguments import arguments
@@ -297,14 +298,15 @@ class CallLoop(StoppingOperator, Divisible):
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
-            if self._returns_immutable and self._is_last is None:
-                # extend() keeps the results before an exception, so the function is not called twice for any input.
-                results.extend(map(self.function, *self.arguments(inputs)))
+            each = zip(*self.arguments(inputs), strict=True)
+            collects_immutable = self._returns_immutable and self._is_last is None
+            if collects_immutable and not collect_immutable(itertools.starmap(self.function, each), results):
+                pass  # the function was called for all inputs
             elif self._rows is not None:
-                self._rows.collect(self.function, zip(*self.arguments(inputs), strict=True), self.position, results)
+                self._rows.collect(self.function, each, self.position + len(results), results)
             else:
                 function, keep = self.function, results.append
-                for given in zip(*self.arguments(inputs), strict=True):
+                for given in each:
                     keep(own(function(*given), given))
                     if self._is_last is not None and self._is_last(results[-1]):
                         break
