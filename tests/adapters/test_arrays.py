@@ -1,7 +1,5 @@
 """Tests of ``private``: what is handed over without a copy, what is copied, and that copies are aligned."""
 
-import sys
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -55,10 +53,7 @@ def test_a_read_only_array_is_copied():
     assert not is_handed_over(components)
 
 
-def test_the_byte_order_becomes_native_and_other_values_are_unchanged():
-    (array,) = private([np.arange(3).astype(">i4" if sys.byteorder == "little" else "<i4")])
-    assert array.dtype.isnative
-    assert array.tolist() == [0, 1, 2]
+def test_other_values_are_unchanged():
     components = [np.float32(3), b"text", np.array([b"a", b"b"], object)]
     assert all(one is other for one, other in zip(private(components), components, strict=True))
 

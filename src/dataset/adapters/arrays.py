@@ -37,7 +37,7 @@ def private(components: list[Any]) -> list[Any]:
 def _private(component: Any) -> Any:
     if type(component) is not np.ndarray or component.dtype.hasobject:
         return component
-    handed_over = component.flags.writeable and component.dtype.isnative and _references(component) <= _LISTED
+    handed_over = component.flags.writeable and _references(component) <= _LISTED
     return component if handed_over and _owns_its_memory(component) else aligned_copy(component)
 
 
@@ -50,11 +50,10 @@ def _owns_its_memory(array: Array) -> bool:
 
 
 def aligned_copy(array: Array) -> Array:
-    """Return a C-contiguous copy in native byte order whose memory is aligned to ``ALIGNMENT``."""
-    dtype = array.dtype.newbyteorder("=")
+    """Return a C-contiguous copy whose memory is aligned to ``ALIGNMENT``."""
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
-    copy: Array = memory[start : start + array.nbytes].view(dtype).reshape(array.shape)
+    copy: Array = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
 

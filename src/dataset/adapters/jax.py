@@ -146,7 +146,7 @@ def _is_global(placement: Placement) -> bool:
 def _is_known(dtype: np.dtype[Any]) -> bool:
     """Return whether JAX has arrays of this dtype, or of a narrower one that it substitutes."""
     try:
-        jax.eval_shape(lambda array: array, np.empty(0, dtype.newbyteorder("=")))
+        jax.eval_shape(lambda array: array, np.empty(0, dtype))
     except TypeError:
         return False
     return True

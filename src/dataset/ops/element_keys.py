@@ -41,7 +41,7 @@ def keys_of(chunk: Chunk) -> tuple[str, Sequence[Any]]:
         (column,) = columns
         if isinstance(column, np.ndarray):
             if column.ndim == 1 and column.dtype.kind in _FIXED and column.dtype.itemsize <= _WORD:
-                return _native(column.dtype).str, _bits(column).tolist()
+                return column.dtype.str, _bits(column).tolist()
         elif type(column[0]) is bytes:
             return TEXT, column
     parts = [_keys(column) for column in columns]
@@ -75,13 +75,9 @@ def _alike(column: Column) -> Column:
     return column
 
 
-def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype.newbyteorder("=")
-
-
 def _canonical(array: Array) -> Array:
-    """Return a contiguous array in native byte order, with one representation of zero and one of NaN."""
-    array = np.ascontiguousarray(array).astype(_native(array.dtype), copy=False)
+    """Return a contiguous array with one representation of zero and one of NaN."""
+    array = np.ascontiguousarray(array)
     if array.dtype.kind not in "fc":
         return array
     array = array + array.dtype.type(0)
@@ -110,7 +106,7 @@ def _keys(column: Column) -> list[Hashable]:
 
 
 def _head(dtype: np.dtype[Any], shape: Any) -> bytes:
-    return f"{_native(dtype).str}{shape};".encode()
+    return f"{dtype.str}{shape};".encode()
 
 
 def _key(value: Any) -> Hashable:

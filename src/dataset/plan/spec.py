@@ -28,9 +28,11 @@ BYTES = np.dtype("S")
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the canonical dtype of a spec: NumPy's string dtypes of any width, and ``str``, become BYTES."""
+    """Return the canonical dtype of a spec: BYTES for NumPy's string dtypes and ``str``, else in native byte order."""
     result = np.dtype(dtype)
-    return BYTES if result.kind in "SU" else result
+    if result.kind in "SUT":
+        return BYTES
+    return result if result.isnative else result.newbyteorder("=")
 
 
 def as_shape(shape: Any) -> Shape:

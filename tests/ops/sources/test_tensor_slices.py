@@ -15,7 +15,7 @@ from support.pipelines import Record
         (([1, 2], None), [(np.int64(1), None), (np.int64(2), None)]),
         (Record([1], ["a"]), [Record(np.int64(1), b"a")]),
         ([], []),
-        (np.arange(12).reshape(3, 4)[:, ::2].astype(">i4"), list(np.arange(0, 12, 2, ">i4").reshape(3, 2))),
+        (np.arange(12).reshape(3, 4)[:, ::2].astype(">i4"), list(np.arange(0, 12, 2, "i4").reshape(3, 2))),
         (RaggedTensor.from_rows([["a", "ü"], []], object), [np.array([b"a", "ü".encode()], object), np.array([], "O")]),
         (SparseTensor([[0, 1]], np.array(["a"]), [1, 2]), [SparseTensor([[1]], np.array([b"a"], object), [2])]),
     ],

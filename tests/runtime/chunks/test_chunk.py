@@ -99,7 +99,7 @@ def test_columns_of_other_dtype_or_shape_are_joined_as_lists():
     assert concatenate_columns([np.zeros(1, np.int64), [b"a"]]) == [0, b"a"]
 
 
-@pytest.mark.parametrize("dtype", ["i8", ">f4", "S3"])
+@pytest.mark.parametrize("dtype", ["i8", "f4", "S3"])
 @pytest.mark.parametrize("lists", [(0,), (1,), (0, 2)])
 def test_arrays_in_lists_are_joined_with_rows(dtype, lists):
     """A list of rows would be stacked again for each batch."""

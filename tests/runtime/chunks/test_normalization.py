@@ -77,6 +77,8 @@ CASES = [
     (SparseTensor([[1]], np.array(["a"]), [2]), SparseTensor([[1]], text(b"a"), [2])),
     ([b"a\0", b"\0"], text(b"a\0", b"\0")),
     (np.array(["a", "ä"]), text(b"a", "ä".encode())),
+    (np.array(["a", "ä\0"], np.dtypes.StringDType()), text(b"a", "ä\0".encode())),
+    (np.array("x", np.dtypes.StringDType()), b"x"),
     (np.array([b"a\0b", b"c"]), text(b"a\0b", b"c")),
     (text("a", b"b"), text(b"a", b"b")),
     (np.zeros((2, 0), np.uint8), np.zeros((2, 0), np.uint8)),

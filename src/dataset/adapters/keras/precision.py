@@ -32,5 +32,5 @@ class Precision:
 
     def _target(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         if dtype == BYTES or dtype.kind not in "fV":
-            return dtype.newbyteorder("=")
+            return dtype
         return self.floatx if keras.backend.is_float_dtype(dtype.name) else dtype

@@ -151,7 +151,7 @@ def _dtype(tf: Any, spec: ComponentSpec, name: str) -> Any:
         return tf.string
     if not spec.dtype.hasobject:
         try:
-            return tf.as_dtype(spec.dtype.newbyteorder("="))
+            return tf.as_dtype(spec.dtype)
         except TypeError:
             pass
     raise SpecError(

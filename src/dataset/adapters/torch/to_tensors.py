@@ -22,7 +22,7 @@ Make: TypeAlias = Callable[[Array], Any]
 """Converts an array of numbers to a tensor."""
 
 _SHARED = frozenset(map(np.dtype, [*np.typecodes["AllInteger"], "e", "f", "d", "F", "D", "?"]))
-"""The dtypes that torch shares, in native byte order."""
+"""The dtypes that torch shares."""
 
 _FOREIGN = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"]
 VIEWED = {name: getattr(torch, name) for name in _FOREIGN if hasattr(torch, name)}
@@ -40,9 +40,6 @@ def raw(array: Array) -> tuple[Array, Any]:
     wanted = VIEWED.get(array.dtype.name)
     if wanted is not None:
         return array.view(f"i{array.dtype.itemsize}"), wanted
-    native = array.dtype.newbyteorder("=")
-    if native in _SHARED:
-        return array.astype(native), None
     raise TypeError(_refusal(array.dtype))
 
 
@@ -167,5 +164,5 @@ def _obstacle(spec: ComponentSpec) -> str:
         return ""
     if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank > 1:
         return _TOO_RAGGED
-    known = spec.dtype.newbyteorder("=") in _SHARED or spec.dtype.name in VIEWED
+    known = spec.dtype in _SHARED or spec.dtype.name in VIEWED
     return "" if known else _refusal(spec.dtype)

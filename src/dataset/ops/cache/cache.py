@@ -185,10 +185,7 @@ def _one_array(values: list[Any]) -> Column:
         return values
     if len({(value.shape, value.dtype) for value in values}) > 1 or not _hold_no_memory_in_common(values):
         return values
-    block = np.empty((len(values), *values[0].shape), values[0].dtype)  # np.stack would change the byte order
-    for place, value in enumerate(values):
-        block[place] = value
-    return block
+    return np.stack(values)
 
 
 def _hold_no_memory_in_common(arrays: list[Array]) -> bool:

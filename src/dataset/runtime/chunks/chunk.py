@@ -293,8 +293,7 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         return BytesColumn.joined(list(map(BytesColumn.of, parts)))  # type: ignore[return-value]  # in its place
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if arrays and arrays[0].ndim > 1 and all(_holds_rows(part, arrays[0]) for part in parts):
-        dtype = arrays[0].dtype  # without it, NumPy would change the byte order
-        return np.concatenate([np.asarray(part, dtype) for part in parts], dtype=dtype)
+        return np.concatenate([np.asarray(part) for part in parts])
     values: list[Any] = []
     for part in parts:
         values.extend(part)

@@ -32,10 +32,7 @@ The results of library functions that the function calls are numbered like furth
 """
 
 NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQefd")
-"""The dtypes that NumPy computes with alike in scalars and in arrays.
-
-Scalars lose a non-native byte order, and larger floats contain unused bits.
-"""
+"""The dtypes that NumPy computes with alike in scalars and in arrays; larger floats contain unused bits."""
 
 ELEMENT_BYTES_MAX = 8192
 """Larger elements are expensive by themselves, and a column of them does not stay in the cache for the next step."""

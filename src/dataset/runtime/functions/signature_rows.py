@@ -122,7 +122,7 @@ def _numbers_as_declared(spec: TensorSpec, column: Sequence[Any], kind: Any) -> 
     wanted = spec.dtype
     if kind is bytes or kind is str:
         return column if wanted == BYTES else None
-    if wanted.kind not in _NUMERIC or not wanted.isnative or kind not in _NUMBERS:
+    if wanted.kind not in _NUMERIC or kind not in _NUMBERS:
         return None
     if kind is wanted.type:
         return column

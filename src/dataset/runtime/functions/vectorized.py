@@ -18,7 +18,7 @@ from dataset.plan.structure import LEAF, is_tuple, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, object_column
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column
-from dataset.runtime.chunks.normalization import canonical_array, chunk_of_rows
+from dataset.runtime.chunks.normalization import canonical_array, chunk_of_rows, is_canonical
 from dataset.runtime.chunks.slicing import rows_of
 
 VECTORIZED = "__dataset_vectorized__"
@@ -85,7 +85,7 @@ def column_arguments(inputs: Chunk) -> list[Any]:
 
 
 def _as_column(component: Any) -> Column:
-    if type(component) is np.ndarray and component.dtype.kind in "biufc":
+    if type(component) is np.ndarray and is_canonical(component):
         return component
     if isinstance(component, list) or is_packed(component):
         return component  # type: ignore[return-value]  # it takes the place of a list

@@ -248,8 +248,7 @@ class RowWriter:
         is_flat = structure is LEAF or ((is_tuple(structure) or is_dict(structure)) and {*structure.children} == {LEAF})
         items = structure.flatten(result)
         self._kinds = list(map(type, items))
-        rows = map(row_of, element.columns())
-        self._rows = [row for row in rows if row and row.dtype.isnative]  # np.concatenate changes other dtypes
+        self._rows = [row for row in map(row_of, element.columns()) if row]
         if is_flat and np.ndarray in self._kinds and len(self._rows) == len(items):
             self._keys = structure.child_keys() if kind is dict else ()
             self.refuses = False
