@@ -172,7 +172,7 @@ class Dataset(Generic[T_co]):
                 all files.
             column_defaults: for each column that is read, in their order in the files, a dtype or a default value as
                 for ``CsvDataset``. Default: inferred from the first rows, as int64, float64 or bytes; empty fields are
-                0 or ``b""``.
+                0 or ``b""``. As in tf.data, integers beyond int64 are inferred as floats; ``bytes`` keeps all digits.
             label_name: the column to return separately from the dict.
             select_columns: names or indices of the columns to read. Default: all.
             field_delim: the delimiter between fields; one byte.
@@ -660,8 +660,9 @@ class Dataset(Generic[T_co]):
         not read earlier row groups. This call reads the first file's footer for the columns; ``len`` and
         ``cardinality`` read the footers of all files.
 
-        Numbers keep their dtypes; decimals are float64. Text and binary are ``bytes``; dictionary-encoded columns are
-        decoded. Timestamps and dates are datetime64 (in UTC), times of the day and durations timedelta64. Lists of a
+        Numbers keep their dtypes; a decimal is the nearest float64. Text and binary are ``bytes``; dictionary-encoded
+        columns are decoded. Timestamps and dates are datetime64 (in UTC), times of the day and durations timedelta64.
+        Timestamps in the old format INT96 have microseconds, without smaller digits, so that all years fit. Lists of a
         fixed size are arrays; other lists are arrays of varying length, like rows of a RaggedTensor: ``batch`` makes
         RaggedTensors of them, ``padded_batch`` pads them. Structs are dicts. A null is NaN in floats and NaT in times;
         a null int, bool, text or list raises an error in its place, unless ``fill_null`` has a value for it.
@@ -721,11 +722,11 @@ class Dataset(Generic[T_co]):
         ``ClassLabel`` is an int64, an ``Array2D`` an array, ``Json`` its text. Of a format, only the selection of
         columns is used.
 
-        An ``Image`` is decoded into an array: uint8 of shape (height, width, 3) for RGB, (height, width) for gray. An
-        ``Audio`` is a dict of ``array``, float32, and ``sampling_rate``, and needs torchcodec. To decode in parallel,
-        use ``hf.cast_column("image", datasets.Image(decode=False))`` and decode in ``map``; the column then has
-        ``bytes`` and ``path``, and either may be empty. A function passed to ``set_transform`` is called with as many
-        rows as are requested at once.
+        An ``Image`` is decoded into an array: uint8 of shape (height, width, 3) for RGB, (height, width) for gray; the
+        indices of a palette become its colors. An ``Audio`` is a dict of ``array``, float32, and ``sampling_rate``, and
+        needs torchcodec. To decode in parallel, use ``hf.cast_column("image", datasets.Image(decode=False))`` and
+        decode in ``map``; the column then has ``bytes`` and ``path``, and either may be empty. A function passed to
+        ``set_transform`` is called with as many rows as are requested at once.
 
         A ``datasets.IterableDataset`` is iterated from its first row in each pass, in the order of its own epoch; a
         ``shuffle()`` after this source gives each epoch a different order. Nothing is read ahead. Resuming from a saved

@@ -145,9 +145,10 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
     r"""A dataset of the rows of JSON Lines files, as dicts. For patterns of file names: ``from_json_lines``.
 
     Every line holds a JSON object; blank lines are skipped. Rows stay in columns: ``batch`` slices them. Integers are
-    int64, other numbers float64, text is ``bytes`` in UTF-8, objects are dicts. Lists of numbers, bools or text are
-    arrays of varying length, like rows of a RaggedTensor: ``batch`` makes RaggedTensors of them. Any other value, such
-    as a list of objects, is ``bytes``: its JSON text, which ``json.loads`` reads.
+    int64, or uint64 if that is necessary, other numbers the nearest float64, text is ``bytes`` in UTF-8, objects are
+    dicts. Lists of numbers, bools or text are arrays of varying length, like rows of a RaggedTensor: ``batch`` makes
+    RaggedTensors of them. Any other value, such as a list of objects, an integer beyond 64 bits or one nested more than
+    32 deep, is ``bytes``: its JSON text, which ``json.loads`` reads. Integers in it keep all their digits.
 
     A null or a missing key is NaN in a column of floats and ``b"null"`` in one of JSON text. In other columns, it is an
     error in its place unless ``fill_null`` has a value for it. If the columns are inferred, a key that is not among

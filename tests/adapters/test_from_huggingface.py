@@ -385,6 +385,20 @@ def test_images_of_any_mode_are_the_array_that_numpy_converts_them_to():
         assert_elements_equal(elements(hf), [{"image": np.asarray(picture)}])
 
 
+@pytest.mark.parametrize(
+    ("options", "colors"), [({}, [[1, 2, 3], [4, 5, 6]]), ({"transparency": 1}, [[1, 2, 3, 255], [4, 5, 6, 0]])]
+)
+def test_images_with_a_palette_have_its_colors(options, colors):
+    file, picture = io.BytesIO(), PIL.Image.new("P", (2, 1))
+    picture.putpalette(range(1, 7))
+    picture.putpixel((1, 0), 1)
+    picture.save(file, "PNG", **options)
+    features = Features({"image": datasets.Image()})
+    hf = datasets.Dataset.from_dict({"image": [{"bytes": file.getvalue(), "path": None}]}, features=features)
+    for source in (hf, hf.to_iterable_dataset()):
+        assert [row["image"].tolist() for row in Dataset.from_huggingface(source)] == [[colors]]
+
+
 def test_an_image_may_be_bytes_a_path_or_in_a_struct_or_list(tmp_path):
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg((4, 5)))

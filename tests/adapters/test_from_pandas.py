@@ -200,6 +200,7 @@ def test_objects_of_several_kinds_are_refused_with_column_and_row(values, words)
     [
         (pd.Series([object()]), r"row 0: column 'x' holds <object object .* of type object: "),
         (pd.Series([2**70]), r"row 0: column 'x' holds 1180591620717411303424 of type int: .*too large"),
+        (pd.Series([np.array([-1]), np.array([1], np.uint64)]), r"row 1: .*no integer dtype for both int64 and uint64"),
         (pd.Series([None, None]), r"column 'x' .*it contains only nulls, so the type of its values is unknown"),
         (pd.Series(pd.period_range("2020", periods=2)), r"no dtype for period\[D\]; series.dt.to_timestamp\(\)"),
         (pd.Series([], dtype="period[D]"), r"no dtype for period\[D\]"),

@@ -131,6 +131,8 @@ def _objects(cells: Any, missing: Any) -> Any:
     if missing.any():
         raise ValueError("columns of arrays must not contain nulls; remove such rows with df.dropna()")
     dtype = np.result_type(*({array.dtype for array in arrays if array.size} or {arrays[0].dtype}))
+    if dtype.kind == "f" and all(array.dtype.kind in "iu" for array in arrays):
+        raise ValueError(f"NumPy has no integer dtype for both {' and '.join(sorted({str(a.dtype) for a in arrays}))}")
     flat, lengths = np.concatenate(arrays, dtype=dtype, casting="unsafe"), list(map(len, arrays))
     if len(set(lengths)) == 1:
         return flat.reshape(len(arrays), *arrays[0].shape)

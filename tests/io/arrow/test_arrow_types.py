@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chains.model import plain
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
+from support.seeds import rng
 
 
 @pytest.fixture(params=["from_arrow", "from_parquet"])
@@ -75,6 +76,14 @@ def test_a_date_of_milliseconds_keeps_its_unit_and_a_time_with_a_zone_is_in_utc(
     assert found == [np.datetime64("2024-07-01T10:00:00", "us")]
 
 
+def test_times_of_96_bits_may_be_of_any_year(tmp_path):
+    times = np.array(["0001-01-01", "1677-09-21", "1969-12-31T23:59:59.999999", "2262-04-12", "9999-12-31"], "M8[us]")
+    pq.write_table(pa.table({"x": times}), tmp_path / "x", use_deprecated_int96_timestamps=True)
+    dataset = Dataset.from_parquet(tmp_path / "x")
+    assert dataset.element_spec == {"x": TensorSpec((), "M8[us]")}
+    assert [row["x"] for row in dataset] == list(times)
+
+
 FLOAT, TEXT = TensorSpec((), np.float64), TensorSpec((), bytes)
 TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
 LISTS = [[1, 2], [], [3], [4, 5, 6]]
@@ -115,6 +124,11 @@ VALUES = {
     ),
     "structs": (pa.array(STRUCTS), PARTS, {"b": FLOAT, "a": {"t": TEXT}}),
 }
+if hasattr(pa, "bool8"):
+    BOOL8 = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, -2], pa.int8()))
+    VALUES["bools as bytes"] = BOOL8, [False, True, True], TensorSpec((), bool)
+    LISTS_OF_BOOL8 = pa.ListArray.from_arrays(pa.array([0, 0, 3], pa.int32()), BOOL8)
+    VALUES["lists of bool8"] = LISTS_OF_BOOL8, [[], [False, True, True]], RaggedTensorSpec((None,), bool, 0)
 
 
 @pytest.mark.parametrize(("column", "expected", "spec"), VALUES.values(), ids=VALUES)
@@ -128,6 +142,19 @@ def test_values_of_every_type(source, column, expected, spec, tmp_path):
         np.testing.assert_equal([plain(row) for row in batch["x"]], expected[1:])
     if b"?" in expected:
         assert found[0] is found[2]  # this makes columns with few distinct texts cheap
+
+
+DECIMALS = [pa.decimal128(38, 10), pa.decimal128(38, 38), pa.decimal256(76, 0)]
+DECIMALS += [pa.decimal32(9, 3), pa.decimal64(18, 9)] if hasattr(pa, "decimal32") else []
+
+
+@pytest.mark.parametrize("kind", DECIMALS, ids=str)
+def test_a_decimal_becomes_the_nearest_float(source, kind, tmp_path):
+    random = rng("decimals", kind)
+    limits = [10 ** random.randint(1, kind.precision) for _ in range(300)]
+    texts = [f"{random.randrange(-limit + 1, limit)}e-{kind.scale}" for limit in limits]
+    found, _ = rows_of(source, pa.array(list(map(decimal.Decimal, texts)), kind), tmp_path)
+    assert found == list(map(float, texts))
 
 
 def test_batches_of_lists_are_ragged_or_padded(source, tmp_path):
@@ -168,6 +195,8 @@ NULLS = {
     "date": (pa.array([1, None], pa.date32()), dt.date(1970, 1, 3), [np.datetime64(1, "D"), np.datetime64(2, "D")]),
     "time": (pa.array([1, None], pa.timestamp("us")), np.datetime64(0, "s"), [np.datetime64(t, "us") for t in (1, 0)]),
 }
+if hasattr(pa, "bool8"):
+    NULLS["bool8"] = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([3, None], pa.int8())), False, [True, False]
 
 
 @pytest.mark.parametrize(("column", "fill", "expected"), NULLS.values(), ids=NULLS.keys())

@@ -68,6 +68,8 @@ CASES = [
     (np.array("x"), b"x"),
     (np.array(b"x", object), b"x"),
     ([1, 2], np.array([1, 2])),
+    ([2**63, 2**53 + 1], np.array([2**63, 2**53 + 1], np.uint64)),
+    ([[2**63, 0.5]], np.array([[2.0**63, 0.5]])),
     ([], np.zeros(0)),
     (range(3), np.arange(3)),
     ([[1.0], [2.0]], np.array([[1.0], [2.0]])),
@@ -109,6 +111,8 @@ def test_integers_beyond_64_bits_and_lists_that_are_not_rectangular_are_refused(
     for value in (2**64, -(2**63) - 1):
         with pytest.raises(ValueError, match=f"integers must fit into 64 bits, got {value}"):
             canonical_component(value)
+    with pytest.raises(ValueError, match="must all fit into int64 or uint64"):
+        canonical_array([2**63, -1])
     with pytest.raises(ValueError, match="inhomogeneous"):
         canonical_array([[1, 2], [3]])
 

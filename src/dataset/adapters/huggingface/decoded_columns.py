@@ -80,7 +80,8 @@ def in_order(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def pixels(value: Any) -> Any:
     """Return a decoded value with its images as arrays and its sounds as dicts; other values are unchanged.
 
-    Images are converted by NumPy: uint8 of shape (height, width, 3) for RGB, (height, width) for grayscale.
+    Images are converted by NumPy: uint8 of shape (height, width, 3) for RGB, (height, width) for grayscale. Images with
+    a palette become RGB, or RGBA if they have transparent colors.
     """
     if isinstance(value, dict):
         return {key: pixels(item) for key, item in value.items()}
@@ -90,6 +91,8 @@ def pixels(value: Any) -> Any:
         return value
     if hasattr(value, "get_all_samples"):  # torchcodec's AudioDecoder
         return {"array": np.array(value["array"]), "sampling_rate": np.int64(value["sampling_rate"])}
+    if value.mode in {"P", "PA"}:
+        value = value.convert("RGBA" if value.has_transparency_data else "RGB")
     return np.array(value)
 
 

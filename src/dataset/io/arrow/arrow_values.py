@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.io.arrow.pyarrow_library import library
-from dataset.io.arrow.types import component_of, is_text, value_type
+from dataset.io.arrow.types import component_of, is_bool8, is_text, value_type
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 
 Array = npt.NDArray[Any]
@@ -136,7 +136,7 @@ def _numbers(array: Any) -> Converted:
     pa = library()
     types, kind = pa.types, array.type
     if types.is_decimal(kind):
-        array = array.cast(pa.float64())
+        array = array.cast(pa.string()).cast(pa.float64())  # a direct cast does not return the nearest float
     elif types.is_temporal(kind):
         return Converted(_times(array), _NO_ROWS)
     if not array.null_count or types.is_floating(array.type):
@@ -159,6 +159,8 @@ def _times(array: Any) -> Array:
 def _tensors(array: Any, storage: Converted) -> Converted:
     """Reshape the storage of an extension array: a ``fixed_shape_tensor`` has more dimensions than its storage."""
     values, bad = storage
+    if is_bool8(array.type):
+        return Converted(values != 0, bad)  # type: ignore[arg-type]  # numbers
     shape = component_of(array.type).shape
     if isinstance(values, np.ndarray) and values.ndim > 1:
         values = values.reshape(len(array), *shape)  # type: ignore[misc]  # all its dimensions are known

@@ -1,6 +1,6 @@
 """Mapping from Arrow types to components.
 
-    ints, floats (including half), bool     the same dtype
+    ints, floats (including half), bool     the same dtype; bool8 is bool
     decimal                                 the nearest float64
     string, binary, of any width            bytes
     dictionary                              the component of its values
@@ -31,15 +31,25 @@ class UnsupportedTypeError(Exception):
 
 
 def plain_type(kind: Any) -> Any:
-    """Return the type of the stored values: the storage type of an extension type, the value type of a dictionary."""
+    """Return the type of the stored values: the storage type of an extension type, the value type of a dictionary.
+
+    That of bool8 is bool, although bytes are stored.
+    """
     pa = library()
     while True:
+        if is_bool8(kind):
+            return pa.bool_()
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type
         elif pa.types.is_dictionary(kind):
             kind = kind.value_type
         else:
             return kind
+
+
+def is_bool8(kind: Any) -> bool:
+    """Return whether this is Arrow's extension type of bools that are stored as bytes."""
+    return getattr(kind, "extension_name", "") == "arrow.bool8"
 
 
 def is_text(kind: Any) -> bool:

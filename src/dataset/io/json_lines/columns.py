@@ -1,22 +1,24 @@
 """Columns of JSON Lines files: requested or inferred, and the conversion of parsed values to columns.
 
     true, false                  bool
-    integers                     int64
-    numbers, not all integers    float64
+    integers                     int64, or uint64 if one does not fit into int64
+    numbers, not all integers    the nearest float64
     text                         bytes
     lists of one of these        arrays of varying length; lists of such lists are RaggedTensors
     objects                      dicts
     everything else              bytes: its JSON text
 
-"Everything else" is a list of objects, values of several kinds, or a column that had no value in the inspected rows. A
-null or a missing key is NaN in floats and ``null`` in JSON text; in other columns it is an error unless there is a
-replacement.
+"Everything else" is a list of objects, values of several kinds, integers beyond 64 bits, values that are nested more
+than 32 deep, or a column that had no value in the inspected rows. A null or a missing key is NaN in floats and ``null``
+in JSON text; in other columns it is an error unless there is a replacement. JSON text has the numbers of the file:
+integers of any size, and other numbers as the shortest text of the nearest float64.
 """
 
 from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -32,6 +34,8 @@ _NULL = type(None)
 _KINDS: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}, "S": {str}}
 _WORDS = {_NULL: "null", bool: "a bool", int: "an integer", float: "a number", str: "text", list: "a list"}
 _WORDS[dict] = "an object"
+_ROUNDED = re.compile(rb"\de\+\d")
+_DEPTH_MAX = 32  # of inferred columns: code that handles nested components is recursive
 
 Tree = dict[str, Any]
 Column = npt.NDArray[Any] | list[Any]
@@ -171,6 +175,11 @@ class JsonColumns:
         columns: list[Column] = self.structure.flatten(self._convert(self.tree, rows, ""))
         return columns
 
+    def may_be_rounded(self, columns: Sequence[Column]) -> bool:
+        """Return whether JSON text among the converted columns contains numbers that orjson may have rounded."""
+        texts = [column for leaf, column in zip(self.leaves, columns, strict=True) if leaf.is_json]
+        return any(b"e+" in text and _ROUNDED.search(text) for column in texts for text in column)
+
     def _convert(self, tree: Tree, rows: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, Any]:
         if self.is_closed and (others := set().union(*rows) - tree.keys()):
             raise JsonValueError(
@@ -242,28 +251,32 @@ def _requested(op: str, name: Any, kind: Any) -> Any:
 # Inferred columns
 
 
-def inferred_tree(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> Tree:
+def inferred_tree(rows: Sequence[Mapping[str, Any]], prefix: str = "", level: int = 1) -> Tree:
     """Return the columns of parsed rows, in the order in which their keys first appear."""
     names = dict.fromkeys(itertools.chain.from_iterable(rows))
-    return {name: _inferred(f"{prefix}{name}", _values(rows, name)) for name in names}
+    return {name: _inferred(f"{prefix}{name}", _values(rows, name), level) for name in names}
 
 
-def _inferred(name: str, values: list[Any]) -> Any:
+def _inferred(name: str, values: list[Any], level: int) -> Any:
     values = [value for value in values if value is not None]
-    if set(map(type, values)) == {dict} and any(values):
-        return inferred_tree(values, f"{name}.")
+    if set(map(type, values)) == {dict} and any(values) and level < _DEPTH_MAX:
+        return inferred_tree(values, f"{name}.", level + 1)
     depth = 0
     while values and set(map(type, values)) == {list}:
         values = [value for value in itertools.chain.from_iterable(values) if value is not None]
         depth += 1
-    dtype = _common_dtype(set(map(type, values)))
-    if dtype is None:
+    dtype = _common_dtype(values)
+    if dtype is None or depth > _DEPTH_MAX:
         return JsonColumn(name, TensorSpec((), BYTES), is_json=True)
     spec = RaggedTensorSpec((None,) * depth, dtype, depth - 1) if depth else TensorSpec((), dtype)
     return JsonColumn(name, spec)
 
 
-def _common_dtype(kinds: set[type]) -> np.dtype[Any] | None:
-    """Return the dtype for values of these types; None if there is none."""
-    dtypes = [np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64), BYTES]
+def _common_dtype(values: list[Any]) -> np.dtype[Any] | None:
+    """Return the dtype that represents these values; None if there is none."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        limits = map(np.iinfo, (np.int64, np.uint64))
+        return next((info.dtype for info in limits if info.min <= min(values) and max(values) <= info.max), None)
+    dtypes = [np.dtype(np.bool_), np.dtype(np.float64), BYTES]
     return next((dtype for dtype in dtypes if kinds and kinds <= _KINDS[dtype.kind]), None)

@@ -1,7 +1,7 @@
 """Parser of single lines: orjson if it is installed (the extra ``json``), else the standard library.
 
-Both accept the same lines and return the same values: UTF-8 only, no NaN or Infinity, no number outside the range of
-float64, no lone surrogate. Integers that fit into neither int64 nor uint64 become floats.
+Both accept the same lines: UTF-8 only, no NaN or Infinity, no number outside the range of float64, no lone surrogate.
+They return the same values, except that orjson rounds integers that fit into neither int64 nor uint64 to floats.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import json
 import math
 from collections.abc import Callable
 from typing import Any
-
-_INT_DIGITS_MAX = 20  # of a 64-bit integer
 
 
 @functools.cache
@@ -33,17 +31,11 @@ def _float(text: str) -> float:
     return value
 
 
-def _int(text: str) -> int | float:
-    if len(text) <= _INT_DIGITS_MAX and -(1 << 63) <= (value := int(text)) < 1 << 64:
-        return value
-    return _float(text)
-
-
 def _constant(text: str) -> Any:
     raise ValueError(f"{text} is not a JSON value")
 
 
-_DECODER = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_constant)
+_DECODER = json.JSONDecoder(parse_float=_float, parse_constant=_constant)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -77,13 +69,15 @@ def syntax_error(line: bytes, error: Exception) -> str:
         error: the exception of ``line_parser``, for what the standard library accepts.
     """
     if isinstance(error, RecursionError):
-        return "column 1: the values are nested too deeply"
+        return "column 1: the values are nested too deeply to be parsed; store the inner values as text"
     try:
         parse_line(line)
     except UnicodeDecodeError as damage:
         return f"column {damage.start + 1}: the line is not valid UTF-8 ({damage.reason})"
     except json.JSONDecodeError as damage:
         return f"column {damage.colno}: {damage.msg}"
-    except (ValueError, RecursionError) as damage:
+    except ValueError as damage:
         return f"column 1: {damage}"
+    except RecursionError as damage:
+        return syntax_error(line, damage)
     return f"column {getattr(error, 'colno', 1)}: {getattr(error, 'msg', error)}"

@@ -10,14 +10,14 @@ from __future__ import annotations
 import codecs
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dataset.errors import ParseError
 from dataset.io.files.content_hint import content_hint
 from dataset.io.json_lines.columns import Column, JsonColumns, JsonValueError
-from dataset.io.json_lines.parser import line_parser, syntax_error
+from dataset.io.json_lines.parser import line_parser, parse_line, syntax_error
 from dataset.io.text.lines import TextLineFile
 from dataset.redaction import redacted
 
@@ -108,9 +108,7 @@ class JsonLinesFile(TextLineFile):
     def _add(self, places: Sequence[int], lines: list[bytes]) -> None:
         """Convert lines; if any is invalid, find out which by converting halves."""
         try:
-            rows = list(map(line_parser(), lines))
-            _require_objects(rows)
-            columns: list[Column] = [rows] if self._layout is None else self._layout.convert(rows)
+            columns = self._converted(lines)
         except (ValueError, RecursionError, JsonValueError) as error:
             if len(lines) == 1:
                 self._runs.append((places[0], self._words(places[0], lines[0], error)))
@@ -121,12 +119,27 @@ class JsonLinesFile(TextLineFile):
             return
         self._runs.append(_ConvertedRows(places, columns))
 
+    def _converted(self, lines: list[bytes]) -> list[Column]:
+        layout = self._layout
+        if layout is None:
+            return [_objects(map(parse_line, lines))]
+        try:
+            columns = layout.convert(_objects(map(line_parser(), lines)))
+            if not layout.may_be_rounded(columns):
+                return columns
+        except JsonValueError:
+            if len(lines) > 1:
+                raise
+        return layout.convert(_objects(map(parse_line, lines)))
+
     def _words(self, place: int, line: bytes, error: Exception) -> str:
         words = str(error) if isinstance(error, JsonValueError) else syntax_error(line, error)
         return words + (content_hint(line) if self._first + place == 0 else "")
 
 
-def _require_objects(rows: list[Any]) -> None:
+def _objects(parsed: Iterable[Any]) -> list[Any]:
+    rows = list(parsed)
     if others := set(map(type, rows)) - {dict}:
         names = ", ".join(sorted(kind.__name__ for kind in others))
         raise JsonValueError(f"column 1: the line must hold an object, got {names}")
+    return rows

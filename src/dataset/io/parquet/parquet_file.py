@@ -70,6 +70,7 @@ class ParquetContainer:
                 metadata=self._metadata,
                 read_dictionary=self._repetitive_texts(),
                 page_checksum_verification=True,
+                coerce_int96_timestamp_unit="us",  # nanoseconds silently wrap outside of the years 1678 to 2261
                 pre_buffer=False,  # it would use threads
             )
             self.schema = self._reader.schema_arrow

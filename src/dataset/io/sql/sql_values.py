@@ -116,7 +116,7 @@ def _as_int(value: Any) -> int:
     try:
         number = _number(value, int)
     except ValueError:  # "3.0" is an integer, too
-        number = _number(value, float)
+        number = _number(value, Decimal)
     if not math.isfinite(number) or number != int(number):
         raise _refused(value, "an integer because it is not whole")
     return int(number)

@@ -107,7 +107,19 @@ def _as_array(value: Any) -> Array:
     if isinstance(value, list) and value:
         require_unmasked(value[0])
     array = np.asarray(value)
+    first = value
+    while isinstance(first, list) and first:
+        first = first[0]
+    if array.dtype == np.float64 and isinstance(first, int):
+        try:  # NumPy converts integers to floats if there is one beyond int64
+            return np.asarray(value, np.uint64 if _all_are_ints(value) else None)
+        except OverflowError:
+            raise ValueError(f"integers in one array must all fit into int64 or uint64, got {value!r:.100}") from None
     return np.asarray(value, object) if array.dtype.kind in "SU" else array
+
+
+def _all_are_ints(value: list[Any]) -> bool:
+    return all(isinstance(item, int) for item in np.asarray(value, object).ravel())
 
 
 def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
