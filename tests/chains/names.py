@@ -121,6 +121,9 @@ def slow(x: Any) -> Any:
 
 # Datasets and their arguments
 
+BYTE_ORDERS = ["<i8", ">i8"]
+"""Elements have the native one, whatever the order of the arrays that they come from."""
+
 TEXTS = [b"", b"a", b"two", b"nul\0", b"\xff\xfe", b"a"]
 
 
@@ -129,7 +132,7 @@ def texts(n: int) -> Any:
 
 
 def rows(n: int) -> Any:
-    return np.array([[3 * i, 3 * i + 1, -i] for i in range(n)], np.int64).reshape(n, 3)
+    return np.array([[3 * i, 3 * i + 1, -i] for i in range(n)], BYTE_ORDERS[n % 2]).reshape(n, 3)
 
 
 def sparse(n: int) -> Any:
@@ -156,7 +159,7 @@ def numbers_in(values: Any, *, fails: bool = False) -> Any:
 def texts_and_rows(n: int) -> Any:
     """Return a dataset of pairs of a text and a row of varying length from a generator."""
     return Dataset.from_generator(
-        lambda: ((TEXTS[i % len(TEXTS)], np.full(i % 3 + 1, i)) for i in range(n)),
+        lambda: ((TEXTS[i % len(TEXTS)], np.full(i % 3 + 1, i, BYTE_ORDERS[i % 2])) for i in range(n)),
         output_signature=(TensorSpec((), bytes), TensorSpec((None,), np.int64)),
     )
 
