@@ -13,7 +13,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -28,51 +28,74 @@ from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.chunks.slicing import rows_of_components
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.resources.interrupts import Condition, guarded
+from dataset.runtime.resources.interrupts import Condition, guarded, handing_over
 
 
 class Caller(Protocol):
-    """Something whose calls can be cancelled from another thread: a reader or a server."""
+    """Something whose calls can be cancelled from another thread: a reader."""
 
     is_closed: bool
 
 
-_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+class RemoteCaller(Caller, Protocol):
+    """A caller whose calls do not wait here: when ``call`` is done, it takes the outcome and withdraws the call."""
+
+    call: WaitingCall | None
+
+    def on_done(self, call: WaitingCall) -> None:
+        """Note that a call is done. The lock of the queue is held, perhaps by another thread."""
+
+
+_caller: ContextVar[Caller | RemoteCaller | None] = ContextVar("caller", default=None)
 
 
 class WaitingCall:
     """A call that waits: for room for its ``rows``, or for elements, which it collects in ``rows``.
 
     Args:
+        calls: where it waits: the enqueues or the dequeues of a queue.
         lock: the lock of the queue.
+        timeout: how many seconds it waits.
         rows: the elements to enqueue.
         count: how many elements to dequeue.
         minimum: how many suffice if no more can come.
+        result: makes the result of the elements, none of which has failed; by default, it is the list of them all.
     """
 
-    def __init__(self, lock: threading.RLock, rows: Iterable[Any] = (), *, count: int = 0, minimum: int = 0) -> None:
+    def __init__(
+        self,
+        calls: deque[WaitingCall],
+        lock: threading.RLock,
+        timeout: float | None,
+        rows: Sequence[Any] = (),
+        count: int = 0,
+        minimum: int = 0,
+        result: Callable[[list[Any]], Any] | None = None,
+    ) -> None:
+        self.calls = calls
+        self.timeout = timeout
         self.rows = deque(rows)
-        self.count = count
+        self.count = count or len(rows)
         self.minimum = minimum
+        self.result = result
         self.caller = _caller.get()
         self.is_done = self.is_cancelled = False
+        self.remote: RemoteCaller | None = self.caller if hasattr(self.caller, "on_done") else None
         self._changed = Condition(lock)
 
     def finish(self) -> None:
         """Let ``wait`` return. The lock is held."""
         self.is_done = True
         self._changed.notify()
+        if self.remote is not None:
+            self.remote.on_done(self)
 
     def wait(self, deadline: float | None) -> None:
-        """Wait until the call is finished. The lock is held before and afterwards.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
+        """Wait until the call is finished or the deadline has passed. The lock is held before and afterwards."""
         while not self.is_done:
             left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise TimeoutError
+            if left is not None and not left > 0:  # or it is not a number
+                return
             self._changed.wait(left)
 
 
@@ -103,6 +126,7 @@ class ElementQueue(ABC):
         self._lock = threading.RLock()
         self._enqueues: deque[WaitingCall] = deque()
         self._dequeues: deque[WaitingCall] = deque()
+        self._lent: set[WaitingCall] = set()
         self._is_closed = False
         self._converter = SignatureRows(f"{self.name} received", element_spec, "element_spec")
 
@@ -144,26 +168,11 @@ class ElementQueue(ABC):
             self._enqueue(self._converted(rows), timeout)
 
     def _enqueue(self, rows: list[Any], timeout: float | None) -> None:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._lock:
-            if self._is_closed:
-                raise CancelledError(f"{self.name}: it is closed, and takes no more elements")
-            call = WaitingCall(self._lock, rows)
-            try:
-                self._waiting(self._enqueues, call, deadline)
-            except TimeoutError:
-                raise TimeoutError(
-                    f"{self.name}: full for {timeout} s, with {len(call.rows)} of {len(rows)} elements left to enqueue"
-                ) from None
-            if call.rows:
-                raise CancelledError(
-                    f"{self.name}: closed with cancel_pending_enqueues=True, with {len(call.rows)} of {len(rows)} "
-                    "elements left to enqueue"
-                )
+        self._run(WaitingCall(self._enqueues, self._lock, timeout, rows))
 
     # Consumers
 
-    @guarded
+    @handing_over
     def dequeue(self, timeout: float | None = None) -> Any:
         """Remove and return the next element; wait while there is none.
 
@@ -174,9 +183,9 @@ class ElementQueue(ABC):
             OutOfRangeError: if the queue is closed, and no element is left.
             TimeoutError: if no element came in time.
         """
-        return self._dequeue(1, timeout)[0]
+        return self._dequeue(timeout, 1, 1, lambda rows: rows[0])
 
-    @guarded
+    @handing_over
     def dequeue_many(self, n: int, timeout: float | None = None) -> Any:
         """Remove ``n`` elements, waiting for them, and return them as a batch: components with a leading axis.
 
@@ -188,12 +197,12 @@ class ElementQueue(ABC):
 
         Raises:
             OutOfRangeError: if the queue is closed, with fewer elements. They stay in the queue.
-            SpecError: if the elements cannot be stacked. They are lost.
+            SpecError: if the elements cannot be stacked. They stay in the queue.
             TimeoutError: if not all elements came in time.
         """
         return self._batched(n, timeout, n)
 
-    @guarded
+    @handing_over
     def dequeue_up_to(self, n: int, timeout: float | None = None) -> Any:
         """Do as ``dequeue_many``, but if the queue is closed with fewer than ``n`` elements, return these.
 
@@ -209,7 +218,9 @@ class ElementQueue(ABC):
             raise ValueError(f"{self.name}: a batch of 0 elements needs a queue with an element_spec")
         if not n:
             return map_spec(lambda spec: empty_component(spec.batched(0)), self.element_spec)
-        rows = self._dequeue(n, timeout, minimum)
+        return self._dequeue(timeout, n, minimum, self._batch)
+
+    def _batch(self, rows: list[Any]) -> Any:
         structure = structure_of(rows[0])
         return structure.unflatten(list(itertools.starmap(self._stacked, enumerate(structure.columns(rows)))))
 
@@ -222,35 +233,10 @@ class ElementQueue(ABC):
                 f"{error.got}; dequeue them one by one, or use a PaddingFIFOQueue"
             ) from None
 
-    def _dequeue(self, count: int, timeout: float | None, minimum: int | None = None) -> list[Any]:
-        return self._without_failures(self._dequeued(count, timeout, minimum))
-
-    def _dequeued(self, count: int, timeout: float | None, minimum: int | None = None) -> list[Any]:
-        """Wait for elements and remove them; a FailedElement is in the place of an element that failed."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._lock:
-            call = WaitingCall(self._lock, count=count, minimum=count if minimum is None else minimum)
-            try:
-                self._waiting(self._dequeues, call, deadline)
-            except TimeoutError:
-                message = f"{self.name}: {len(call.rows)} of {count} elements came in {timeout} s"
-                raise TimeoutError(message) from None
-        if not call.rows:
-            raise OutOfRangeError(f"{self.name}: closed, with fewer than {call.minimum} elements left")
-        return list(call.rows)
-
-    def _without_failures(self, rows: list[Any]) -> list[Any]:
-        """Return the elements. If there is an exception among them, put the elements back and raise it."""
-        for index, row in enumerate(rows):
-            if isinstance(row, FailedElement):
-                with self._lock:
-                    self._restore(rows[:index] + rows[index + 1 :])
-                    self._serve()
-                try:
-                    raise row.error
-                finally:
-                    del row, rows  # the exception refers to this frame
-        return rows
+    def _dequeue(
+        self, timeout: float | None, count: int, minimum: int, result: Callable[[list[Any]], Any] | None = None
+    ) -> Any:
+        return self._run(WaitingCall(self._dequeues, self._lock, timeout, (), count, minimum, result))
 
     def take_available(self, n: int) -> list[Any]:
         """Wait for an element; then remove and return it and up to ``n - 1`` more that need no waiting.
@@ -262,7 +248,7 @@ class ElementQueue(ABC):
             OutOfRangeError: if the queue is closed, and no element is left.
         """
         with self._lock:
-            rows = self._dequeued(1, None)
+            rows: list[Any] = self._dequeue(None, 1, 1)
             while len(rows) < n and not self._dequeues and self._available():
                 rows.append(self._take())
             self._serve()
@@ -281,33 +267,89 @@ class ElementQueue(ABC):
     def cancel(self, caller: Caller) -> None:
         """End the waiting calls of a caller, whose ``is_closed`` must be set. They raise CancelledError."""
         with self._lock:
-            for calls in (self._enqueues, self._dequeues):
-                for call in [call for call in calls if call.caller is caller]:
-                    calls.remove(call)
-                    call.is_cancelled = True
-                    if calls is self._dequeues:
-                        self._restore(call.rows)
-                    call.finish()
-            self._serve()
-
-    def _waiting(self, calls: deque[WaitingCall], call: WaitingCall, deadline: float | None) -> None:
-        """Wait until a call is finished. If that fails, take it back."""
-        if call.caller is not None and call.caller.is_closed:
-            raise CancelledError(f"{self.name}: the caller was closed")
-        calls.append(call)
-        try:
-            self._serve()
-            call.wait(deadline)
-        finally:
-            if not call.is_done:
-                calls.remove(call)
-                if calls is self._dequeues:
-                    self._restore(call.rows)
-                self._serve()
-        if call.is_cancelled:
-            raise CancelledError(f"{self.name}: the caller was closed")
+            for call in [call for call in (*self._enqueues, *self._dequeues) if call.caller is caller]:
+                call.is_cancelled = True
+                self.withdraw(call)
+                call.finish()
 
     # Both
+
+    def _run(self, call: WaitingCall) -> Any:
+        """Let a call wait in its place, and return its result. If that fails, withdraw it."""
+        deadline = None if call.timeout is None else time.monotonic() + call.timeout
+        with self._lock:
+            if call.caller is not None and call.caller.is_closed:
+                raise CancelledError(f"{self.name}: the caller was closed")
+            if call.calls is self._enqueues and self._is_closed:
+                raise CancelledError(f"{self.name}: it is closed, and takes no more elements")
+            call.calls.append(call)
+            try:
+                self._serve()
+                if call.remote is not None:
+                    call.remote.call = call
+                    return None
+                call.wait(deadline)
+            except BaseException:
+                self.withdraw(call)
+                raise
+        result = self.outcome(call)
+        if isinstance(result, FailedElement):
+            try:
+                raise result.error
+            finally:
+                del result, call  # the exception refers to this frame
+        return result
+
+    def outcome(self, call: WaitingCall) -> Any:
+        """Return the result of a call, or a FailedElement in its place. Before an exception, withdraw the call.
+
+        Raises:
+            CancelledError: if it was cancelled.
+            OutOfRangeError: if too few elements were left.
+            SpecError: if the elements cannot be stacked.
+            TimeoutError: if it was not finished.
+        """
+        with self._lock:
+            rows = list(call.rows)
+            if (error := self._failure(call, len(rows))) is not None:
+                self.withdraw(call)
+                raise error
+            for index, row in enumerate(rows if call.result else ()):
+                if isinstance(row, FailedElement):
+                    call.rows = deque([row])
+                    self._restore(rows[:index] + rows[index + 1 :])
+                    self._serve()
+                    return row
+        try:
+            return call.result(rows) if call.result else rows
+        except BaseException:
+            self.withdraw(call)
+            raise
+
+    def _failure(self, call: WaitingCall, count: int) -> Exception | None:
+        if call.is_cancelled:
+            return CancelledError(f"{self.name}: the caller was closed")
+        if call.calls is self._enqueues and count:
+            left = f"with {count} of {call.count} elements left to enqueue"
+            if call.is_done:
+                return CancelledError(f"{self.name}: closed with cancel_pending_enqueues=True, {left}")
+            return TimeoutError(f"{self.name}: full for {call.timeout} s, {left}")
+        if not call.is_done:
+            return TimeoutError(f"{self.name}: {count} of {call.count} elements came in {call.timeout} s")
+        if count < call.minimum:
+            return OutOfRangeError(f"{self.name}: closed, with fewer than {call.minimum} elements left")
+        return None
+
+    def withdraw(self, call: WaitingCall) -> None:
+        """End a call, and put the elements that it still has back, so that they come next."""
+        with self._lock:
+            if call in call.calls:
+                call.calls.remove(call)
+            if call.calls is self._dequeues:
+                self._restore(call.rows)
+                call.rows.clear()
+            self._lent.discard(call)
+            self._serve()
 
     def _serve(self) -> None:
         """Move elements for the calls that wait, in the order of the calls, as far as possible."""
@@ -330,11 +372,13 @@ class ElementQueue(ABC):
         call, available = self._dequeues[0], self._available()
         for _ in range(min(available, call.count - len(call.rows))):
             call.rows.append(self._take())
-        is_last = self._is_at_end and not len(self)
+        is_last = self._is_at_end and not (len(self) or self._lent)  # what is lent may come back
         if is_last and len(call.rows) < call.minimum:  # the next call may need fewer
             self._restore(call.rows)
             call.rows.clear()
         if is_last or len(call.rows) == call.count:
+            if call.rows and call.remote is not None:
+                self._lent.add(call)
             self._dequeues.popleft().finish()
             return True
         return available > 0

@@ -102,6 +102,25 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
     return protected(entry)
 
 
+def handing_over(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function an entry point whose result must not be lost: signals are held inside, and sent again at its end.
+
+    So they are handled in its caller, which has the result by then.
+    """
+
+    def entry(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if HELD and threading.current_thread() is threading.main_thread():
+                again, HELD[:] = HELD[:], []
+                for _ in map(_thread.interrupt_main, again):  # type: ignore[arg-type]  # as in _handle
+                    pass
+
+    protected(function)
+    return functools.wraps(function)(deferring(entry))
+
+
 def _mark(code: CodeType, *, holds: bool | None) -> None:
     _holds[code] = holds
     for constant in code.co_consts:
