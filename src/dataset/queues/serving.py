@@ -142,7 +142,7 @@ class QueueServer(Closing):
         try:
             with whole:
                 self._listener = connection.Listener(address, backlog=socket.SOMAXCONN)
-                self._socket: socket.socket = self._listener._listener._socket  # type: ignore[attr-defined]  # noqa: SLF001
+                self._socket = _Listening(fileno=self._listener._listener._socket.detach())  # type: ignore[attr-defined]  # noqa: SLF001
                 _open.add(self._socket)
         except OSError as error:
             raise OSError(error.errno, f"serve(): {address!r} cannot be used: {error.strerror}") from None
@@ -169,10 +169,10 @@ class QueueServer(Closing):
             self._release()
 
     async def _serve(self) -> None:
-        server = await self.loop.create_server(partial(_Peer, self), sock=self._socket, backlog=socket.SOMAXCONN)
+        await self.loop.create_server(partial(_Peer, self), sock=self._socket, backlog=socket.SOMAXCONN)
         await self._closing.wait()
-        server.close()
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})  # connections that are being accepted
+        self.loop.remove_reader(self._socket)  # close() of asyncio's server loses connections that are being accepted
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         for peer in list(self.peers):
             peer.end()
         await asyncio.sleep(0)  # until their sockets are closed
@@ -180,7 +180,18 @@ class QueueServer(Closing):
     def _release(self) -> None:
         with contextlib.suppress(OSError):  # the file of the socket is gone
             self._listener.close()
+        self._socket.close()
         self.loop.close()
+
+
+class _Listening(socket.socket):
+    """A socket that listens. A process that is forked while it accepts a connection closes its copy."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        with whole:
+            end, address = super().accept()
+            _open.add(end)
+        return end, address
 
 
 class _Peer(asyncio.Protocol):
@@ -203,7 +214,6 @@ class _Peer(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        _open.add(transport.get_extra_info("socket")._sock)  # noqa: SLF001
         strangers = [peer for peer in self._server.peers if peer._nonce]
         if len(strangers) >= _STRANGERS_MAX:
             strangers[0].end()
@@ -401,6 +411,8 @@ class RemoteQueue:
         try:
             end.settimeout(PATIENCE_SECONDS)
             end.connect(self.address)
+            if end.getsockname() == end.getpeername():  # where nothing listens, TCP may connect a socket to itself
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "nothing listens there")
             theirs, ours = _receive(end, 0), secrets.token_bytes(_NONCE_BYTES)
             _send(end, 0, ours + _proof(self._authkey, b"client", theirs, ours))
             if not hmac.compare_digest(_receive(end, 0), _proof(self._authkey, b"server", theirs, ours)):
