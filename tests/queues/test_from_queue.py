@@ -50,6 +50,14 @@ def test_elements_come_until_the_end(kind):
         next(iterator)
 
 
+@pytest.mark.parametrize("make", [stdlib.Queue, SPAWN.JoinableQueue])
+def test_elements_that_were_taken_are_done(make):
+    queue = make()
+    put(queue, *range(3), StopIteration())
+    assert len(list(Dataset.from_queue(queue))) == 3
+    queue.join()
+
+
 @pytest.mark.parametrize("ahead", [None, 1])
 @pytest.mark.parametrize("kind", THREAD_QUEUES)
 def test_closing_ends_a_wait(kind, ahead):

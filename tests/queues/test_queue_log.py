@@ -7,11 +7,12 @@ import queue as stdlib
 import re
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from dataset import DataLossError, Dataset, StateError, TFRecordDataset, checkpoint
+from dataset import DataLossError, Dataset, SpecError, StateError, TensorSpec, TFRecordDataset, checkpoint
 from dataset.io.elements.element_log import ElementLog
 from dataset.io.tfrecord.frames import framed
 from dataset.queues import FIFOQueue
@@ -316,6 +317,25 @@ def test_a_full_disk_leaves_the_log_as_it_was(path, monkeypatch):
         log.append([b"x" * 500])
     assert Path(path).stat().st_size == size
     log.close()
+
+
+class Pair(NamedTuple):
+    number: int
+    text: str
+
+
+def test_elements_of_a_class_are_logged_only_if_they_can_be_read_again(path):
+    spec = Pair(TensorSpec((), np.int64), TensorSpec((), bytes))
+    values = [Pair(1, b"a"), ValueError("bad"), Pair(2, b"b")]
+    refused = iter(Dataset.from_queue(queue := filled(values), log=path))
+    with pytest.raises(SpecError, match="which a log does not name; pass element_spec"):
+        next(refused)
+    assert refused.state_dict()
+    refused.close()
+    assert (queue.size(), len(list(TFRecordDataset(path)))) == (2, 1)
+    first = shown(outcomes(iter(Dataset.from_queue(filled(values), spec, log=path))))
+    assert first == shown(outcomes(iter(Dataset.from_queue(filled([]), spec, log=path))))
+    assert first[0].startswith("Pair(number=np.int64(1)")
 
 
 def test_an_object_cannot_be_logged_and_is_not_lost(path):

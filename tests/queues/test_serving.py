@@ -1,17 +1,25 @@
-"""Tests of serve and connect: queues between processes."""
+"""Tests of serve and connect: queues between processes. Random schedules of processes are in test_serving_schedules.py."""
 
+import contextlib
+import itertools
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import threading
+from collections import deque
 
 import numpy as np
 import pytest
 
 from dataset import Dataset, SpecError, TensorSpec, queues
+from dataset.queues import serving
+from dataset.runtime.resources.interrupts import installed
+from support.interrupting import AtMoment, keep
 from support.overlap import nothing_left
-from support.process_helpers import WAIT, in_thread
+from support.process_helpers import WAIT, exit_code_of, fork, in_thread
+from support.seeds import rng
 
 SPAWN = multiprocessing.get_context("spawn")
 KEY = bytes(range(32))
@@ -90,6 +98,253 @@ def test_a_killed_producer_does_not_stop_the_others():
         other.join(WAIT)
         victim.close()
     assert found == list(range(20))
+
+
+class Announced(deque):
+    """Calls that wait, each of which is announced."""
+
+    def __init__(self):
+        super().__init__()
+        self.entered = threading.Semaphore(0)
+
+    def append(self, call):
+        super().append(call)
+        self.entered.release()
+
+    def wait(self):
+        assert self.entered.acquire(timeout=WAIT)
+
+
+@pytest.fixture
+def queue():
+    """A queue whose waiting dequeues are announced."""
+    queue = queues.FIFOQueue(9)
+    queue._dequeues = Announced()
+    return queue
+
+
+@pytest.fixture
+def server(queue):
+    with nothing_left(), queues.serve(queue, authkey=KEY) as server:
+        yield server
+
+
+@pytest.fixture
+def remote(server):
+    with queues.connect(server.address, KEY) as remote:
+        yield remote
+
+
+@contextlib.contextmanager
+def silent(server):
+    """The server does nothing in the block."""
+    busy, opened = threading.Event(), threading.Event()
+    server.loop.call_soon_threadsafe(lambda: (busy.set(), opened.wait(WAIT)))
+    assert busy.wait(WAIT)
+    yield
+    opened.set()
+
+
+class AlarmError(Exception):
+    pass
+
+
+@pytest.fixture
+def alarm():
+    """A function that sends a signal, whose handler raises AlarmError."""
+
+    def ring(*_):
+        raise AlarmError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupted_call_leaves_no_answer(queue, remote, alarm):
+    sender = in_thread(lambda: (queue._dequeues.wait(), alarm()))
+    with pytest.raises(AlarmError):
+        remote.dequeue()
+    sender.result()
+    queue.enqueue(7)
+    assert remote.size() == 1
+    assert remote.dequeue() == 7
+
+
+@pytest.mark.parametrize("kind", ["local", "remote"])
+def test_an_interrupted_dequeue_loses_nothing(queue, remote, kind):
+    one = queue if kind == "local" else remote
+    moments = itertools.count() if kind == "local" else sorted(rng("moments").sample(range(200), 50))
+    fired = 0
+    for number in moments:
+        queue.enqueue(number)
+        found, moment = [], AtMoment(number)
+        with installed(), contextlib.suppress(KeyboardInterrupt), moment:
+            keep(one.dequeue, found)
+        assert [*found, *(queue.dequeue(WAIT) for _ in range(not found))] == [number], str(moment)
+        fired += moment.fired
+        if not moment.fired and kind == "local":
+            break
+    assert fired > 20
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_consumer_that_is_dead_or_stopped_takes_nothing(queue, server, monkeypatch, how):
+    child = fork(lambda: queues.connect(server.address, KEY).dequeue())
+    queue._dequeues.wait()
+    monkeypatch.setattr(serving, "PATIENCE_SECONDS", 0.1)  # that of the server
+    os.kill(child, how)
+    queue.enqueue(1)
+    queue.close()
+    assert queue.dequeue(WAIT) == 1
+    os.kill(child, signal.SIGCONT)
+    assert exit_code_of(child) == (-signal.SIGKILL if how == signal.SIGKILL else 1), "it received nothing"
+
+
+def test_what_is_not_acknowledged_goes_back_and_delays_the_end(queue, server, remote, monkeypatch):
+    queue.enqueue_many([1, 2])
+    asked, answered, opened = serving._asked, threading.Event(), threading.Event()
+
+    def lose(*arguments):
+        asked(*arguments)
+        answered.set()
+        opened.wait(WAIT)
+        raise AlarmError
+
+    monkeypatch.setattr(serving, "_asked", lose)
+    receiver = in_thread(lambda: remote.dequeue_many(2))
+    assert answered.wait(WAIT)
+    queue.close()
+    other = in_thread(queue.dequeue)
+    opened.set()
+    assert isinstance(receiver.result(), AlarmError)
+    assert other.result() == 1
+    assert queue.dequeue() == 2
+    with pytest.raises(queues.OutOfRangeError):
+        queue.dequeue()
+
+
+def test_an_exception_that_does_not_arrive_goes_back(queue, remote, monkeypatch):
+    queue.enqueue(ValueError("bad"))
+    with monkeypatch.context() as patch, pytest.raises(AlarmError):
+        patch.setattr(serving, "_receive", lambda *_: (_ for _ in ()).throw(AlarmError))
+        remote.dequeue()
+    for one in (remote, queue):
+        queue.enqueue(1)
+        with pytest.raises(ValueError, match="bad") if one is remote else contextlib.nullcontext():
+            assert one.dequeue(WAIT) == 1
+
+
+def test_what_cannot_be_sent_stays(queue, remote):
+    queue.enqueue(lambda: 1)
+    with pytest.raises((AttributeError, pickle.PicklingError), match="pickle"):
+        remote.dequeue()
+    assert queue.dequeue()() == 1
+
+
+def test_a_server_that_is_stopped_is_named_and_a_call_without_an_answer_never_begins(queue, server, remote, monkeypatch):
+    monkeypatch.setattr(serving, "PATIENCE_SECONDS", 0.1)
+    with silent(server):
+        for call in (remote.size, lambda: remote.enqueue(1, timeout=0), lambda: remote.dequeue(timeout=0)):
+            with pytest.raises(TimeoutError, match=rf"\(\): the server of the queue at .*{server.address[1]}.* stopped"):
+                call()
+        with pytest.raises(OSError, match=r"connect\(\): the server of a queue at .* cannot be reached"):
+            queues.connect(server.address, KEY)
+    monkeypatch.setattr(serving, "PATIENCE_SECONDS", WAIT)
+    assert remote.size() == 0
+
+
+def test_many_clients_start_together(queue, server):
+    start = threading.Barrier(60)
+
+    def client(number):
+        start.wait(WAIT)
+        with queues.connect(server.address, KEY) as remote:
+            return remote.is_closed()
+
+    clients = [in_thread(lambda number=number: client(number)) for number in range(60)]
+    assert [client.result() for client in clients] == [False] * 60
+
+
+def test_threads_share_a_remote_queue(queue, server, remote):
+    waiting = [in_thread(remote.dequeue) for _ in range(3)]
+    for _ in waiting:
+        queue._dequeues.wait()
+    remote.enqueue_many([1, 2, 3])
+    assert sorted(one.result() for one in waiting) == [1, 2, 3]
+
+
+def test_disconnecting_ends_a_waiting_call(queue, server):
+    remote = queues.connect(server.address, KEY)
+    waiting = in_thread(remote.dequeue)
+    queue._dequeues.wait()
+    remote.disconnect()
+    assert isinstance(waiting.result(), queues.CancelledError)
+    with pytest.raises(queues.CancelledError, match=r"size\(\).*disconnect\(\) was called"):
+        remote.size()
+    queue.enqueue(1)
+    assert queue.dequeue() == 1
+
+
+def test_a_forked_child_has_a_connection_of_its_own(queue, server, remote):
+    queue.enqueue_many([1, 2, 3])
+    remote.dequeue()
+    child = fork(lambda: remote.dequeue() == 2 and server.close() is None)
+    assert exit_code_of(child) == 0
+    assert remote.dequeue() == 3
+
+
+def test_a_server_may_come_back_at_its_address(tmp_path):
+    with nothing_left():
+        queue, path = queues.FIFOQueue(3), str(tmp_path / "socket")
+        with queues.serve(queue, path, KEY), queues.connect(path, KEY) as remote:
+            with pytest.raises(OSError, match=r"serve\(\): .* cannot be used: Address already in use"):
+                queues.serve(queue, path, KEY)
+            os.unlink(path)  # the server closes without its file
+        with queues.serve(queue, path, KEY), queues.connect(path, KEY) as remote:
+            remote.enqueue(1)
+        with pytest.raises(OSError, match=r"connect\(\): .* cannot be reached: .*No such file"):
+            queues.connect(path, KEY)
+
+
+def test_a_thread_that_cannot_be_started_leaves_nothing_behind(queue, server, monkeypatch):
+    def fail(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="new thread"), nothing_left():
+        patch.setattr(threading.Thread, "start", fail)
+        with queues.connect(server.address, KEY) as remote:
+            remote.enqueue(1)  # the server starts none
+        queues.serve(queue, authkey=KEY)
+    assert queue.size() == 1
+
+
+def test_strangers_hold_no_threads_and_are_disconnected(server, monkeypatch):
+    before = threading.active_count()
+    monkeypatch.setattr(serving, "PATIENCE_SECONDS", 0.2)
+    with contextlib.ExitStack() as ends:
+        strangers = [ends.enter_context(socket.create_connection(server.address, WAIT)) for _ in range(20)]
+        assert threading.active_count() == before
+        for stranger in strangers:
+            assert len(stranger.makefile("rb").read()) == 44  # until the end: a nonce
+    monkeypatch.setattr(serving, "_STRANGERS_MAX", 3)
+    monkeypatch.setattr(serving, "PATIENCE_SECONDS", WAIT)
+    with contextlib.ExitStack() as ends:
+        strangers = [ends.enter_context(socket.create_connection(server.address, WAIT)) for _ in range(4)]
+        assert len(strangers[0].makefile("rb").read()) == 44
+
+
+def test_another_program_is_not_taken_for_a_server():
+    with nothing_left(), socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def run():
+            with listener.accept()[0] as end:
+                end.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        answer = in_thread(run)
+        with pytest.raises(OSError, match="it is another program"):
+            queues.connect(listener.getsockname(), KEY)
+        answer.result()
 
 
 def test_closing_the_server_ends_waiting_calls():

@@ -42,6 +42,11 @@ def collect(iterator: Any, found: list[Any]) -> None:
             found.append(error)
 
 
+def keep(function: Callable[[], Any], found: list[Any]) -> None:
+    """Add a result to the list. It is in the list before a signal can be handled."""
+    found.append(function())
+
+
 class AtMoment:
     """Trace function that calls the handler of SIGINT at the moment with a given number; without one it counts them."""
 

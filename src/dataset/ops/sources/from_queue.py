@@ -223,7 +223,13 @@ class LoggedQueueOperator(FromQueueOperator):
     def _write(self) -> None:
         log = self._opened()
         place = log.place()
-        log.append(self._unlogged.save())
+        saved = self._unlogged.save()
+        if self.node.signature is None and any(part.get("structure", "") is None for part in saved):
+            raise SpecError(
+                f"{self.node}: the elements are instances of a class, which a log does not name; pass element_spec, to "
+                "from_queue or to the queue"
+            )
+        log.append(saved)
         self._put_record(place, self._unlogged.take_all())
 
     def _put_record(self, place: State, outcomes: list[Outcome]) -> None:

@@ -207,6 +207,8 @@ class ProcessQueueReader(QueueReader):
             self._stop_reading()
             if self._semaphore is not None:
                 self._semaphore.release()
+            if hasattr(self.queue, "task_done"):  # a JoinableQueue
+                self.queue.task_done()
 
     def _stop_reading(self) -> None:
         if self._is_reading:
