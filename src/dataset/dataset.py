@@ -393,6 +393,8 @@ class Dataset(Generic[T_co]):
             BlockingIOError: while iterating, if another iterator takes elements for the same log.
             DataLossError: while iterating, if the log is damaged. Then nothing more is taken.
             RuntimeError: if no event loop runs, for an ``asyncio.Queue``.
+            SpecError: while iterating, if a log would have to name the class of the elements, as there is no
+                ``element_spec``.
             StateError: while iterating, if an element is not made of numbers and text, so that it cannot be logged.
             TypeError: if ``queue`` is of another kind, or ``element_spec`` contains anything but specs.
             ValueError: if the path of the log has a scheme.

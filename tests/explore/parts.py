@@ -158,6 +158,9 @@ PARTS = [
     Part("machine", 10, pytest(*ALL, "tests/test_iterator_machine.py")),
     Part("faults", 10, pytest(*ALL, "tests/faults"), environment={"FAULTS": "all"}),
     Part("fuzz", 8, program("tests.fuzz"), seconds_min=120),
+    Part(
+        "queues", 5, program("tests.support.queue_schedules"), lambda: "" if hasattr(os, "fork") else "there is no fork"
+    ),
     Part("kernels", 5, program("tests.fuzz.kernels"), sanitizers),
     Part("suite", 8, pytest(), seconds_min=180),
     Part("threads", 5, pytest(), environment={"SWITCH_INTERVAL": "1e-6"}, seconds_min=180),

@@ -1,4 +1,4 @@
-"""Tests of serve and connect: queues between processes. Random schedules of processes are in test_serving_schedules.py."""
+"""Tests of serve and connect: queues between processes. test_serving_schedules.py has random schedules of them."""
 
 import contextlib
 import itertools
@@ -242,11 +242,15 @@ def test_what_cannot_be_sent_stays(queue, remote):
     assert queue.dequeue()() == 1
 
 
-def test_a_server_that_is_stopped_is_named_and_a_call_without_an_answer_never_begins(queue, server, remote, monkeypatch):
+def test_a_server_that_is_stopped_is_named_and_a_call_without_an_answer_never_begins(
+    queue, server, remote, monkeypatch
+):
     monkeypatch.setattr(serving, "PATIENCE_SECONDS", 0.1)
     with silent(server):
         for call in (remote.size, lambda: remote.enqueue(1, timeout=0), lambda: remote.dequeue(timeout=0)):
-            with pytest.raises(TimeoutError, match=rf"\(\): the server of the queue at .*{server.address[1]}.* stopped"):
+            with pytest.raises(
+                TimeoutError, match=rf"\(\): no answer from the server of .*{server.address[1]}.* stopped"
+            ):
                 call()
         with pytest.raises(OSError, match=r"connect\(\): the server of a queue at .* cannot be reached"):
             queues.connect(server.address, KEY)
@@ -300,7 +304,7 @@ def test_a_server_may_come_back_at_its_address(tmp_path):
         with queues.serve(queue, path, KEY), queues.connect(path, KEY) as remote:
             with pytest.raises(OSError, match=r"serve\(\): .* cannot be used: Address already in use"):
                 queues.serve(queue, path, KEY)
-            os.unlink(path)  # the server closes without its file
+            (tmp_path / "socket").unlink()  # the server closes without its file
         with queues.serve(queue, path, KEY), queues.connect(path, KEY) as remote:
             remote.enqueue(1)
         with pytest.raises(OSError, match=r"connect\(\): .* cannot be reached: .*No such file"):

@@ -23,7 +23,6 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,7 +101,7 @@ class Client:
         while getattr(self, role)():
             if self.draws.random() < 0.03 and not self.children:
                 self.children.append(fork(lambda: self.run_forked(role)))
-        how, size = self.call(lambda: self.remote.size())
+        how, size = self.call(self.remote.size)
         assert how != "done" or isinstance(size, int), f"another call's answer: {size}"
         self.remote.disconnect()
         assert [exit_code_of(child) for child in self.children] == [0] * len(self.children)
@@ -188,7 +187,9 @@ class Schedule:
                     self.end()
         for pid in self.roles:
             code = exit_code_of(pid)
-            assert code == 0 or (code == -signal.SIGKILL and pid in self.killed), f"exit code {code} of {self.roles[pid]}"
+            assert code == 0 or (code == -signal.SIGKILL and pid in self.killed), (
+                f"exit code {code} of {self.roles[pid]}"
+            )
         self.queue.close()
         self.drain(WAIT)
         with contextlib.suppress(queues.OutOfRangeError):
@@ -220,12 +221,7 @@ class Schedule:
         while time.perf_counter() < until:
             time.sleep(0)
         if what == "restart":
-            self.server.close()
-            for _ in range(1000):
-                with contextlib.suppress(OSError):  # a client that tries to connect may have the port for a moment
-                    self.server = queues.serve(self.queue, self.server.address, KEY)
-                    return
-            raise AssertionError("the server cannot listen at its address again")
+            self.restart()
         elif what == "kill":
             os.kill(pid, signal.SIGKILL)
             self.killed.add(pid)
@@ -237,6 +233,14 @@ class Schedule:
         else:
             os.kill(pid, signal.SIGSTOP)
             self.stopped.add(pid)
+
+    def restart(self) -> None:
+        self.server.close()
+        for _ in range(1000):
+            with contextlib.suppress(OSError):  # a client that tries to connect may have the port for a moment
+                self.server = queues.serve(self.queue, self.server.address, KEY)
+                return
+        raise AssertionError("the server cannot listen at its address again")
 
     def end(self) -> None:
         """Continue those that are stopped, and take what nobody else does; close the queue after the last producer."""

@@ -32,21 +32,16 @@ from dataset.runtime.resources.interrupts import Condition, guarded, handing_ove
 
 
 class Caller(Protocol):
-    """Something whose calls can be cancelled from another thread: a reader."""
+    """Something whose calls can be cancelled from another thread: a reader, or a peer of a server.
+
+    The calls of a peer do not wait. They are assigned to its ``call``, and when one is done, its ``on_done`` is called,
+    with the lock of the queue held, perhaps by another thread. It then takes the outcome, and withdraws the call.
+    """
 
     is_closed: bool
 
 
-class RemoteCaller(Caller, Protocol):
-    """A caller whose calls do not wait here: when ``call`` is done, it takes the outcome and withdraws the call."""
-
-    call: WaitingCall | None
-
-    def on_done(self, call: WaitingCall) -> None:
-        """Note that a call is done. The lock of the queue is held, perhaps by another thread."""
-
-
-_caller: ContextVar[Caller | RemoteCaller | None] = ContextVar("caller", default=None)
+_caller: ContextVar[Any] = ContextVar("caller", default=None)
 
 
 class WaitingCall:
@@ -80,15 +75,15 @@ class WaitingCall:
         self.result = result
         self.caller = _caller.get()
         self.is_done = self.is_cancelled = False
-        self.remote: RemoteCaller | None = self.caller if hasattr(self.caller, "on_done") else None
+        self.peer = self.caller if hasattr(self.caller, "on_done") else None
         self._changed = Condition(lock)
 
     def finish(self) -> None:
         """Let ``wait`` return. The lock is held."""
         self.is_done = True
         self._changed.notify()
-        if self.remote is not None:
-            self.remote.on_done(self)
+        if self.peer is not None:
+            self.peer.on_done(self)
 
     def wait(self, deadline: float | None) -> None:
         """Wait until the call is finished or the deadline has passed. The lock is held before and afterwards."""
@@ -285,8 +280,8 @@ class ElementQueue(ABC):
             call.calls.append(call)
             try:
                 self._serve()
-                if call.remote is not None:
-                    call.remote.call = call
+                if call.peer is not None:
+                    call.peer.call = call
                     return None
                 call.wait(deadline)
             except BaseException:
@@ -377,7 +372,7 @@ class ElementQueue(ABC):
             self._restore(call.rows)
             call.rows.clear()
         if is_last or len(call.rows) == call.count:
-            if call.rows and call.remote is not None:
+            if call.rows and call.peer is not None:
                 self._lent.add(call)
             self._dequeues.popleft().finish()
             return True

@@ -199,6 +199,7 @@ class _Peer(asyncio.Protocol):
 
     Attributes:
         call: the call that waits, or whose elements are lent.
+        nonce: what the peer must sign; empty when it has proved that it knows the key.
     """
 
     is_closed = False
@@ -207,22 +208,22 @@ class _Peer(asyncio.Protocol):
     def __init__(self, server: QueueServer) -> None:
         self._server = server
         self._received = bytearray()
-        self._nonce = secrets.token_bytes(_NONCE_BYTES)  # empty when the peer has proved that it knows the key
+        self.nonce = secrets.token_bytes(_NONCE_BYTES)
         self._number = 0
         self._is_lent = False
         self._timer = server.loop.call_later(PATIENCE_SECONDS, self.end)
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        strangers = [peer for peer in self._server.peers if peer._nonce]
+        strangers = [peer for peer in self._server.peers if peer.nonce]
         if len(strangers) >= _STRANGERS_MAX:
             strangers[0].end()
         self._server.peers[self] = None
-        self._send(self._nonce, PATIENCE_SECONDS)
+        self._send(self.nonce, PATIENCE_SECONDS)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        if self._nonce and len(self._received) > _HEAD.size + _PROOF_BYTES:
+        if self.nonce and len(self._received) > _HEAD.size + _PROOF_BYTES:
             self.end()
         else:  # later, when the connection is known to have ended, if it has
             self._server.loop.call_later(0, self._read)
@@ -259,7 +260,7 @@ class _Peer(asyncio.Protocol):
         if len(self._received) != _HEAD.size + length:
             return
         content, self._received = memoryview(self._received)[_HEAD.size :], bytearray()
-        if self._nonce:
+        if self.nonce:
             self._admit(bytes(content))
         elif content and self.call is None:
             self._number = number
@@ -273,15 +274,15 @@ class _Peer(asyncio.Protocol):
 
     def _admit(self, content: bytes) -> None:
         theirs, proof = content[:_NONCE_BYTES], content[_NONCE_BYTES:]
-        if hmac.compare_digest(proof, _proof(self._server.authkey, b"client", self._nonce, theirs)):
-            self._send(_proof(self._server.authkey, b"server", self._nonce, theirs))
-            self._nonce = b""
+        if hmac.compare_digest(proof, _proof(self._server.authkey, b"client", self.nonce, theirs)):
+            self._send(_proof(self._server.authkey, b"server", self.nonce, theirs))
+            self.nonce = b""
         else:
             self._send(b"", PATIENCE_SECONDS)
             self._transport.close()
 
     def _begin(self, request: memoryview) -> Any:
-        method, arguments, options = pickle.loads(request)
+        method, arguments, options = pickle.loads(request)  # noqa: S301  # the peer knows the key
         if method not in _METHODS:
             raise AttributeError(f"a queue has no method {method!r}")
         with self._server.queue.calling_as(self):
@@ -337,7 +338,7 @@ class RemoteQueue:
         self._authkey = authkey
         self._numbers = itertools.count(1)
         self._idle: list[socket.socket] = []
-        self._busy: set[socket.socket | None] = set()
+        self._busy: set[socket.socket] = set()
         self._is_disconnected = False
         self._finalizer = Finalizer(self, partial(_close_all, self._idle))
         self._idle.append(self._connected())
@@ -346,7 +347,7 @@ class RemoteQueue:
         """End the connections, and the calls that wait. The queue stays open; ``close()`` closes it for all."""
         self._is_disconnected = True
         for end in list(self._busy):
-            with contextlib.suppress(OSError, AttributeError):
+            with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)  # the call that owns it closes it
         _close_all(self._idle)
         self._finalizer.detach()
@@ -363,8 +364,10 @@ class RemoteQueue:
         install()
         number, request = next(self._numbers), pickle.dumps((method, arguments, options))
         timeout = options.get("timeout", 0)
-        end: socket.socket | None = None
+        end: Any = None
         try:
+            if self._is_disconnected:
+                raise ConnectionError  # noqa: TRY301
             end = self._connection()
             self._busy.add(end)
             end.settimeout(None if timeout is None else max(timeout, 0.0) + PATIENCE_SECONDS)
@@ -379,9 +382,10 @@ class RemoteQueue:
                 end.close()
             if not isinstance(error, OSError):
                 raise
+            reason = "disconnect() was called" if self._is_disconnected else f"it has ended or is stopped: {error}"
             raise (TimeoutError if isinstance(error, TimeoutError) else CancelledError)(
-                f"{method}(): the server of the queue at {self.address!r} has ended or is stopped: {error}; elements "
-                "that the call was sending may have entered the queue, and it has taken none"
+                f"{method}(): no answer from the server of the queue at {self.address!r}: {reason}; elements that the "
+                "call was sending may have entered the queue, and it has taken none"
             ) from error
         finally:
             self._busy.discard(end)
@@ -402,26 +406,18 @@ class RemoteQueue:
         return self._connected()
 
     def _connected(self) -> socket.socket:
-        where = f"connect(): the server of a queue at {self.address!r}"
-        if self._is_disconnected:
-            raise ConnectionError("disconnect() was called")
         with whole:
             end = socket.socket(socket.AF_UNIX if isinstance(self.address, str) else socket.AF_INET)
             _open.add(end)
         try:
             end.settimeout(PATIENCE_SECONDS)
-            end.connect(self.address)
-            if end.getsockname() == end.getpeername():  # where nothing listens, TCP may connect a socket to itself
-                raise ConnectionRefusedError(errno.ECONNREFUSED, "nothing listens there")
-            theirs, ours = _receive(end, 0), secrets.token_bytes(_NONCE_BYTES)
-            _send(end, 0, ours + _proof(self._authkey, b"client", theirs, ours))
-            if not hmac.compare_digest(_receive(end, 0), _proof(self._authkey, b"server", theirs, ours)):
-                raise AuthenticationError(f"{where} has another authkey")
+            _introduce(end, self.address, self._authkey)
         except BaseException as error:
             end.close()
-            if isinstance(error, OSError):
-                raise OSError(error.errno or errno.ETIMEDOUT, f"{where} cannot be reached: {error}") from None
-            raise
+            if not isinstance(error, OSError):
+                raise
+            text = f"connect(): the server of a queue at {self.address!r} cannot be reached: {error}"
+            raise OSError(error.errno or errno.ETIMEDOUT, text) from None
         return end
 
     def enqueue(self, element: Any, timeout: float | None = None) -> None:
@@ -459,12 +455,23 @@ class RemoteQueue:
         return found
 
 
+def _introduce(end: socket.socket, address: Address, authkey: bytes) -> None:
+    """Connect a socket, and prove to the server that the key is known, as it must."""
+    end.connect(address)
+    if end.getsockname() == end.getpeername():  # where nothing listens, TCP may connect a socket to itself
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "nothing listens there")
+    theirs, ours = _receive(end, 0), secrets.token_bytes(_NONCE_BYTES)
+    _send(end, 0, ours + _proof(authkey, b"client", theirs, ours))
+    if not hmac.compare_digest(_receive(end, 0), _proof(authkey, b"server", theirs, ours)):
+        raise AuthenticationError(f"connect(): the server of a queue at {address!r} has another authkey")
+
+
 @interruptible
 def _asked(end: socket.socket, number: int, request: bytes) -> tuple[bool, bool, Any]:
     """Return the answer to a request."""
     check()
     _send(end, number, request)
-    answer: tuple[bool, bool, Any] = pickle.loads(_receive(end, number))
+    answer: tuple[bool, bool, Any] = pickle.loads(_receive(end, number))  # noqa: S301  # the server knows the key
     return answer
 
 
