@@ -247,7 +247,7 @@ def test_a_server_that_is_stopped_is_named_and_a_call_without_an_answer_never_be
 ):
     monkeypatch.setattr(serving, "PATIENCE_SECONDS", 0.1)
     with silent(server):
-        for call in (remote.size, lambda: remote.enqueue(1, timeout=0), lambda: remote.dequeue(timeout=0)):
+        for call in (lambda: remote.enqueue(1, timeout=0), remote.size, lambda: remote.dequeue(timeout=0)):
             with pytest.raises(
                 TimeoutError, match=rf"\(\): no answer from the server of .*{server.address[1]}.* stopped"
             ):
@@ -385,6 +385,32 @@ def test_the_key_is_required():
             peer.sendall(b"\0\0\0\1x" * 100)
         with queues.connect(server.address, KEY) as remote:
             assert remote.size() == 0
+
+
+EXECUTED = []
+
+
+def execute():
+    EXECUTED.append(1)
+
+
+class Code:
+    def __reduce__(self):
+        return execute, ()
+
+
+@pytest.mark.parametrize("proof", [b"", bytes(64), bytes(32), "right"])
+def test_nothing_is_unpickled_before_the_key_is_proved(server, proof):
+    with socket.create_connection(server.address, WAIT) as peer:
+        nonce = serving._receive(peer, 0)
+        right = bytes(32) + serving._proof(KEY, b"client", nonce, bytes(32))
+        serving._send(peer, 0, right if proof == "right" else proof)
+        assert len(serving._receive(peer, 0)) == (32 if proof == "right" else 0)
+        with contextlib.suppress(OSError):
+            serving._send(peer, 1, pickle.dumps(Code()))
+            serving._receive(peer, 1)
+    assert EXECUTED == [1] * (proof == "right")
+    EXECUTED.clear()
 
 
 @pytest.mark.parametrize("key", [b"", b"short", "a" * 32, None])

@@ -303,6 +303,14 @@ queues/threads.py: queues/test_threads.py::test_the_queue_stays_open_until_the_l
     queue closes with the first function: is_last = not self._running => is_last = True
 queues/serving.py: queues/test_serving.py::test_only_methods_of_queues_can_be_called
     queue serves any attribute: if method not in _METHODS: => if method.startswith("_"):
+queues/serving.py: queues/test_serving.py::test_an_exception_that_does_not_arrive_goes_back queues/test_serving.py::test_what_is_not_acknowledged_goes_back_and_delays_the_end
+    served queue lends nothing: self._is_lent = self.call is not None and bool(self.call.rows) => self._is_lent = False
+queues/serving.py: queues/test_serving.py::test_a_server_that_is_stopped_is_named_and_a_call_without_an_answer_never_begins
+    served queue begins calls of connections that have ended: self._server.loop.call_later(0, self._read) => self._read()
+queues/serving.py: queues/test_serving.py::test_nothing_is_unpickled_before_the_key_is_proved
+    served queue admits anybody: if hmac.compare_digest(proof, => if not hmac.compare_digest(b"",
+queues/element_queue.py: queues/test_serving.py::test_what_is_not_acknowledged_goes_back_and_delays_the_end
+    queue ends before what is lent comes back: not (len(self) or self._lent) => not len(self)
 ops/sources/from_queue.py: queues/test_queue_log.py::test_what_is_taken_together_is_one_record_and_a_state_may_be_within_it
     queue log resumes at its record: self._run - waiting if waiting else 0 => 0
 
