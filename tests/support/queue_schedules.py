@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 
 from dataset import queues
+from dataset.testing import no_leaks
 from support.interrupting import watched
-from support.overlap import WAIT, nothing_left
+from support.overlap import WAIT
 from support.process_helpers import exit_code_of, fork
 from support.seeds import SEED, rng
 
@@ -288,7 +289,7 @@ class Schedule:
 
 def run(key: object) -> Counter[str]:
     """Run one schedule; return what happened."""
-    with tempfile.TemporaryDirectory() as folder, nothing_left():
+    with tempfile.TemporaryDirectory() as folder, no_leaks():
         schedule = Schedule(key, folder)
         try:
             schedule.run()

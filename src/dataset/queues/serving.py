@@ -308,14 +308,16 @@ class _Peer(asyncio.Protocol):
             if result is _LATER:
                 return
             is_error = isinstance(result, FailedElement)
+            result = result.error if is_error else result
             self._is_lent = self.call is not None and bool(self.call.rows)
-            answer = pickle.dumps((is_error, self._is_lent, result.error if is_error else result))
         except BaseException as error:  # noqa: BLE001  # raised by the peer
+            is_error, result = True, error.with_traceback(None)
+        try:
+            answer = pickle.dumps((is_error, self._is_lent, result))
+        except Exception as reason:  # noqa: BLE001  # pickling may raise anything
             self._is_lent = False
-            try:
-                answer = pickle.dumps((True, False, error.with_traceback(None)))
-            except Exception as reason:  # noqa: BLE001  # pickling may raise anything
-                answer = pickle.dumps((True, False, RuntimeError(f"{error!r} cannot be sent: {reason!r}")))
+            text = f"{type(result).__name__} cannot be sent to another process; elements stay in the queue: {reason}"
+            answer = pickle.dumps((True, False, TypeError(f"{type(self._server.queue).__name__}: a {text}")))
         if not self._is_lent:
             self._withdraw()
         self._send(answer, PATIENCE_SECONDS + len(answer) / _BYTES_PER_SECOND_MIN if self._is_lent else math.inf)
