@@ -326,12 +326,12 @@ def test_strangers_hold_no_threads_and_are_disconnected(server, monkeypatch):
         strangers = [ends.enter_context(socket.create_connection(server.address, WAIT)) for _ in range(20)]
         assert threading.active_count() == before
         for stranger in strangers:
-            assert len(stranger.makefile("rb").read()) == 44  # until the end: a nonce
+            assert len(stranger.makefile("rb").read()) == 48  # until the end: a nonce
     monkeypatch.setattr(serving, "_STRANGERS_MAX", 3)
     monkeypatch.setattr(serving, "PATIENCE_SECONDS", WAIT)
     with contextlib.ExitStack() as ends:
         strangers = [ends.enter_context(socket.create_connection(server.address, WAIT)) for _ in range(4)]
-        assert len(strangers[0].makefile("rb").read()) == 44
+        assert len(strangers[0].makefile("rb").read()) == 48
 
 
 def test_another_program_is_not_taken_for_a_server():

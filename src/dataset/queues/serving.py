@@ -3,8 +3,8 @@
 One thread of the server reads and writes all connections, and waits for nothing else. At the other end, a connection
 belongs to one call at a time, of one process: a forked child closes its copies and connects on its own.
 
-A message is a frame: its length (8 bytes), a number (4 bytes), and the content. Both sides first prove that they know
-the key. Until then, a peer costs the server one socket and 76 bytes, for a limited time.
+A message is a frame: its length (8 bytes), a number (8 bytes), and the content. Both sides first prove that they know
+the key. Until then, a peer costs the server one socket and 80 bytes, for a limited time.
 
     server    number 0: a nonce (32 bytes)
     client    number 0: a nonce (32 bytes), and the HMAC-SHA256 of "client" and both nonces with the key
@@ -55,7 +55,7 @@ PATIENCE_SECONDS = 60.0
 _METHODS = frozenset(
     {"close", "dequeue", "dequeue_many", "dequeue_up_to", "enqueue", "enqueue_many", "is_closed", "size"}
 )
-_HEAD = struct.Struct(">QI")
+_HEAD = struct.Struct(">QQ")
 _NONCE_BYTES = 32
 _PROOF_BYTES = 64  # a nonce and a digest
 _PIECE_BYTES = 1 << 20  # how much to read at once
