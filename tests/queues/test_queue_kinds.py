@@ -94,6 +94,12 @@ def test_a_timeout_leaves_everything_as_it_was():
     assert numbers(queue.dequeue_many(3)) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("timeout", [-1, float("nan")])
+def test_a_timeout_that_is_over_or_not_a_number_ends(timeout):
+    with pytest.raises(TimeoutError):
+        FIFOQueue(1).dequeue(timeout)
+
+
 def test_an_exception_takes_the_place_of_an_element():
     queue = FIFOQueue(9)
     queue.enqueue(1)
@@ -174,6 +180,7 @@ def test_elements_that_do_not_stack_are_named():
     queue.enqueue([1, 2])
     with pytest.raises(SpecError, match=r"same shape, got \(1,\) and \(2,\).*PaddingFIFOQueue"):
         queue.dequeue_many(2)
+    assert [queue.dequeue().tolist() for _ in range(2)] == [[1], [1, 2]], "they stay"
 
 
 def test_an_empty_batch_needs_a_spec():

@@ -306,9 +306,11 @@ class ElementQueue(ABC):
         """
         with self._lock:
             rows = list(call.rows)
-            if (error := self._failure(call, len(rows))) is not None:
+            try:
+                self._require_success(call, len(rows))
+            except Exception:
                 self.withdraw(call)
-                raise error
+                raise
             for index, row in enumerate(rows if call.result else ()):
                 if isinstance(row, FailedElement):
                     call.rows = deque([row])
@@ -321,19 +323,18 @@ class ElementQueue(ABC):
             self.withdraw(call)
             raise
 
-    def _failure(self, call: WaitingCall, count: int) -> Exception | None:
+    def _require_success(self, call: WaitingCall, count: int) -> None:
         if call.is_cancelled:
-            return CancelledError(f"{self.name}: the caller was closed")
+            raise CancelledError(f"{self.name}: the caller was closed")
         if call.calls is self._enqueues and count:
             left = f"with {count} of {call.count} elements left to enqueue"
             if call.is_done:
-                return CancelledError(f"{self.name}: closed with cancel_pending_enqueues=True, {left}")
-            return TimeoutError(f"{self.name}: full for {call.timeout} s, {left}")
+                raise CancelledError(f"{self.name}: closed with cancel_pending_enqueues=True, {left}")
+            raise TimeoutError(f"{self.name}: full for {call.timeout} s, {left}")
         if not call.is_done:
-            return TimeoutError(f"{self.name}: {count} of {call.count} elements came in {call.timeout} s")
+            raise TimeoutError(f"{self.name}: {count} of {call.count} elements came in {call.timeout} s")
         if count < call.minimum:
-            return OutOfRangeError(f"{self.name}: closed, with fewer than {call.minimum} elements left")
-        return None
+            raise OutOfRangeError(f"{self.name}: closed, with fewer than {call.minimum} elements left")
 
     def withdraw(self, call: WaitingCall) -> None:
         """End a call, and put the elements that it still has back, so that they come next."""

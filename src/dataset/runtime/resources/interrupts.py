@@ -10,6 +10,8 @@ interrupted code, from the innermost function outwards. The first marked functio
 
 - ``guarded``: an entry point of the library, such as ``next(iterator)``. The signal is held, and the program's handler
   runs when the entry point returns, when the pipeline is consistent. The mark costs one test of a list.
+- ``handing_over``: an entry point that removes what it returns from a queue. A held signal is sent again at its end, so
+  the program's handler runs in its caller, which has the element by then.
 - ``protected``: the signal is held, and the enclosing guarded entry point handles it.
 - ``deferring``: a finalizer is running, in which exceptions are ignored. The signal is sent again until the finalizer
   has returned.
