@@ -104,22 +104,25 @@ def canonical_array(value: Any) -> Array:
 
 def _as_array(value: Any) -> Array:
     """Apply np.asarray, but keep the trailing zero bytes of bytes in lists, which NumPy's S dtype drops."""
+    first: Any = 0.0
     if isinstance(value, list) and value:
-        require_unmasked(value[0])
+        first = value[0]
+        require_unmasked(first)
     array = np.asarray(value)
+    kind = array.dtype.kind
+    if kind == "f" and type(first) is not float and _are_ints(value):
+        try:  # NumPy converts integers to floats if there is one beyond int64
+            return np.asarray(value, np.uint64)
+        except OverflowError:
+            raise ValueError(f"integers in one array must all fit into int64 or uint64, got {value!r:.100}") from None
+    return np.asarray(value, object) if kind in "SU" else array
+
+
+def _are_ints(value: Any) -> bool:
     first = value
     while isinstance(first, list) and first:
         first = first[0]
-    if array.dtype == np.float64 and isinstance(first, int):
-        try:  # NumPy converts integers to floats if there is one beyond int64
-            return np.asarray(value, np.uint64 if _all_are_ints(value) else None)
-        except OverflowError:
-            raise ValueError(f"integers in one array must all fit into int64 or uint64, got {value!r:.100}") from None
-    return np.asarray(value, object) if array.dtype.kind in "SU" else array
-
-
-def _all_are_ints(value: list[Any]) -> bool:
-    return all(isinstance(item, int) for item in np.asarray(value, object).ravel())
+    return isinstance(first, int) and all(isinstance(item, int) for item in np.asarray(value, object).ravel())
 
 
 def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
@@ -218,7 +221,8 @@ _BARE = frozenset({*_CONVERT, *_NUMBERS, bytes, np.ndarray})
 
 
 def _canonical_arrays(values: Sequence[Array]) -> Sequence[Any]:
-    if {value.dtype for value in values} <= _NATIVE and 0 not in {value.ndim for value in values}:
+    dtypes = {value.dtype for value in values}
+    are_plain = dtypes <= _NATIVE or all(dtype.isnative and dtype.kind not in "SUTO" for dtype in dtypes)
+    if are_plain and 0 not in {value.ndim for value in values}:
         return values
-    canonical = [value[()] if value.ndim == 0 else value for value in map(canonical_array, values)]
-    return values if all(map(operator.is_, canonical, values)) else canonical
+    return [value[()] if value.ndim == 0 else value for value in map(canonical_array, values)]

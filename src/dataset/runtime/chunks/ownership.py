@@ -46,16 +46,19 @@ def collect_immutable(values: Iterable[Any], results: list[Any]) -> bool:
     Returns:
         Whether it stopped at such a value, so that there may be more.
     """
-    keep = results.append
+    keep, numbers = results.append, _NUMBERS
     for value in values:
+        if type(value) in numbers:
+            keep(value)
+            continue
         if type(value) is tuple:
             for item in value:  # the loop in is_immutable() takes twice as long
-                if type(item) not in _NUMBERS:
+                if type(item) not in numbers:
                     break
             else:
                 keep(value)
                 continue
-        if type(value) not in _NUMBERS and not is_immutable(value):
+        if not is_immutable(value):
             keep(own(value))
             return True
         keep(value)

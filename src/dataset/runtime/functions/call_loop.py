@@ -8,7 +8,6 @@ the rest of the chunk is run. vectorized.py describes functions that take whole 
 from __future__ import annotations
 
 import contextlib
-import itertools
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -298,15 +297,16 @@ class CallLoop(StoppingOperator, Divisible):
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
-            each = zip(*self.arguments(inputs), strict=True)
+            columns = list(map(iter, self.arguments(inputs)))
             collects_immutable = self._returns_immutable and self._is_last is None
-            if collects_immutable and not collect_immutable(itertools.starmap(self.function, each), results):
+            if collects_immutable and not collect_immutable(map(self.function, *columns), results):
                 pass  # the function was called for all inputs
             elif self._rows is not None:
+                each = zip(*columns, strict=True)
                 self._rows.collect(self.function, each, self.position + len(results), results)
             else:
                 function, keep = self.function, results.append
-                for given in each:
+                for given in zip(*columns, strict=True):
                     keep(own(function(*given), given))
                     if self._is_last is not None and self._is_last(results[-1]):
                         break
