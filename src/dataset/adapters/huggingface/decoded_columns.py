@@ -92,7 +92,7 @@ def pixels(value: Any) -> Any:
     if hasattr(value, "get_all_samples"):  # torchcodec's AudioDecoder
         return {"array": np.array(value["array"]), "sampling_rate": np.int64(value["sampling_rate"])}
     if value.mode in {"P", "PA"}:
-        value = value.convert("RGBA" if value.has_transparency_data else "RGB")
+        value = value.convert("RGBA" if value.mode == "PA" or "transparency" in value.info else "RGB")
     return np.array(value)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.io.arrow.pyarrow_library import library
-from dataset.io.arrow.types import component_of, is_bool8, is_text, value_type
+from dataset.io.arrow.types import component_of, is_text, plain_type, value_type
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 
 Array = npt.NDArray[Any]
@@ -159,8 +159,8 @@ def _times(array: Any) -> Array:
 def _tensors(array: Any, storage: Converted) -> Converted:
     """Reshape the storage of an extension array: a ``fixed_shape_tensor`` has more dimensions than its storage."""
     values, bad = storage
-    if is_bool8(array.type):
-        return Converted(values != 0, bad)  # type: ignore[arg-type]  # numbers
+    if library().types.is_boolean(plain_type(array.type)):  # bool8 is stored as bytes
+        return Converted(values != 0, bad)  # type: ignore[arg-type]  # an array
     shape = component_of(array.type).shape
     if isinstance(values, np.ndarray) and values.ndim > 1:
         values = values.reshape(len(array), *shape)  # type: ignore[misc]  # all its dimensions are known

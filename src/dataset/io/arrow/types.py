@@ -37,7 +37,7 @@ def plain_type(kind: Any) -> Any:
     """
     pa = library()
     while True:
-        if is_bool8(kind):
+        if getattr(kind, "extension_name", "") == "arrow.bool8":
             return pa.bool_()
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type
@@ -45,11 +45,6 @@ def plain_type(kind: Any) -> Any:
             kind = kind.value_type
         else:
             return kind
-
-
-def is_bool8(kind: Any) -> bool:
-    """Return whether this is Arrow's extension type of bools that are stored as bytes."""
-    return getattr(kind, "extension_name", "") == "arrow.bool8"
 
 
 def is_text(kind: Any) -> bool:

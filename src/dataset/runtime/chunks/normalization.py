@@ -110,19 +110,13 @@ def _as_array(value: Any) -> Array:
         require_unmasked(first)
     array = np.asarray(value)
     kind = array.dtype.kind
-    if kind == "f" and type(first) is not float and _are_ints(value):
-        try:  # NumPy converts integers to floats if there is one beyond int64
-            return np.asarray(value, np.uint64)
+    may_hold_large_ints = kind == "f" and type(first) is not float and array.max(initial=0) >= _INT64_MAX
+    if may_hold_large_ints and set(map(type, np.asarray(value, object).ravel())) == {int}:
+        try:
+            return np.asarray(value, np.uint64)  # NumPy has converted the integers to floats
         except OverflowError:
             raise ValueError(f"integers in one array must all fit into int64 or uint64, got {value!r:.100}") from None
     return np.asarray(value, object) if kind in "SU" else array
-
-
-def _are_ints(value: Any) -> bool:
-    first = value
-    while isinstance(first, list) and first:
-        first = first[0]
-    return isinstance(first, int) and all(isinstance(item, int) for item in np.asarray(value, object).ravel())
 
 
 def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:

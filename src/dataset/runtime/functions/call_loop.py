@@ -302,8 +302,7 @@ class CallLoop(StoppingOperator, Divisible):
             if collects_immutable and not collect_immutable(map(self.function, *columns), results):
                 pass  # the function was called for all inputs
             elif self._rows is not None:
-                each = zip(*columns, strict=True)
-                self._rows.collect(self.function, each, self.position + len(results), results)
+                self._rows.collect(self.function, zip(*columns, strict=True), self.position + len(results), results)
             else:
                 function, keep = self.function, results.append
                 for given in zip(*columns, strict=True):
