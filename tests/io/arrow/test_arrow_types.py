@@ -150,9 +150,9 @@ DECIMALS += [pa.decimal32(9, 3), pa.decimal64(18, 9)] if hasattr(pa, "decimal32"
 
 @pytest.mark.parametrize("kind", DECIMALS, ids=str)
 def test_a_decimal_becomes_the_nearest_float(source, kind, tmp_path):
-    random = rng("decimals", kind)
-    limits = [10 ** random.randint(1, kind.precision) for _ in range(300)]
-    texts = [f"{random.randrange(-limit + 1, limit)}e-{kind.scale}" for limit in limits]
+    draws = rng("decimals", kind)
+    limits = [10 ** draws.randint(1, kind.precision) for _ in range(300)]
+    texts = [f"{draws.randrange(-limit + 1, limit)}e-{kind.scale}" for limit in limits]
     found, _ = rows_of(source, pa.array(list(map(decimal.Decimal, texts)), kind), tmp_path)
     assert found == list(map(float, texts))
 

@@ -271,16 +271,14 @@ def test_without_orjson_the_elements_and_errors_are_the_same(tmp_path, monkeypat
     assert "line 4, column 1: NaN is not a JSON value" in found[3]
 
 
-def number(random):
+def number(draws):
     """Return the JSON text of a number that tests the limits of integers and floats."""
-    power = 1 << random.choice([31, 53, 62, 63, 64, 65, 100, 1000])
-    exact = decimal.Context(2000).multiply(
-        2 * random.getrandbits(53) + 1, decimal.Decimal(2) ** random.randint(-60, 60)
-    )
-    return random.choice([
-        str(random.choice([1, -1]) * power + random.randint(-1, 1)),
-        f"{random.randint(-(10**20), 10**20)}.{random.randint(0, 10**25)}",
-        f"{random.randint(1, 10**17)}{random.choice(['e', 'E+', 'E-', 'e-3'])}{random.randint(0, 9)}",
+    power = 1 << draws.choice([31, 53, 62, 63, 64, 65, 100, 1000])
+    exact = decimal.Context(2000).multiply(2 * draws.getrandbits(53) + 1, decimal.Decimal(2) ** draws.randint(-60, 60))
+    return draws.choice([
+        str(draws.choice([1, -1]) * power + draws.randint(-1, 1)),
+        f"{draws.randint(-(10**20), 10**20)}.{draws.randint(0, 10**25)}",
+        f"{draws.randint(1, 10**17)}{draws.choice(['e', 'E+', 'E-', 'e-3'])}{draws.randint(0, 9)}",
         str(exact), "-0", "-0.0", "4.9e-324", "2.4e-324", "1.7976931348623157e308",
     ])  # fmt: skip
 
@@ -289,8 +287,8 @@ def number(random):
 def test_numbers_are_those_of_the_json_module(parse, tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "line_parser", lambda: parse)
     for case in range(100):
-        random = rng("numbers of JSON", case)
-        texts = [number(random) for _ in range(random.randint(1, 5))]
+        draws = rng("numbers of JSON", case)
+        texts = [number(draws) for _ in range(draws.randint(1, 5))]
         values = list(map(json.loads, texts))
         path = write(tmp_path / "a", [f'{{"a":{text},"b":["e+",{text}]}}'.encode() for text in texts])
         rows = list(JsonLinesDataset(path, {"a": object, "b": object}))
