@@ -356,7 +356,13 @@ def test_rows_of_json_lines_report_their_lines_and_a_skip_list_removes_these_row
     path, skips = tmp_path / "a.jsonl", tmp_path / "skip"
     path.write_text("\n".join(lines))
     data = Dataset.from_json_lines(str(path), {"n": np.int64}).ignore_errors()
-    assert numbers(data.batch(3)) == [(str(path), line) for line in (1, 3, 5, 8)]
+    expected = [(str(path), line) for line in (1, 3, 5, 8)]
+    assert numbers(data.batch(3)) == expected
+    for place in range(4):
+        resumed = traced(data.shuffle(3, seed=1), state_after(data.shuffle(3, seed=1), place))
+        found = {(record.file, record.number) for _ in resumed for record in resumed.provenance()}
+        assert len(found) == 4 - place
+        assert found <= set(expected)
     for line in (1, 3, 5, 8):
         skips.write_text(json.dumps({"file": str(path), "number": line}))
         assert [int(row["n"]) for row in data.skip_records(skips)] == [n for n in (1, 3, 5, 8) if n != line]

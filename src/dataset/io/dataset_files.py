@@ -35,7 +35,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.plan.traits import NO_USER_CODE
 from dataset.redaction import redacted, redacted_error
-from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.chunk import Array, Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
@@ -93,7 +93,7 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
 
     counts_elements: ClassVar[bool] = True
-    """Whether the number that ``tell`` of its files returns increases by 1 with each element."""
+    """Whether ``numbers_of`` knows the numbers of several elements that were read together."""
 
     holds_blocks: ClassVar[bool] = False
     """Whether its files are ``BlockElementFile``."""
@@ -114,9 +114,9 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
         """Return the function that opens the files of one iteration, by default ``open_file``."""
         return self.open_file
 
-    def number_after(self, file: Any) -> int:
-        """Return the number of the element after the one that was read last from one of the files."""
-        return int(file.tell()[1])
+    def numbers_of(self, file: Any, length: int) -> Array:
+        """Return the numbers of the ``length`` elements that were read last from one of the files."""
+        return np.arange(-length, 0) + int(file.tell()[1])
 
     @property
     def read_on_max(self) -> int:
@@ -229,7 +229,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
                 if trace is not None:
                     chunk.references = trace.refer(chunk.length, n)
                 if self._lineage is not None:
-                    chunk.lineage = self._lineage.run(self.node.number_after(file) - chunk.length, chunk.length)
+                    chunk.lineage = self._lineage.of(self.node.numbers_of(file, chunk.length))
                 return chunk
             self._close_file()
         return None

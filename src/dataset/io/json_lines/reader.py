@@ -86,6 +86,7 @@ class JsonLinesFile(TextLineFile):
         start, stop = run.given, min(run.given + n, len(run.places))
         run.given = stop
         self._next = run.places[stop - 1] + 1
+        self.last = self._first, run.places[start:stop]  # of these rows: the first line of the block, and lines in it
         if stop == len(run.places):
             self._runs.popleft()
         return [column[start:stop] for column in run.columns]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from dataset.errors import DataLossError, StateError
 from dataset.io.arrow.requested_columns import ArrowLayout, require_fill_null
 from dataset.io.dataset_file_patterns import BLOCK_LENGTH, known_paths, listed_files, read_each_file
@@ -20,6 +22,7 @@ from dataset.plan.checks import require_columns, require_int, require_parallelis
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
 from dataset.redaction import redacted
+from dataset.runtime.chunks.chunk import Array
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 
@@ -113,8 +116,8 @@ class Parquet(FileSource, seekable=True):
         request = Request(self.op, self.columns, self.fill_null)
         return ParquetFile(path, request, self.layout, lambda count: self._chosen(path, count), self.container)
 
-    def number_after(self, file: ParquetFile) -> int:
-        return file.number_after
+    def numbers_of(self, file: ParquetFile, length: int) -> Array:
+        return np.arange(-length, 0) + file.number_after
 
     @property
     def read_on_max(self) -> int:

@@ -104,8 +104,9 @@ class SamplesAt(RecordsAt):
         """Return the samples ``first`` to ``stop`` before the first failing one, and its error."""
         base, end = int(self._offsets[first]), int(self._offsets[stop])
         block = self._read(base, end - base)
+        block += END if len(block) == end - base else b""  # else the file was truncated since
         samples = SampleReader(
-            MemberReader(open_stream(io.BytesIO(block + END), ""), base, len(block) + len(END)),
+            MemberReader(open_stream(io.BytesIO(block), ""), base, max(len(block), 1)),
             self._index.names,
             is_closed=self._index.is_closed,
         )

@@ -499,7 +499,7 @@ def _reread(trace: FileTrace, wanted: Numbers, context: ExecutionContext) -> lis
                     chunk = Chunk(structure, length, columns).take(part[start:stop] - at)
                     chunk.references = trace.references(part[start:stop])
                     if lineage is not None:
-                        chunk.lineage = lineage.of(node.number_after(file) - length + part[start:stop] - at)
+                        chunk.lineage = lineage.of(node.numbers_of(file, length)[part[start:stop] - at])
                     found.append(chunk)
                 at += length
     except Exception as error:

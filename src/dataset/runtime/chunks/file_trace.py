@@ -48,8 +48,8 @@ class ReadsFiles(Protocol):
     def over(self, path: bytes) -> Any:
         """Return a copy of the node that reads only one file."""
 
-    def number_after(self, file: Any) -> int:
-        """Return the number of the element after the one that was read last, if the node ``counts_elements``."""
+    def numbers_of(self, file: Any, length: int) -> Any:
+        """Return the numbers of the ``length`` elements that were read last, if the node ``counts_elements``."""
 
     @property
     def read_on_max(self) -> int:
