@@ -78,6 +78,8 @@ class Iteration:
         """Where each cache(AUTOTUNE) keeps elements in its present pass (ops/cache/auto_cache.py)."""
         self.profile: PipelineProfile | None = None
         """The profile of the iteration, if it is observed."""
+        self.repeats = True
+        """Whether the iteration, restored to a state, repeats its elements, however large its states are."""
         self.above: tuple[tuple[int, ...], int] = (), 0
         """``inputs`` and ``epoch`` of the LineageContext in another process that reads from the plan."""
 
@@ -103,7 +105,6 @@ class ExecutionContext:
         "_reader",
         "_record",
         "input_is_replayable",
-        "input_repeats",
         "is_traced",
         "iteration",
         "may_be_packed",
@@ -132,8 +133,6 @@ class ExecutionContext:
 
         Otherwise, elements read ahead from it must be saved by value. Datasets that are opened later may change this.
         """
-        self.input_repeats = True
-        """Whether the op's input, restored to an earlier position, repeats its elements, whatever its state costs."""
         self.provenance: tuple[Opening, ...] | None = None if reader is None else reader.provenance
         """The enclosing datasets, from outer to inner, if elements read from files must record their origin.
 
@@ -151,10 +150,10 @@ class ExecutionContext:
 
     def mark_not_replayable(self, *, repeats: bool = False) -> None:
         """Declare that the op's order is not repeatable, or if it ``repeats``, that its state holds many elements."""
+        self.iteration.repeats &= repeats
         reader = self._reader
-        while reader is not None and (reader.input_is_replayable or reader.input_repeats > repeats):
+        while reader is not None and reader.input_is_replayable:
             reader.input_is_replayable = False
-            reader.input_repeats &= repeats
             reader = reader._reader  # noqa: SLF001  # its own class
 
     def __call__(self, node: Node, opening: int = 0, *, packed: bool | None = None) -> Operator:

@@ -6,12 +6,13 @@ of shares, so a round robin over the shares restores the order. Shares that have
 all rounds that have arrived at once, because each visit to the queues has a cost. For the same reason, it counts the
 elements that it has delivered only when they are used up, when a state is saved, and otherwise every 0.2 ms.
 
-**State.** A worker sends its state with its elements now and then, and only after elements of as many bytes. The position of a share is such a state, and the
-number of elements that have been delivered since. The state of the operator has one position per share, and the cursor
-of the round robin. A worker that is lost is replaced by one that begins at the position of the last element that has
-arrived; a loaded state begins at the last element that was delivered. If the plan is divided by elements, the number
-of delivered elements alone determines all positions, for any number of workers. With AUTOTUNE, the number changes while
-the pipeline runs: the shares are replaced by those of the new number, and the workers continue with the new shares.
+**State.** A worker sends its state with its elements now and then, and only after elements of as many bytes. The
+position of a share is such a state, and the number of elements that have been delivered since. The state of the
+operator has one position per share, and the cursor of the round robin. A worker that is lost is replaced by one that
+begins at the position of the last element that has arrived; a loaded state begins at the last element that was
+delivered. If the plan is divided by elements, the number of delivered elements alone determines all positions, for any
+number of workers. With AUTOTUNE, the number changes while the pipeline runs: the shares are replaced by those of the
+new number, and the workers continue with the new shares.
 
 **Failed elements.** A batch ends early where an element fails, so the batches after it begin elsewhere, in the shares
 of all workers. Therefore the shares are replaced by the whole plan in one worker at the first failure before a batch,
@@ -439,7 +440,7 @@ class DistributeOperator(Operator, BackgroundOperator):
                     outcome.lineage = load_lineage(lineage, outcome.length)
                 share.queue.put(outcome, nbytes_of(outcome))
                 share.is_counted &= self._failures_count or isinstance(outcome, Chunk)
-            if interrupt is not None:
+            if isinstance(interrupt, BaseException):
                 share.failure = interrupt
                 share.worker = None  # the share is opened again, because the op may have used up the element, or not
             share.received += made

@@ -119,7 +119,7 @@ class ShareRunner:
         replies: list[Outcome] = []
         interrupts: list[Outcome] = []
         began, cpu_began = time.perf_counter(), time.process_time()
-        count = count if self._context.input_repeats else 1
+        count = count if self._context.iteration.repeats else 1
         made = nbytes = 0
         ended = False
         while made < count and nbytes < _REPLY_BYTES and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
@@ -151,7 +151,7 @@ class ShareRunner:
         now = time.perf_counter()
         seconds, cpu_seconds = now - began, time.process_time() - cpu_began
         self._unsaved_bytes += nbytes + made  # elements may have no bytes
-        state, repeats = None if interrupts else self._state(now), self._context.input_repeats
+        state, repeats = None if interrupts else self._state(now), self._context.iteration.repeats
         lineages = [
             None if (rows := getattr(part, "lineage", None)) is None else save_lineage(rows) for part in replies
         ]
@@ -161,7 +161,7 @@ class ShareRunner:
     def _state(self, now: float) -> State | None:
         """Return the present state, if it is time for one and it is plain data."""
         is_due = now >= self._save_due and self._unsaved_bytes >= self._state_bytes
-        if not is_due and self._context.input_repeats:
+        if not is_due and self._context.iteration.repeats:
             return None
         state = None
         with contextlib.suppress(Exception):  # it holds objects of user classes
