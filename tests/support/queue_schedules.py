@@ -237,7 +237,7 @@ class Schedule:
             self.stopped.add(pid)
 
     def end(self) -> None:
-        """Continue those that are stopped, and take the elements that are left; close the queue after the last producer."""
+        """Continue those that are stopped, take the other elements, and close the queue after the last producer."""
         for pid in self.stopped:
             os.kill(pid, signal.SIGCONT)
         self.stopped.clear()
