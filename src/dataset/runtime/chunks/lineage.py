@@ -108,10 +108,8 @@ def or_unknown(lineage: Lineage | None, length: int) -> Lineage:
     return np.tile(UNKNOWN, (length, 1, 1)) if lineage is None else lineage
 
 
-def grouped(lineage: Lineage | None, size: int) -> Lineage | None:
+def grouped(lineage: Lineage, size: int) -> Lineage:
     """Return the lineage of elements that are each made from ``size`` elements; the last may be made from fewer."""
-    if lineage is None:
-        return None
     return [joined(lineage[start : start + size]) for start in range(0, len(lineage), size)]
 
 
@@ -122,10 +120,8 @@ def joined(lineage: Sequence[Rows] | Rows) -> Rows:
     return np.concatenate(lineage) if len(lineage) else np.zeros((0, _WIDTH), np.int64)
 
 
-def paired(parts: Sequence[Lineage | None], length: int) -> Lineage | None:
+def paired(parts: Sequence[Lineage | None], length: int) -> Lineage:
     """Return the lineage of elements that are each made from one element of each part."""
-    if all(part is None for part in parts):
-        return None
     columns: list[Lineage] = []
     for part in parts:
         column = or_unknown(part, length)
@@ -140,13 +136,11 @@ def _is_same(a: Lineage, b: Lineage) -> bool:
     return len(a) == len(b) and all(map(np.array_equal, a, b))
 
 
-def divided(rows: Rows | None, length: int) -> Lineage | None:
+def divided(rows: Rows, length: int) -> Lineage:
     """Return the lineage of the ``length`` rows of a batch with this lineage.
 
     If records do not belong to one row each, each row may be made from any of the records.
     """
-    if rows is None:
-        return None
     starts = np.flatnonzero(rows[:, _DEPTH] == 0)
     if length and len(starts) % length == 0:
         return np.split(rows, starts[:: len(starts) // length][1:])
