@@ -72,9 +72,6 @@ class FittingOperator(ChunkTransformOperator):
 
     node: SparseBatch
 
-    def __init__(self, source: Operator, node: SparseBatch) -> None:
-        super().__init__(source, node)
-
     def convert(self, inputs: Chunk) -> Chunk:
         self.node.require_single(inputs.structure)
         (column,) = inputs.columns()

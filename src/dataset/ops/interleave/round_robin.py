@@ -6,7 +6,7 @@ dataset stays empty until its next turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -47,11 +47,6 @@ class RoundRobin(Generic[P]):
     def left(self) -> int:
         """Remaining elements of the current block."""
         return self.block_length - self.given
-
-    def in_turn(self) -> Iterator[P | None]:
-        """Yield the occupants of all places, starting with the current one."""
-        yield from self.places[self.turn :]
-        yield from self.places[: self.turn]
 
     def places_in_turn(self) -> list[int]:
         """Return the indices of all places, starting with the current one."""

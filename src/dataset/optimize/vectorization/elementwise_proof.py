@@ -257,7 +257,7 @@ class _Arithmetic:
             self.reads[Read(variable, value if kind is None else kind)] = None
         if kind is None or type(value) in {dict, tuple, ModuleType}:
             return _Known(value, variable)
-        return self._record(_constant_like(value), _value_of, variable, Slot(-1))
+        return self._record(_constant_like(value), Variable.value_in, variable, Slot(-1))
 
     def pass_on(self, value: _Value) -> None:
         """Record a returned value."""
@@ -425,10 +425,6 @@ class _Arithmetic:
 
 
 # Operations whose arguments are arrays or columns.
-
-
-def _value_of(variable: Variable, function: FunctionType) -> Any:
-    return variable.value_in(function)
 
 
 def _astype(array: Any, dtype: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -403,10 +403,6 @@ class CallLoop(StoppingOperator, Divisible):
 
     bytes_passed = 0
     """Size of the last array that was passed on, if all arrays have the same size."""
-
-    def each_arguments(self, inputs: Chunk) -> Iterable[tuple[Any, ...]]:
-        """Yield the arguments for one element after another."""
-        return zip(*self.arguments(inputs), strict=True)
 
     def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Call the function for one element; return the output as arguments for the next function, or None.

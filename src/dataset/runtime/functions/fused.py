@@ -139,7 +139,7 @@ class FusedOperator(Divisible):
         """Return how many inputs were processed, the output, and an interrupt. An exception waits in the outbox."""
         passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
-        for place, arguments in enumerate(self._first.each_arguments(inputs)):
+        for place, arguments in enumerate(zip(*self._first.arguments(inputs), strict=True)):
             given = arguments
             for index, stage in enumerate(self._stages):
                 try:
