@@ -25,7 +25,6 @@ from dataset.ops.pack.token_features import (
     Lengths,
     SequencesOperator,
     TokenFeatures,
-    check_features,
     lengths_of,
     rank_of,
     static_features,
@@ -79,7 +78,6 @@ class BatchByTokens(UnaryNode, separable=True):
             raise ValueError(f"{self.op}(): seed={seed!r} has no effect with shuffle=False")
         if self.shuffle and self.random is None:  # else the node is a copy
             self._set("random", random_state(self.op, seed))
-        check_features(self, None)
         if spec_is_static(self.source):
             self._element_spec()
 

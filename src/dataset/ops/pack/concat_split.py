@@ -12,7 +12,6 @@ from dataset.errors import SpecError
 from dataset.ops.pack.token_features import (
     SequencesOperator,
     TokenFeatures,
-    check_features,
     lengths_of,
     static_features,
     token_of,
@@ -42,7 +41,6 @@ class ConcatSplit(UnaryNode, separable=True):
     def __post_init__(self) -> None:
         self._set("length", require_int(self.op, "length", self.length, minimum=1))
         self._set("drop_remainder", require_bool(self.op, "drop_remainder", self.drop_remainder))
-        check_features(self, None)
         if spec_is_static(self.source):
             self._element_spec()
 

@@ -21,7 +21,6 @@ from dataset.ops.pack.token_features import (
     Lengths,
     SequencesOperator,
     TokenFeatures,
-    check_features,
     static_features,
     token_of,
     with_entries,
@@ -76,7 +75,6 @@ class Pack(UnaryNode, separable=True):
             raise ValueError(f"{self.op}(): seed={seed!r} has no effect without shuffle=True")
         if self.shuffle and self.random is None:  # else the node is a copy
             self._set("random", random_state(self.op, seed))
-        check_features(self, self.key)
         if spec_is_static(self.source):
             self._element_spec()
 

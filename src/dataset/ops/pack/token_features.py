@@ -14,7 +14,7 @@ from dataset.ops.batch.padded_batch import padding_of
 from dataset.ops.group.lengths import component_at
 from dataset.ops.pack.window_operator import RowsOfWindowsOperator
 from dataset.plan.drawing.summary import shortened
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.node import UnaryNode
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import ComponentSpec, flatten_spec, is_dense
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, structure_of
@@ -95,12 +95,6 @@ def static_features(node: UnaryNode, key: Any) -> tuple[TokenFeatures, Sequence[
         return TokenFeatures.of(structure, ranks, key), specs
     except ValueError as error:
         raise ValueError(f"{node.op}(): {error}") from None
-
-
-def check_features(node: UnaryNode, key: Any) -> None:
-    """Raise ValueError if the elements are known to have no token features, or none under ``key``."""
-    if spec_is_static(node.source):
-        static_features(node, key)
 
 
 def token_of(op: str, argument: str, value: Any, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
