@@ -18,9 +18,8 @@ import numpy.typing as npt
 from dataset.errors import SpecError
 from dataset.ops.map import Map
 from dataset.ops.mix.sample_from_datasets import SampleFromDatasets
-from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable, require_seed
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import GroupingNode, Node, UnaryNode
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
 from dataset.plan.spec import TensorSpec
@@ -70,7 +69,7 @@ class Accept(UnaryNode, counted=False):
 
 
 @dataclass(frozen=True, eq=False)
-class MixWeights(UnaryNode):
+class MixWeights(GroupingNode):
     """Node that yields the current estimate of (m, 1 - m) for each element of the data."""
 
     op: ClassVar[str] = "rejection_resample.weights"
@@ -78,10 +77,6 @@ class MixWeights(UnaryNode):
 
     def _element_spec(self) -> Any:
         return TensorSpec((2,), np.float64)
-
-    def cardinality(self) -> int:
-        endless = self.source.cardinality() == INFINITE_CARDINALITY
-        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
         return MixWeightsOperator(context(self.source), self)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY, endless_or_unknown
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.origin import Origin, caller
 from dataset.plan.random_state import RandomState
@@ -171,6 +171,14 @@ class UnaryNode(Node):
         """Return the op over a shard of its input, if the traits say that the elements correspond one to one."""
         one_to_one = self.traits.aligned and self.traits.elastic
         return self.with_inputs([below(self.source, shard)]) if one_to_one else None
+
+
+class GroupingNode(UnaryNode):
+    """Base class of nodes that make each element from several of the input, and whose number is not known before."""
+
+    def cardinality(self) -> int:
+        """Return INFINITE_CARDINALITY for an endless input, otherwise UNKNOWN_CARDINALITY."""
+        return endless_or_unknown(self.source.cardinality())
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from dataset.ops.batch.batch import Batch, BatchOperator
 from dataset.ops.batch.padded_batch import PaddedBatch
 from dataset.ops.group.group_by_window import GroupsOperator
 from dataset.ops.group.integer_keys import Integers, KeyOperator
-from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_bool, require_callable, require_ints
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.node import GroupingNode, Node, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.spec import Shape, flatten_spec, is_dense
 from dataset.plan.structure import Structure
@@ -27,7 +26,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class BucketBySequenceLength(UnaryNode, pure=False, takes_packed=True):
+class BucketBySequenceLength(GroupingNode, pure=False, takes_packed=True):
     """Node that batches elements whose lengths are between the same two boundaries.
 
     Bucket ``i`` holds lengths from ``bucket_boundaries[i - 1]`` to below ``bucket_boundaries[i]``. The first bucket has
@@ -80,9 +79,6 @@ class BucketBySequenceLength(UnaryNode, pure=False, takes_packed=True):
 
     def _element_spec(self) -> Any:
         return self._batch_node(self.source, 1).element_spec
-
-    def cardinality(self) -> int:
-        return endless_or_unknown(self.source.cardinality())
 
     def label(self) -> str:
         return f"{self.op}({function_name(self.element_length_func)}, {list(self.bucket_boundaries)})"

@@ -18,10 +18,9 @@ from dataset.ops.group.integer_keys import KeyOperator, as_integer
 from dataset.ops.group.lengths import LengthFunction
 from dataset.ops.group.sorted_chunk import SortedChunk
 from dataset.ops.interleave.subdatasets import Subdataset, Subdatasets
-from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_callable, require_int
 from dataset.plan.nested import dataset_of
-from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
+from dataset.plan.node import GroupingNode, Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.packed import is_packed
 from dataset.plan.random_state import RandomState
@@ -42,7 +41,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class GroupByWindow(UnaryNode, pure=False, static_spec=False):
+class GroupByWindow(GroupingNode, pure=False, static_spec=False):
     """Node that passes each full window of elements with one key to ``reduce_func(key, window)``."""
 
     op: ClassVar[str] = "group_by_window"
@@ -67,9 +66,6 @@ class GroupByWindow(UnaryNode, pure=False, static_spec=False):
 
     def _element_spec(self) -> Any:
         return probed_spec(self)
-
-    def cardinality(self) -> int:
-        return endless_or_unknown(self.source.cardinality())
 
     def label(self) -> str:
         return f"{self.op}({function_name(self.key_func)}, {function_name(self.reduce_func)})"

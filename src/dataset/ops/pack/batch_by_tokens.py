@@ -31,10 +31,9 @@ from dataset.ops.pack.token_features import (
     token_of,
     with_entries,
 )
-from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_bool, require_callable, require_int, require_one_of
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.node import GroupingNode, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, tuple_of
 from dataset.plan.traits import Traits
@@ -52,7 +51,7 @@ _LAYOUTS = ("padded", "ragged", "packed")
 
 
 @dataclass(frozen=True, eq=False)
-class BatchByTokens(UnaryNode, separable=True):
+class BatchByTokens(GroupingNode, separable=True):
     """Node that batches the sequences of each window of ``window`` elements by their numbers of tokens."""
 
     op: ClassVar[str] = "batch_by_tokens"
@@ -127,9 +126,6 @@ class BatchByTokens(UnaryNode, separable=True):
     def padding(self, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
         """Return the padding value of a token feature."""
         return token_of(self.op, "pad", self.pad, features, index, dtype)
-
-    def cardinality(self) -> int:
-        return endless_or_unknown(self.source.cardinality())
 
     def label(self) -> str:
         return f"{self.op}({self.max_tokens}, window={self.window})"

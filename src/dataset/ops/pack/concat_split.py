@@ -16,9 +16,8 @@ from dataset.ops.pack.token_features import (
     static_features,
     token_of,
 )
-from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_bool, require_int
-from dataset.plan.node import UnaryNode, holds_user_code, spec_is_static
+from dataset.plan.node import GroupingNode, holds_user_code, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec
 from dataset.runtime.chunks.chunk import Chunk, Column, lineage_of
 from dataset.runtime.chunks.lineage import Lineage, joined
@@ -30,7 +29,7 @@ _AHEAD = 64  # elements read at once if reading ahead is unobservable
 
 
 @dataclass(frozen=True, eq=False)
-class ConcatSplit(UnaryNode, separable=True):
+class ConcatSplit(GroupingNode, separable=True):
     """Node that concatenates the sequences of its input, each followed by a separator, and cuts them into rows."""
 
     op: ClassVar[str] = "concat_split"
@@ -61,9 +60,6 @@ class ConcatSplit(UnaryNode, separable=True):
         if self.separator is None:
             return None
         return token_of(self.op, "separator", self.separator, features, index, dtype)
-
-    def cardinality(self) -> int:
-        return endless_or_unknown(self.source.cardinality())
 
     def label(self) -> str:
         return f"{self.op}({self.length})"

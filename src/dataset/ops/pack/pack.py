@@ -26,9 +26,9 @@ from dataset.ops.pack.token_features import (
     with_entries,
 )
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
-from dataset.plan.cardinality import INFINITE_CARDINALITY, endless_or_unknown
+from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_bool, require_int, require_one_of
-from dataset.plan.node import Sharding, UnaryNode, spec_is_static
+from dataset.plan.node import GroupingNode, Sharding, spec_is_static
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
 from dataset.plan.values import filled, object_column, row_offsets
@@ -49,7 +49,7 @@ _PER_TOKEN = {"segment_ids", "positions"}
 
 
 @dataclass(frozen=True, eq=False)
-class Pack(UnaryNode, separable=True):
+class Pack(GroupingNode, separable=True):
     """Node that packs the sequences of each window of ``window`` elements into rows of ``length`` tokens."""
 
     op: ClassVar[str] = "pack"
@@ -99,9 +99,6 @@ class Pack(UnaryNode, separable=True):
     def padding(self, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
         """Return the padding value of a token feature."""
         return token_of(self.op, "pad", self.pad, features, index, dtype)
-
-    def cardinality(self) -> int:
-        return endless_or_unknown(self.source.cardinality())
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Give each process whole windows, if processes may get different numbers of rows, or rows never end."""
