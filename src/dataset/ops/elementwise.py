@@ -28,7 +28,6 @@ from dataset.runtime.functions.vectorized import is_vectorized
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
-from dataset.runtime.parallel.tasks import Divisible
 from dataset.shared_calls import shares_calls
 
 _AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small
@@ -104,7 +103,10 @@ class Elementwise(ParallelNode):
         return self.columnwise is not None and self.columnwise.reads_nothing and _gives_numbers(self.source)
 
     def parallel_settings(self) -> tuple[Any, ...]:
-        """Return the settings that must be equal for two ops to be fused."""
+        """Return the number of calls, their order, whether workers are counted, and the executor.
+
+        Fused ops agree in them.
+        """
         return self.num_parallel_calls, self.deterministic, True, self.executor
 
     @property
@@ -145,7 +147,8 @@ class Elementwise(ParallelNode):
             stages.append(node.operator(stages[-1]))
         calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, times, calls_each)
-        return self._in_parallel(context, operator, len(stages))
+        _, _, counted, executor = self.parallel_settings()
+        return in_parallel(context, operator, self, counted=counted, executor=executor, stages=len(stages))
 
     def first_operator(self, context: ExecutionContext, *, packed: bool) -> ElementwiseOperator:
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
@@ -160,10 +163,6 @@ class Elementwise(ParallelNode):
             operator = self.operator(below)
         operator.parses_blocks = packed
         return operator
-
-    def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
-        """Return the operator, or a parallel operator that runs it in several workers."""
-        return in_parallel(context, operator, self, stages=stages)
 
     @lazy_property
     def is_unseen(self) -> bool:

@@ -20,14 +20,12 @@ from dataset.plan.traits import Traits, calls_no_user_code
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
-from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.vectorized import chunk_of_columns
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.parallel.pool import in_parallel
-from dataset.runtime.parallel.tasks import Divisible, Task
+from dataset.runtime.parallel.tasks import Task
 from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
@@ -95,11 +93,6 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
 
     def parallel_settings(self) -> tuple[Any, ...]:
         return self.num_parallel_calls, self.deterministic, not self.use_unbounded_threadpool, self.executor
-
-    def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
-        return in_parallel(
-            context, operator, self, counted=not self.use_unbounded_threadpool, executor=self.executor, stages=stages
-        )
 
 
 class MapOperator(ElementwiseOperator):
