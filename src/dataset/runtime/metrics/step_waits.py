@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _PERIODS_MAX = 64
 _BUCKETS_PER_OCTAVE = 8  # so a percentile is exact to 6%
@@ -32,14 +33,11 @@ class WaitPercentiles:
     by_period: tuple[tuple[float, float, float, float], ...] = ()
 
 
-class _Period:
+class _Period(NamedTuple):
     """The waits in a period of time."""
 
-    __slots__ = ("steps", "until")
-
-    def __init__(self, until: float) -> None:
-        self.until = until
-        self.steps: Counter[int] = Counter()  # by bucket
+    until: float
+    steps: Counter[int]  # by bucket
 
 
 class StepWaits:
@@ -63,13 +61,9 @@ class StepWaits:
     def _begin_period(self, now: float) -> None:
         if len(self._periods) >= _PERIODS_MAX:
             self._width *= 2
-            merged = []
-            for first, second in zip(self._periods[::2], self._periods[1::2], strict=True):
-                period = _Period(second.until)
-                period.steps = first.steps + second.steps
-                merged.append(period)
-            self._periods = merged
-        self._periods.append(_Period(now + self._width))
+            pairs = zip(self._periods[::2], self._periods[1::2], strict=True)
+            self._periods = [_Period(second.until, first.steps + second.steps) for first, second in pairs]
+        self._periods.append(_Period(now + self._width, Counter()))
 
     def percentiles(self, began: float, now: float) -> WaitPercentiles | None:
         """Return the percentiles over all of the time and of each period, whose end is relative to ``began``."""
