@@ -56,14 +56,16 @@ class PaddedBatch(Batch):
         """Return the shape to pad to, per component."""
         if self.padded_shapes is None:
             return [None] * structure.num_components
-        shapes = _flatten_shapes(structure, self.padded_shapes)
+        shapes = _flattened("padded_shapes", structure, self.padded_shapes)
         return [None if shape is None else require_shape(self.op, "padded_shapes", shape) for shape in shapes]
 
     def values(self, structure: Structure) -> list[Any]:
         """Return the padding value per component; None for the default of its dtype."""
         if self.padding_values is None or structure_of(self.padding_values) is LEAF:
             return [self.padding_values] * structure.num_components
-        return _flatten_values(structure, self.padding_values)
+        if structure is LEAF:
+            raise _wrong_structure("padding_values", structure, self.padding_values)
+        return _flattened("padding_values", structure, self.padding_values)
 
     def _element_spec(self) -> Any:
         structure, specs = flatten_spec(self.source.element_spec)
@@ -155,22 +157,12 @@ def _holds(dtype: np.dtype[Any], value: Any) -> bool:
     return False
 
 
-def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
-    """Return the shapes of the components, each a sequence or an int. Tuples below the structure are shapes."""
+def _flattened(argument: str, structure: Structure, given: Any) -> list[Any]:
+    """Return what an argument has for each component. Tuples below the structure are values, such as shapes."""
     try:
-        return [column[0] for column in structure.columns([shapes])]
+        return [column[0] for column in structure.columns([given])]
     except (StructureMismatchError, TypeError, AttributeError):
-        raise _wrong_structure("padded_shapes", structure, shapes) from None
-
-
-def _flatten_values(structure: Structure, values: Any) -> list[Any]:
-    """Return the padding values of the components."""
-    try:
-        if structure is not LEAF:
-            return [column[0] for column in structure.columns([values])]
-    except (StructureMismatchError, TypeError, AttributeError):
-        pass
-    raise _wrong_structure("padding_values", structure, values)
+        raise _wrong_structure(argument, structure, given) from None
 
 
 def _wrong_structure(argument: str, structure: Structure, got: Any) -> TypeError:
