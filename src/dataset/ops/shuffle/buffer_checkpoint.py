@@ -178,12 +178,8 @@ def _count_referred(part: Any) -> int:
 # Nodes of a plan by index. No optimizer rule reorders the nodes that read files.
 
 
-def _readers(plan: Node) -> list[Node]:
-    return [node for node in walk(plan) if isinstance(node, ReadsFiles)]
-
-
-def _openers(plan: Node) -> list[Node]:
-    return [node for node in walk(plan) if isinstance(node, OpensDatasets)]
+def _nodes_of(kind: type[Any], plan: Node) -> list[Node]:
+    return [node for node in walk(plan) if isinstance(node, kind)]
 
 
 def _index(nodes: Sequence[Node], wanted: Node) -> int | None:
@@ -208,7 +204,7 @@ class _Writer:
         self._depth = depth
         self._openings: list[Any] = []
         self._opening_numbers: dict[int, int | None] = {}
-        self._numbers: dict[tuple[bool, int], list[Node]] = {}
+        self._numbers: dict[tuple[type[Any], int], list[Node]] = {}
         self._files: list[Any] = []
         self._marks: list[Array] = []  # one matrix per file, with one row per mark
         self.state: State | None = None
@@ -245,13 +241,13 @@ class _Writer:
             if opening is None:
                 return None
             plan = part.plan
-        index = _index(self._nodes(plan, readers=True), trace.node)
+        index = _index(self._nodes(ReadsFiles, plan), trace.node)
         return None if index is None else [opening, index, redacted(trace.path)]
 
     def _opening(self, plan: Node, part: Opening, parent: int | None) -> int | None:
         if id(part) not in self._opening_numbers:
             number = None
-            index = _index(self._nodes(plan, readers=False), part.node)
+            index = _index(self._nodes(OpensDatasets, plan), part.node)
             holds_dataset = any(is_dataset(column[0]) for column in part.argument.columns() if isinstance(column, list))
             if index is not None and not holds_dataset:
                 number = len(self._openings)
@@ -261,10 +257,10 @@ class _Writer:
             self._opening_numbers[id(part)] = number
         return self._opening_numbers[id(part)]
 
-    def _nodes(self, plan: Node, *, readers: bool) -> list[Node]:
-        key = (readers, id(plan))
+    def _nodes(self, kind: type[Any], plan: Node) -> list[Node]:
+        key = (kind, id(plan))
         if key not in self._numbers:
-            self._numbers[key] = _readers(plan) if readers else _openers(plan)
+            self._numbers[key] = _nodes_of(kind, plan)
         return self._numbers[key]
 
     def _mark(self, trace: FileTrace, elements: Numbers) -> Numbers:
@@ -351,7 +347,7 @@ class _CheckpointReader:
             if not mine or any(later.element <= mark.element for mark, later in itertools.pairwise(mine)):
                 raise ValueError(f"the marks of file {number} are not sorted")
             within, plan = self._within(opening, context, root)
-            node = _numbered(_readers(plan), index)
+            node = _numbered(_nodes_of(ReadsFiles, plan), index)
             self._traces.append(FileTrace(within, node, self._own_path(plan, node, path), mine))
         if count and (int(self._file.max()) >= len(self._traces) or int(self._element.max()) >= ELEMENTS_MAX):
             raise ValueError("a position is out of range")
@@ -365,7 +361,7 @@ class _CheckpointReader:
 
     def _open(self, within: tuple[Opening, ...], plan: Node, index: Any, saved: Any) -> None:
         """Call a function again to recreate its dataset."""
-        node = _numbered(_openers(plan), index)
+        node = _numbered(_nodes_of(OpensDatasets, plan), index)
         assert isinstance(node, OpensDatasets)
         argument = self._own_argument(plan, node, saved)
         if argument is None or argument.length != 1:
