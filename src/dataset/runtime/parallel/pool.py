@@ -433,7 +433,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         while True:
             with self.lock:
                 size = self._room()
-                size = size and self._reserve(size)
+                if size:
+                    size = self._account.reserve(size)
+                    self.counters.refusals += not size
                 if not size:
                     self._leave(visit)
                     return None
@@ -465,12 +467,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._assign_rows(task)
                 self.call_workers()
                 return task
-
-    def _reserve(self, wanted: int) -> int:
-        """Reserve memory for up to ``wanted`` elements; return how many may be begun."""
-        size = self._account.reserve(wanted)
-        self.counters.refusals += not size
-        return size
 
     def _fills_blocks(self) -> bool:
         return self._stacks and (self._block is not None or self._demand > 1)
@@ -625,7 +621,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             if made > given:
                 some = max(0, count - (made - given))
                 found.append((numbers[some:], 0) if count == len(numbers) else (numbers, some))
-        return sorted(found, key=_first_number)
+        return sorted(found, key=lambda waiting: waiting[0].start)
 
     def _place(self, log: ReplayLog) -> State | None:
         """Return the last input position and what was given since, or None if this is not sufficient to resume."""
@@ -689,10 +685,6 @@ def _inline_step(chunk: Chunk, count: int, seconds: float) -> int:
     """Return how many elements to compute inline at once, after a pull of ``count`` returned ``chunk``."""
     fitting = min(INLINE_BYTES / max(1, chunk.nbytes), INLINE_SECONDS / max(1e-9, seconds))
     return max(1, min(2 * count, INLINE_MAX, int(fitting * chunk.length)))
-
-
-def _first_number(waiting: tuple[range, int]) -> int:
-    return waiting[0].start
 
 
 CALLS_MAX = 128
