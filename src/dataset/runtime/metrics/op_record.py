@@ -35,26 +35,6 @@ class OpRecord:
         core_wait: how long its threads wait for a core.
     """
 
-    __slots__ = (
-        "_by_node",
-        "_counters",
-        "_ended",
-        "_is_last",
-        "core_wait",
-        "fused",
-        "has_operator",
-        "inputs",
-        "knob",
-        "meter",
-        "node",
-        "opened",
-        "operator",
-        "section",
-        "skipped",
-        "step_times",
-        "trace",
-    )
-
     def __init__(self, node: Node, trace: Trace | None = None) -> None:
         self.node = node
         self.trace = trace

@@ -98,20 +98,6 @@ class Account:
         refusals: how often a reservation was refused.
     """
 
-    __slots__ = (
-        "_begun",
-        "_bytes",
-        "_charge",
-        "_expected",
-        "_largest",
-        "_ledger",
-        "_lock",
-        "_measured",
-        "_spare",
-        "is_refused",
-        "refusals",
-    )
-
     def __init__(self, ledger: Ledger, spare: int = 0) -> None:
         self._ledger = ledger
         self._lock = ledger.lock
