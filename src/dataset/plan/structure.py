@@ -192,8 +192,21 @@ class _Tuple(Structure):
         return f"({inner},)" if len(self.children) == 1 else f"({inner})"
 
 
-@dataclasses.dataclass(frozen=True)
-class _NamedTuple(Structure):
+class _Fields(Structure):
+    """Structure of a class that its constructor rebuilds from fields."""
+
+    cls: type[Any]
+
+    def _names(self) -> list[str]:
+        return [f".{name}" for name in self.child_keys()]
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={child!r}" for name, child in zip(self.child_keys(), self.children, strict=True))
+        return f"{self.cls.__name__}({inner})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _NamedTuple(_Fields):
     cls: type[Any]
     children: tuple[Structure, ...]
 
@@ -207,12 +220,6 @@ class _NamedTuple(Structure):
 
     def child_keys(self) -> tuple[Any, ...]:
         return tuple(self.cls._fields)
-
-    def _names(self) -> list[str]:
-        return [f".{name}" for name in self.child_keys()]
-
-    def __repr__(self) -> str:
-        return _call_repr(self.cls, self._names(), self.children)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -289,8 +296,8 @@ class _Dict(Structure):
         return "{" + ", ".join(f"{key!r}: {by_key[key]!r}" for key in self.keys) + "}"
 
 
-@dataclasses.dataclass(frozen=True)
-class _Record(Structure):
+@dataclasses.dataclass(frozen=True, repr=False)
+class _Record(_Fields):
     """Structure of a dataclass or an attrs class, rebuilt by its constructor with keyword arguments."""
 
     cls: type[Any]
@@ -311,17 +318,6 @@ class _Record(Structure):
 
     def child_keys(self) -> tuple[Any, ...]:
         return self.names
-
-    def _names(self) -> list[str]:
-        return [f".{name}" for name in self.names]
-
-    def __repr__(self) -> str:
-        return _call_repr(self.cls, self._names(), self.children)
-
-
-def _call_repr(cls: type[Any], names: list[str], children: tuple[Structure, ...]) -> str:
-    inner = ", ".join(f"{name[1:]}={child!r}" for name, child in zip(names, children, strict=True))
-    return f"{cls.__name__}({inner})"
 
 
 @cache
