@@ -197,7 +197,8 @@ class WorkerProcesses:
                 elif self._unloaded:
                     number, step = self._unloaded.pop(), _RESTED
                 elif len(self._group.workers) < self._count:
-                    self._check_startable()
+                    if self._failure is not None:
+                        raise copy_exception(self._failure)
                     number, step = self._group.start(), _NEW
                 else:
                     self._changed.wait()  # for a worker to be given back or to end
@@ -265,10 +266,6 @@ class WorkerProcesses:
             raise ClosedError(f"{self._label}: its worker processes belong to the parent of this process")
         if self._stopped:
             raise ClosedError(f"{self._label}: its worker processes have been stopped")
-
-    def _check_startable(self) -> None:
-        if self._failure is not None:
-            raise copy_exception(self._failure)
 
     def stop(self) -> None:
         """End all work in progress: every ``run`` raises ClosedError. Does not wait.
