@@ -28,8 +28,7 @@ class DecodeRequest:
 
     def __post_init__(self) -> None:
         if self.channels not in {0, 1, 3, 4}:
-            msg = f"{self.name}(): channels must be 0 (as in the file), 1, 3 or 4, got {self.channels!r}."
-            raise ValueError(msg)
+            raise ValueError(f"{self.name}(): channels must be 0 (as in the file), 1, 3 or 4, got {self.channels!r}.")
         if self.ratio not in {1, 2, 4, 8}:
             msg = f"{self.name}(): ratio must be 1, 2, 4 or 8, got {self.ratio!r}. Use resize() for other sizes."
             raise ValueError(msg)
@@ -37,8 +36,7 @@ class DecodeRequest:
             msg = f"{self.name}(): dct_method must be INTEGER_FAST or INTEGER_ACCURATE, got {self.dct_method!r}."
             raise ValueError(msg)
         if self.dtype not in (np.uint8, np.uint16):
-            msg = f"{self.name}(): dtype must be np.uint8 or np.uint16, got {self.dtype!r}."
-            raise ValueError(msg)
+            raise ValueError(f"{self.name}(): dtype must be np.uint8 or np.uint16, got {self.dtype!r}.")
 
     def check_size(self, kind: str, height: int, width: int) -> None:
         """Raise if a declared size is empty or too large, before memory is allocated for it."""
@@ -46,11 +44,10 @@ class DecodeRequest:
             msg = f"{self.name}(): the {kind} header declares {height} x {width} pixels; the bytes are corrupt."
             raise ValueError(msg)
         if height * width > self.max_pixels:
-            msg = (
+            raise ValueError(
                 f"{self.name}(): the {kind} header declares {height} x {width} pixels, more than max_pixels = "
                 f"{self.max_pixels}. If the image is real, pass a larger max_pixels."
             )
-            raise ValueError(msg)
 
     def unknown(self, kinds: str, contents: bytes) -> ValueError:
         """Return the error for bytes that are not an image of these kinds."""
@@ -83,8 +80,7 @@ def check_image(name: str, image: object, dtypes: tuple[type[Any], ...], channel
     array = np.asarray(image)
     if array.dtype.type not in dtypes:
         names = " or ".join(dtype.__name__ for dtype in dtypes)
-        msg = f"{name}(): image must be {names}, got {array.dtype}. Scale and round it, then use astype()."
-        raise ValueError(msg)
+        raise ValueError(f"{name}(): image must be {names}, got {array.dtype}. Scale and round it, then use astype().")
     if array.ndim != 3 or array.shape[2] not in channels or array.size == 0:
         numbers = f"{', '.join(map(str, channels[:-1]))} or {channels[-1]}"
         msg = f"{name}(): image must have shape (height, width, {numbers}) and not be empty, got {array.shape}."

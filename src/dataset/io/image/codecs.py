@@ -138,16 +138,14 @@ def decode_and_crop_jpeg(
     )
     window = [operator.index(number) for number in crop_window]
     if len(window) != 4:
-        msg = f"{request.name}(): crop_window must be [y, x, height, width], got {len(window)} numbers."
-        raise ValueError(msg)
+        raise ValueError(f"{request.name}(): crop_window must be [y, x, height, width], got {len(window)} numbers.")
     pixels = decode(request, image_bytes(request.name, contents), expand_animations=False)
     y, x, height, width = window
     if min(y, x, height - 1, width - 1) < 0 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
-        msg = (
+        raise ValueError(
             f"{request.name}(): crop_window must lie within the image of {pixels.shape[0]} x {pixels.shape[1]} pixels "
             f"and not be empty, got {window}."
         )
-        raise ValueError(msg)
     return pixels[y : y + height, x : x + width].copy()
 
 
@@ -244,8 +242,7 @@ def encode_jpeg(
         b'\xff\xd8\xff'
     """
     if not 0 <= quality <= 100:
-        msg = f"encode_jpeg(): quality must be from 0 to 100, got {quality}."
-        raise ValueError(msg)
+        raise ValueError(f"encode_jpeg(): quality must be from 0 to 100, got {quality}.")
     check_image("encode_jpeg", image, (np.uint8,), (1, 3))
     cv2 = library("cv2")
     options = [
@@ -277,8 +274,7 @@ def encode_png(image: Pixels, compression: int = -1) -> bytes:
         b'PNG'
     """
     if not -1 <= compression <= 9:
-        msg = f"encode_png(): compression must be from -1 to 9, got {compression}."
-        raise ValueError(msg)
+        raise ValueError(f"encode_png(): compression must be from -1 to 9, got {compression}.")
     check_image("encode_png", image, (np.uint8, np.uint16), (1, 3, 4))
     options = [] if compression == -1 else [library("cv2").IMWRITE_PNG_COMPRESSION, int(compression)]
     return _encode("encode_png", ".png", image, options)

@@ -62,8 +62,7 @@ def _decode_jpeg(request: DecodeRequest, contents: bytes) -> Pixels:
     the accurate DCT and may differ by 3 of 255.
     """
     if request.channels == 4:
-        msg = f"{request.name}(): a JPEG image has no alpha channel; channels must be 0, 1 or 3, got 4."
-        raise ValueError(msg)
+        raise ValueError(f"{request.name}(): a JPEG image has no alpha channel; channels must be 0, 1 or 3, got 4.")
     frame = jpeg_frame(contents)
     if frame is None:
         raise request.corrupt("JPEG", contents, "truncated or corrupt: the frame header is missing")
@@ -166,8 +165,7 @@ def _decode_gif(request: DecodeRequest, contents: bytes, *, expand_animations: b
     if request.name == "decode_image":
         return np.stack([to_rgb(frame, 3) for frame in frames])
     if len(frames) > 1:
-        msg = f"{request.name}(): the GIF has {len(frames)} frames. Use decode_image()."
-        raise ValueError(msg)
+        raise ValueError(f"{request.name}(): the GIF has {len(frames)} frames. Use decode_image().")
     return to_rgb(frames[0], 3)
 
 
@@ -177,11 +175,10 @@ def _all_gif_frames(request: DecodeRequest, contents: bytes, height: int, width:
     # Decoding one frame more than allowed is enough to detect that there are too many.
     frames = _gif_frames(request, contents, min(frames_max + 1, 2**31 - 1))
     if len(frames) > frames_max:
-        msg = (
+        raise ValueError(
             f"{request.name}(): a GIF of more than {frames_max} frames of {height} x {width} pixels has more than "
             f"max_pixels = {request.max_pixels}. Pass a larger max_pixels."
         )
-        raise ValueError(msg)
     return frames
 
 

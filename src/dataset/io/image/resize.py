@@ -74,8 +74,7 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
     source = np.asarray(images)
     _check_source(source)
     if method not in METHODS:
-        msg = f"resize(): method must be one of {', '.join(METHODS)}, got {method!r}."
-        raise ValueError(msg)
+        raise ValueError(f"resize(): method must be one of {', '.join(METHODS)}, got {method!r}.")
     height, width = _check_target(size)
     if method == "nearest":
         return source.take(_nearest(source.shape[-3], height), axis=-3).take(_nearest(source.shape[-2], width), axis=-2)
@@ -104,11 +103,10 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
 def _check_source(source: Pixels) -> None:
     """Raise if the shape or the dtype is not that of images."""
     if source.ndim not in {3, 4} or 0 in source.shape[-3:]:
-        msg = (
+        raise ValueError(
             f"resize(): images must have shape (height, width, channels) or (n, height, width, channels) and not be "
             f"empty, got {source.shape}. A grayscale image needs a last axis of size 1: image[..., np.newaxis]."
         )
-        raise ValueError(msg)
     if source.dtype.kind not in "iuf":
         msg = f"resize(): images must be integers or floats, got {source.dtype}. Convert them with astype()."
         raise ValueError(msg)
@@ -121,8 +119,7 @@ def _check_target(size: Sequence[int]) -> tuple[int, int]:
     except (TypeError, ValueError):
         height = width = 0
     if height <= 0 or width <= 0:
-        msg = f"resize(): size must be two positive integers, (height, width), got {size!r}."
-        raise ValueError(msg)
+        raise ValueError(f"resize(): size must be two positive integers, (height, width), got {size!r}.")
     return height, width
 
 
