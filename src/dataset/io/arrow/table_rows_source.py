@@ -14,7 +14,7 @@ import numpy as np
 
 from dataset.io.arrow.numbered_rows import NumberedRows
 from dataset.io.arrow.requested_columns import ArrowLayout, null_message
-from dataset.ops.sources.row_source import RowSource
+from dataset.ops.sources.row_source import Rows, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
@@ -107,8 +107,8 @@ class TableRows(RowSource):
         return self._at_hand().take(np.array([self.places[position]])).only()
 
 
-class OpenRows:
-    """Row reader of a table for one iteration."""
+class OpenRows(Rows):
+    """Row reader of a table for one iteration. The holder owns the table."""
 
     def __init__(self, node: TableRows) -> None:
         self.node = node
@@ -139,12 +139,6 @@ class OpenRows:
             error.add_note(f"in {self.node}")
             raise error
         return good
-
-    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # bad rows raise in their places
-        return False
-
-    def close(self) -> None:
-        """Do nothing: the holder owns the table."""
 
 
 def _as_column(values: Array | RaggedTensor) -> Column:

@@ -13,7 +13,6 @@ from dataset.io.tar.index import TarIndex
 from dataset.io.tar.reader import KEY, TarFile
 from dataset.io.tfrecord.index_source import IndexedRecords, IndexedTFRecord, require_indexable
 from dataset.io.tfrecord.records_at import RUN_BYTES
-from dataset.ops.sources.row_source import Rows
 from dataset.plan.checks import require_bool, require_columns
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
@@ -83,7 +82,7 @@ class IndexedTar(IndexedTFRecord):
         return {name: sample[name] for name in self.names}
 
 
-class IndexedSamples(IndexedRecords, Rows):
+class IndexedSamples(IndexedRecords):
     """Random-access reader of the samples of several files."""
 
     node: IndexedTar

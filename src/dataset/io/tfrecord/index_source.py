@@ -23,7 +23,7 @@ from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
 from dataset.io.tfrecord.source import TFRecord
 from dataset.ops.sources.range import RangeOperator
-from dataset.ops.sources.row_source import RowsOperator, RowSource
+from dataset.ops.sources.row_source import Rows, RowsOperator, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure
@@ -148,7 +148,7 @@ class IndexedTFRecord(RowSource, reads_files=True):
         return lineage
 
 
-class IndexedRecords:
+class IndexedRecords(Rows):
     """Random-access reader of several files; keeps the most recently used files open. Thread-safe.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.ops.sources.row_source import RowSource
+from dataset.ops.sources.row_source import Rows, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.plan.traits import Traits
@@ -86,7 +86,7 @@ class IndexedSource(RowSource, pure=False):
         return IndexedRows(self)
 
 
-class IndexedRows:
+class IndexedRows(Rows):
     """Row reader. Each row is requested once: rows after a failed one are buffered."""
 
     def __init__(self, node: IndexedSource) -> None:
@@ -160,12 +160,6 @@ class IndexedRows:
         except (SpecError, TypeError, ValueError) as error:
             with_location(error, self.node, number, "item")
             raise
-
-    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # each row fails individually
-        return False
-
-    def close(self) -> None:
-        """Do nothing: only the user's object is held."""
 
 
 class _FailedRow(NamedTuple):

@@ -8,10 +8,10 @@ through the buffer, regardless of the row size. Rows of indexed files are read i
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,9 +31,10 @@ READ_AHEAD = 8192
 """Row numbers per pull, 64 KiB: this amortizes the fixed cost of a step of an upstream shuffle."""
 
 
-class Rows(Protocol):
-    """Row reader of a source, open for one iteration."""
+class Rows(ABC):
+    """Row reader of a source, open for one iteration. By default, every error is raised and ``close`` does nothing."""
 
+    @abstractmethod
     def take(self, numbers: Array) -> Chunk:
         """Return the rows with these numbers, in this order, or the first few of them.
 
@@ -41,10 +42,11 @@ class Rows(Protocol):
             Exception: in place of the first of them.
         """
 
-    def skips_error(self, error: Exception) -> bool:
+    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # used by overrides
         """Return whether to drop a row that failed with this error; if so, log and count it."""
+        return False
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most hold nothing
         """Release open resources. A second call does nothing."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dataset.ops.sources.row_source import RowSource
+from dataset.ops.sources.row_source import Rows, RowSource
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.lazy import once
 from dataset.plan.node import MemoryNode, Sharding, ShareNode
@@ -104,7 +104,7 @@ class TensorSlices(RowSource, ShareNode, MemoryNode, exact=True, views=True):
         )
 
 
-class ArrayRows:
+class ArrayRows(Rows):
     """Row reader of columns: one take per component and chunk."""
 
     def __init__(self, structure: Structure, columns: list[Column]) -> None:
@@ -113,12 +113,6 @@ class ArrayRows:
 
     def take(self, numbers: Array) -> Chunk:
         return Chunk(self.structure, len(numbers), [take(numbers, 0) for take in self.takes])
-
-    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # none can fail
-        return False
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
 
 
 def _take_from(column: Column) -> Callable[[Array, int], Column]:
