@@ -22,8 +22,7 @@ from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
 from dataset.io.tfrecord.source import TFRecord
-from dataset.ops.sources.range import RangeOperator
-from dataset.ops.sources.row_source import Rows, RowsOperator, RowSource
+from dataset.ops.sources.row_source import Rows, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure
@@ -31,7 +30,6 @@ from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext, LineageContext
-from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
 ROWS_AT_ONCE_MAX = 1024  # enough to make the cost of one read negligible
@@ -127,9 +125,6 @@ class IndexedTFRecord(RowSource, reads_files=True):
     def element(self, position: int) -> bytes:
         return self._at_hand().row(self.places[position])
 
-    def lower(self, context: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context)
-
     def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
         if not context.is_traced:
             return None
@@ -170,7 +165,7 @@ class IndexedRecords(Rows):
         try:
             return self._opened(file).record(number - firsts[file])
         except OSError as error:
-            self._add_note(error)
+            error.add_note(f"in {self.node}")
             raise
 
     def take(self, numbers: Array) -> Chunk:
@@ -191,7 +186,7 @@ class IndexedRecords(Rows):
                     raise damage
         except (OSError, SpecError) as error:
             if not found:  # otherwise the error is raised when its record is the first of a call
-                self._add_note(error)
+                error.add_note(f"in {self.node}")
                 raise
         return found
 
@@ -239,9 +234,6 @@ class IndexedRecords(Rows):
             else:
                 self._files.move_to_end(file)
             return found
-
-    def _add_note(self, error: Exception) -> None:
-        error.add_note(f"in {self.node}")
 
     def close(self) -> None:
         with self._lock:
