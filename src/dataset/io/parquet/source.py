@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -176,21 +177,24 @@ def parquet_plan(
         require_parallelism(op, num_parallel_reads, None)
     names = file_names(op, listed_files(op, filenames))
     paths = known_paths(names)
-    if paths is None:
-        return _later(names, asked, fills, part, num_parallel_reads, name, node)
+    if paths is None:  # another dataset produces them when it runs: each file becomes a dataset
+        if part is not None:
+            raise ValueError(
+                f"{op}(): shard= numbers the row groups of all files, so the file names must be known in advance; "
+                "pass a path, a list, a pattern or Dataset.list_files()"
+            )
+
+        def read_one_file(path: bytes) -> Any:
+            return dataset_of(parquet_plan(path, asked, fills, None, None, name, node))
+
+        return read_each_file(names, read_one_file, num_parallel_reads, name)
     if not paths:
         raise ValueError(f"{op}(): at least one file is required, because its columns define the element_spec")
-    layout = _layout(node.container(paths[0]), Request(op, asked, fills))
+    with contextlib.closing(node.container(paths[0])) as container:
+        layout = Request(op, asked, fills).layout_of(container, None)
     row_groups = RowGroups(paths, node.container)
     source = node(names, asked, fills, part, paths=paths, layout=layout, row_groups=row_groups, name=name)
     return source if num_parallel_reads is None else _in_parallel(source, num_parallel_reads)
-
-
-def _layout(container: ParquetContainer, request: Request) -> ArrowLayout:
-    try:
-        return request.layout_of(container, None)
-    finally:
-        container.close()
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,28 +231,6 @@ def _in_parallel(files: Parquet, num_parallel_reads: int) -> Node:
         files=files,
         name=files.name,
     )
-
-
-def _later(
-    names: Node,
-    columns: tuple[str, ...] | None,
-    fill_null: dict[str, Any],
-    shard: tuple[int, int] | None,
-    num_parallel_reads: int | None,
-    name: str | None,
-    node: type[Parquet],
-) -> Node:
-    """Return the plan for file names known only by running another dataset: each file becomes a dataset."""
-    if shard is not None:
-        raise ValueError(
-            f"{node.op}(): shard= numbers the row groups of all files, so the file names must be known in advance; "
-            "pass a path, a list, a pattern or Dataset.list_files()"
-        )
-
-    def read_one_file(path: bytes) -> Any:
-        return dataset_of(parquet_plan(path, columns, fill_null, None, None, name, node))
-
-    return read_each_file(names, read_one_file, num_parallel_reads, name)
 
 
 def require_shard(op: str, shard: Any) -> tuple[int, int] | None:
