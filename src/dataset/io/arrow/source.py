@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from dataset.errors import DataLossError
 from dataset.io.arrow.pyarrow_library import library, require_stream_end
 from dataset.io.arrow.requested_columns import ArrowLayout, TableColumn, require_fill_null
-from dataset.io.files.opening import InputFile, open_input, path_string
+from dataset.io.files.opening import path_string, read_file
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.checks import require_columns
 
@@ -95,11 +95,7 @@ def _table_of(op: str, data: Any) -> Any:
 def _table_in(path: str) -> Any:
     """Return the table in an Arrow IPC file (such as a Feather file) or a stored IPC stream."""
     pa, ipc = library(), library("pyarrow.ipc")
-    file = open_input(path)
-    try:
-        content = _content(file)
-    finally:
-        file.close()
+    content = read_file(path)
     try:
         source, is_file = pa.BufferReader(content), content.startswith(_FILE_MAGIC)
         table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
@@ -110,10 +106,3 @@ def _table_in(path: str) -> Any:
         words = f"the file is not an Arrow file, or it is damaged: {error}"
         raise DataLossError(words, path=path, offset=0, record=0) from error
     return table
-
-
-def _content(file: InputFile) -> bytes:
-    pieces = []
-    while piece := file.read(1 << 24):
-        pieces.append(piece)
-    return b"".join(pieces)

@@ -5,6 +5,7 @@ The data is not verified. If records are long, it is not even read: a frame's he
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -43,11 +44,8 @@ def scan_lengths(
     Raises:
         OSError: the file can't be read.
     """
-    file = open_input(path)
-    try:
+    with contextlib.closing(open_input(path)) as file:
         return _scan(file, path, progress)
-    finally:
-        file.close()
 
 
 def _scan(
