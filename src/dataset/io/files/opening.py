@@ -174,10 +174,11 @@ def read_whole(read: Callable[[int], bytes | None], size: int) -> bytes:
         read: returns the next bytes, at most the requested number, and none at the end.
         size: the number of bytes.
     """
-    block = read(size) or b""
-    while len(block) < size and (more := read(size - len(block))):
-        block += more
-    return block
+    pieces, missing = [], size
+    while missing > 0 and (piece := read(missing)):
+        pieces.append(piece)
+        missing -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def read_file(filename: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:

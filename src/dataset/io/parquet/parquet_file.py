@@ -15,7 +15,7 @@ from typing import Any
 from dataset.errors import DataLossError
 from dataset.io.arrow.pyarrow_library import library
 from dataset.io.files.content_hint import content_hint
-from dataset.io.files.opening import InputFile, open_input, require_regular
+from dataset.io.files.opening import InputFile, open_input, read_whole, require_regular
 from dataset.io.parquet.footer import Footer
 from dataset.redaction import redacted
 
@@ -180,14 +180,7 @@ class WholeReads:
             here = self._file.tell()
             size = self._file.seek(0, 2) - here
             self._file.seek(here)
-        piece = self._file.read(size) or b""
-        if len(piece) in {0, size}:
-            return piece
-        pieces, have = [piece], len(piece)
-        while have < size and (piece := self._file.read(size - have) or b""):
-            pieces.append(piece)
-            have += len(piece)
-        return b"".join(pieces)
+        return read_whole(self._file.read, size)
 
     def read_to_end(self) -> bytes:
         """Return the rest of a file that need not be seekable."""
