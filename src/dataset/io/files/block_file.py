@@ -116,22 +116,7 @@ class BlockFile(StreamFile):
         index = self._next - before
         return self._offset_of(index), self._number_of(index)
 
-    def seek(self, offset: int, number: int) -> None:
-        """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it."""
-        if offset < 0 or number < 0:
-            raise ValueError(f"{type(self).__name__}.seek(): a position can't be negative, got {(offset, number)}")
-        self._check_open()
-        self._release()
-        self._go_to(offset, number)
-
-    def close(self) -> None:
-        """Release the file and the memory; the position is kept. May be called more than once."""
-        self._release()
-        self._go_to(*self.tell())
-        self._closed = True
-
     def _go_to(self, offset: int, number: int) -> None:
-        """Reset the state to a position. The next read opens the file there."""
         self._ready, self._next = [], 0
         self._first = number  # the number of _ready[0]
         self._offset = offset  # in the stream, after the last element of _ready
@@ -157,8 +142,7 @@ class BlockFile(StreamFile):
                 raise DataLossError(words, path=self.path, offset=self._offset, record=self._first) from None
             except BaseException:
                 # The handle may be stale and the bytes read from it lost: the next call opens the file again here.
-                self._release()
-                self._go_to(*before)
+                self._reopen_at(*before)
                 raise
         return bool(self._ready)
 

@@ -46,8 +46,28 @@ class StreamFile(Closing):
         self._closed = False
 
     @abstractmethod
+    def tell(self) -> tuple[int, int]:
+        """Return the byte offset of the next element in the uncompressed stream, and its number from 0."""
+
+    @abstractmethod
+    def _go_to(self, offset: int, number: int) -> None:
+        """Reset the state to a position. The next read opens the file there."""
+
+    def seek(self, offset: int, number: int) -> None:
+        """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it."""
+        if offset < 0 or number < 0:
+            raise ValueError(f"{type(self).__name__}.seek(): a position can't be negative, got {(offset, number)}")
+        self._check_open()
+        self._reopen_at(offset, number)
+
     def close(self) -> None:
         """Release the file and the memory; the position is kept. May be called more than once."""
+        self._reopen_at(*self.tell())
+        self._closed = True
+
+    def _reopen_at(self, offset: int, number: int) -> None:
+        self._release()
+        self._go_to(offset, number)
 
     def __del__(self) -> None:
         self._release()  # no ResourceWarning: abandoning an iterator half way is not a mistake

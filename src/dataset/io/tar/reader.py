@@ -215,22 +215,6 @@ class TarFile(StreamFile):
         """Return the offset of the next sample in the uncompressed stream, and its number from 0."""
         return self._offset, self._number
 
-    def seek(self, offset: int, number: int) -> None:
-        """Continue at a position that ``tell`` returned."""
-        if offset < 0 or number < 0:
-            raise ValueError(f"TarFile.seek(): a position can't be negative, got {(offset, number)}")
-        self._check_open()
-        self._reopen_at(offset, number)
-
-    def close(self) -> None:
-        """Release the file and the memory; the position is kept. May be called more than once."""
-        self._reopen_at(*self.tell())
-        self._closed = True
-
-    def _reopen_at(self, offset: int, number: int) -> None:
-        self._release()
-        self._go_to(offset, number)
-
     def _go_to(self, offset: int, number: int) -> None:
         self._offset = offset
         self._number = number
