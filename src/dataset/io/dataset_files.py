@@ -77,17 +77,6 @@ class ElementFile(Protocol):
         """Close the file. Closing twice is allowed."""
 
 
-class BlockElementFile(ElementFile, Protocol):
-    """Reader that finds all elements of a block at once, and knows the positions of those in the last block."""
-
-    @property
-    def held(self) -> int:
-        """How many elements of the last block are left."""
-
-    def tell(self, before: int = 0) -> tuple[int, int]:
-        """Return the position ``before`` elements of the last block earlier."""
-
-
 @dataclass(frozen=True, eq=False)
 class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True, counted=False):
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
@@ -96,7 +85,11 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
     """Whether ``numbers_of`` knows the numbers of several elements that were read together."""
 
     holds_blocks: ClassVar[bool] = False
-    """Whether its files are ``BlockElementFile``."""
+    """Whether its files find all elements of a block at once.
+
+    They have ``held``, which is how many elements of the last block are left, and ``tell(before)``, which returns the
+    position ``before`` elements of the last block earlier.
+    """
 
     packs: ClassVar[bool] = False
     """Whether its files have an attribute ``packed``, which lets them return a BytesColumn."""
@@ -139,7 +132,7 @@ class BlockFileSource(FileSource):
     """Base class of the nodes whose files are read in blocks.
 
     Attributes:
-        buffer_size: the number of bytes to read at once; None and 0 mean 256 KiB.
+        buffer_size: the number of bytes to read at once; None, and 0 except for TFRecord files, mean 256 KiB.
     """
 
     buffer_min: ClassVar[int] = 0

@@ -7,30 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from dataset.io.dataset_files import FileSource
-from dataset.io.files.compression import compression_name
+from dataset.io.dataset_files import BlockFileSource
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.plan.checks import require_int
 from dataset.plan.spec import TensorSpec
 from dataset.runtime.context import ExecutionContext
 
 
 @dataclass(frozen=True, eq=False)
-class TFRecord(FileSource):
+class TFRecord(BlockFileSource):
     """Source node: all records of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TFRecordDataset"
     holds_blocks: ClassVar[bool] = True
     packs: ClassVar[bool] = True
     has_index: ClassVar[bool] = True
-    buffer_size: int | None = None
     on_error: str = "raise"
 
     def __post_init__(self) -> None:
-        self._set("compression_type", compression_name(self.compression_type, reading=True))
-        if self.buffer_size is not None:
-            require_int("TFRecordDataset", "buffer_size", self.buffer_size, minimum=0)
+        super().__post_init__()
         if self.on_error not in ("raise", "skip"):
             raise ValueError(f'TFRecordDataset(): on_error must be "raise" or "skip", got {self.on_error!r}')
 
