@@ -69,7 +69,7 @@ class AtomicFile:
         self.path = path_string(path)
         local = local_form(self.path) if is_remote(self.path) else self.path
         if local is None:
-            self._target = _remote_target(self.path)
+            self._target: _Target = remote.RemoteTarget(self.path)
         else:
             self._target = _LocalTarget(local, self.path, like)
             if remove_abandoned:
@@ -213,10 +213,6 @@ class _Target(Protocol):
     def is_published(self) -> bool: ...
     def discard(self) -> None: ...
     def abandon(self) -> None: ...  # in a forked child: close the file without writing to it
-
-
-def _remote_target(path: str) -> _Target:
-    return remote.RemoteTarget(path)
 
 
 def _discard(target: _Target, owner: int) -> None:

@@ -13,12 +13,12 @@ import sys
 import warnings
 import weakref
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
 
+from dataset.closing import Closing
 from dataset.io.files.atomic import AtomicFile, commit_together
 from dataset.io.files.compression import compression_name, new_compressor
 from dataset.io.tfrecord.frames import framed, framed_all
@@ -132,7 +132,7 @@ def complete(files: Sequence[RecordFile]) -> None:
     commit_together([file.target for file in waiting])
 
 
-class RecordWriter(ABC):
+class RecordWriter(Closing):
     """Base class of atomic writers: a ``with`` block closes the writer at its end, or discards it on an exception.
 
     A writer that is neither closed nor discarded is closed with a ``ResourceWarning`` when it is garbage collected or
@@ -147,15 +147,8 @@ class RecordWriter(ABC):
         )
 
     @abstractmethod
-    def close(self) -> None:
-        """Finish and commit the output. Does nothing on a second call or after a failure."""
-
-    @abstractmethod
     def discard(self) -> None:
         """Remove the output. Does nothing after ``close``."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
