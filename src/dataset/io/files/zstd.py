@@ -89,9 +89,8 @@ class ZstdStream(DecompressedStream):
         raise self._failure
 
     def remaining_max(self) -> int:
-        held = (
-            0 if self._inflater.needs_input else INPUT_BYTES
-        )  # the library keeps the input that it did not decompress
+        # The library keeps the input that it did not decompress.
+        held = 0 if self._inflater.needs_input else INPUT_BYTES
         return super().remaining_max() + held * self.ratio_max
 
     def _read_input(self) -> bytes:

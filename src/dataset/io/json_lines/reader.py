@@ -61,9 +61,8 @@ class JsonLinesFile(TextLineFile):
 
     def _forget(self) -> None:
         super()._forget()
-        self._runs: deque[_ConvertedRows | tuple[int, str]] = (
-            deque()
-        )  # rows that were converted, or the place and words of an error
+        # Rows that were converted, or the place and words of an error.
+        self._runs: deque[_ConvertedRows | tuple[int, str]] = deque()
 
     def columns(self, n: int) -> list[Any] | None:
         """Return the next 1 to ``n`` rows, one column per component; None at the end, and on every later call.

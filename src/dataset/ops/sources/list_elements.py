@@ -24,9 +24,7 @@ class ListElements(TensorSlices):
     def __post_init__(self) -> None:
         elements = self.tensors
         if not isinstance(elements, list):
-            raise ValueError(  # noqa: TRY004  # as in tf.data
-                f"from_list(): elements must be a list, got a {type(elements).__name__}"
-            )
+            raise ValueError(f"from_list(): elements must be a list, got a {type(elements).__name__}")  # noqa: TRY004  # as in tf.data
         if not elements:
             raise ValueError("from_list(): elements must not be empty; for an empty dataset, use Dataset.range(0)")
         structure = structure_of(elements[0])
