@@ -14,9 +14,7 @@ import re
 from typing import Any
 
 from dataset.io.files.remote import retrying
-from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.objects import RemoteObject, Version, run
-from dataset.io.files.remote.paths import FileSystem
 
 _PIECE_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
@@ -25,10 +23,8 @@ _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 class HTTPObject(RemoteObject):
     """Remote object on a web server."""
 
-    def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
-        super().__init__(system, name, path, interruption)
-        self._whole: Any = None  # the response of a server without range support
-        self._at = 0  # the position in that response
+    _whole: Any = None  # the response of a server without range support
+    _at = 0  # the position in that response
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)

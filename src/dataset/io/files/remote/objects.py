@@ -70,8 +70,7 @@ class RemoteObject(ABC):
             Exception: any other error of the file system.
         """
 
-    @abstractmethod
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # some hold nothing
         """Release resources. Does not block; may be called more than once and from any thread."""
 
     def _note(self, version: Version) -> None:
@@ -99,9 +98,7 @@ class AsyncObject(RemoteObject):
     failure.
     """
 
-    def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
-        super().__init__(system, name, path, interruption)
-        self._doubtful = True
+    _doubtful = True  # whether the version has to be queried before the next range
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)
@@ -118,17 +115,12 @@ class AsyncObject(RemoteObject):
                 into += await self._system._cat_file(self._name, start=start, end=stop)  # noqa: SLF001
             self._doubtful = False
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
 
 class BlockingObject(RemoteObject):
     """Remote object of any other file system, opened with its ``open`` method. Requests can't be interrupted."""
 
-    def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
-        super().__init__(system, name, path, interruption)
-        self._file: Any = None
-        self._at = 0
+    _file: Any = None
+    _at = 0  # the position of the file
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         try:

@@ -21,9 +21,6 @@ class S3Object(RemoteObject):
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
         async with asyncio.timeout(2 * retrying.STALL_SECONDS) as stall:  # s3fs retries by itself within this time
             answer = await self._ask(start, stop)
