@@ -139,12 +139,6 @@ class ParquetFile:
         self._row = 0
 
     @property
-    def rows(self) -> int:
-        """The number of rows in the row groups to read."""
-        container = self._opened()
-        return sum(_length(container, group) for group in self._chosen_groups)
-
-    @property
     def exhausted(self) -> bool:
         """Whether the file is open and no rows are left."""
         return self._container is not None and self._at == len(self._chosen_groups)
@@ -167,14 +161,6 @@ class ParquetFile:
             passed += step
             self._advance(step, _length(container, group))
         return passed
-
-    def skip(self, n: int) -> None:
-        """Skip ``n`` rows without reading them, even bad rows. More than ``n`` rows must be left."""
-        container = self._opened()
-        while n >= (left := _length(container, self._chosen_groups[self._at]) - self._row):
-            n -= left
-            self._next_group()
-        self._row += n
 
     def tell(self) -> tuple[int, int]:
         """Return the row group of the next row, and the index of that row in the file."""
