@@ -279,6 +279,11 @@ def read_input(file: InputFile, size: int) -> bytes:
     return b""
 
 
+def begins_after_end(size: int, offset: int) -> DamagedStreamError:
+    """Return the error for a file that is shorter than the offset to read from."""
+    return DamagedStreamError(f"the file has only {size} bytes, but reading has to start at byte {offset}")
+
+
 class _Plain:
     """Stream of an uncompressed file."""
 
@@ -292,7 +297,7 @@ class _Plain:
         self._file.seek(0)
         size = _bytes_left(self._file)
         if offset > size:
-            raise DamagedStreamError(f"the file has only {size} bytes, but reading has to start at byte {offset}")
+            raise begins_after_end(size, offset)
         self._file.seek(offset)
 
     def remaining_max(self) -> int:
@@ -348,10 +353,7 @@ class DecompressedStream(ABC):
             self._begin()
         while self._position < offset:
             if not self.read(min(PIECE_BYTES, offset - self._position)):
-                reached = self._position
-                raise DamagedStreamError(
-                    f"the file has only {reached} bytes, but reading has to start at byte {offset}"
-                )
+                raise begins_after_end(self._position, offset)
 
     def _begin_again(self) -> bytes:
         """Reopen the stream and decompress it up to the current position. Return what is ready after that."""

@@ -10,7 +10,7 @@ import os
 import sys
 
 from dataset.io.files.block_file import BlockFile
-from dataset.io.files.compression import DamagedStreamError, InputStream
+from dataset.io.files.compression import DamagedStreamError, InputStream, begins_after_end
 
 PIECE_BYTES_MAX = 1 << 20  # skipped bytes are read in pieces of this size, so a large header does not fill the memory
 FOOTER_BLOCK_BYTES_MAX = 1 << 26  # blocks are as large as the footer up to this size: each block copies the footer
@@ -82,9 +82,7 @@ class FixedLengthFile(BlockFile):
             piece = stream.read(min(self._offset - position, PIECE_BYTES_MAX))
             if not piece:
                 self._check_size(position)
-                raise DamagedStreamError(
-                    f"the file has only {position} bytes, but reading has to start at byte {self._offset}"
-                )
+                raise begins_after_end(position, self._offset)
             position += len(piece)
 
     def _read_elements(self, stream: InputStream) -> list[bytes]:
