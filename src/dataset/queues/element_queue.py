@@ -117,6 +117,7 @@ class ElementQueue(ABC):
         self.capacity = require_int(type(self).__name__, "capacity", capacity, minimum=1)
         self.element_spec = element_spec
         self._specs: Sequence[Any] = () if element_spec is None else flatten_spec(element_spec)[1]
+        self._rows: Any = deque()
         self.name = type(self).__name__ if name is None else str(name)
         self._lock = threading.RLock()
         self._enqueues: deque[WaitingCall] = deque()
@@ -409,9 +410,8 @@ class ElementQueue(ABC):
         """Return whether ``close`` was called."""
         return self._is_closed
 
-    @abstractmethod
     def __len__(self) -> int:
-        """Return how many elements are in the queue."""
+        return len(self._rows)
 
     @abstractmethod
     def _put(self, row: Any) -> None:

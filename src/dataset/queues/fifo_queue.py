@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,13 +41,6 @@ class FIFOQueue(ElementQueue):
         Traceback (most recent call last):
         dataset.errors.OutOfRangeError: FIFOQueue: closed, with fewer than 1 elements left
     """
-
-    def __init__(self, capacity: int, element_spec: Any = None, *, name: str | None = None) -> None:
-        super().__init__(capacity, element_spec, name=name)
-        self._rows: deque[Any] = deque()
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def _put(self, row: Any) -> None:
         self._rows.append(row)

@@ -39,22 +39,19 @@ class PriorityQueue(ElementQueue):
 
     def __init__(self, capacity: int, element_spec: Any = None, *, name: str | None = None) -> None:
         super().__init__(capacity, element_spec, name=name)
-        self._heap: list[tuple[float, int, Any]] = []
+        self._rows: list[tuple[float, int, Any]] = []  # a heap
         self._numbers = itertools.count()
         self._restored = itertools.count(-1, -1)
 
-    def __len__(self) -> int:
-        return len(self._heap)
-
     def _put(self, row: Any) -> None:
-        heapq.heappush(self._heap, (_priority(row), next(self._numbers), row))
+        heapq.heappush(self._rows, (_priority(row), next(self._numbers), row))
 
     def _take(self) -> Any:
-        return heapq.heappop(self._heap)[2]
+        return heapq.heappop(self._rows)[2]
 
     def _restore(self, rows: Iterable[Any]) -> None:
         for row in reversed(list(rows)):
-            heapq.heappush(self._heap, (_priority(row), next(self._restored), row))
+            heapq.heappush(self._rows, (_priority(row), next(self._restored), row))
 
     def _converted(self, rows: list[Any]) -> list[Any]:
         converted = super()._converted(rows)

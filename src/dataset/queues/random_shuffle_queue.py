@@ -54,11 +54,8 @@ class RandomShuffleQueue(ElementQueue):
         self.min_after_dequeue = require_int(
             type(self).__name__, "min_after_dequeue", min_after_dequeue, minimum=0, maximum=self.capacity - 1
         )
-        self._rows: list[Any] = []
+        self._rows = []
         self._random = random.Random(seed)  # noqa: S311  # not for secrets
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def _put(self, row: Any) -> None:
         self._rows.append(row)
