@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from dataset.errors import CancelledError, OutOfRangeError
@@ -214,14 +215,12 @@ class QueueRunner:
                 )
             self._running = len(self.enqueue_functions)
             self.exceptions_raised = []
-        targets: list[tuple[Callable[..., None], tuple[Any, ...]]] = [
-            (self._run, (function, coordinator)) for function in self.enqueue_functions
-        ]
+        targets = [partial(self._run, function, coordinator) for function in self.enqueue_functions]
         if coordinator is not None:
-            targets.append((self._close_on_stop, (coordinator,)))
+            targets.append(partial(self._close_on_stop, coordinator))
         threads = [
-            threading.Thread(target=target, args=args, daemon=daemon, name=f"{self.queue.name}-{number}")
-            for number, (target, args) in enumerate(targets)
+            threading.Thread(target=target, daemon=daemon, name=f"{self.queue.name}-{number}")
+            for number, target in enumerate(targets)
         ]
         for thread in threads:
             if coordinator is not None:
