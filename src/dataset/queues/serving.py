@@ -444,8 +444,7 @@ class RemoteQueue:
 
     def size(self) -> int:
         """As ``FIFOQueue.size``."""
-        found: int = self._call("size")
-        return found
+        return int(self._call("size"))
 
     def close(self, cancel_pending_enqueues: bool = False) -> None:
         """As ``FIFOQueue.close``: closes the queue for all processes."""
@@ -453,8 +452,7 @@ class RemoteQueue:
 
     def is_closed(self) -> bool:
         """As ``FIFOQueue.is_closed``."""
-        found: bool = self._call("is_closed")
-        return found
+        return bool(self._call("is_closed"))
 
 
 def _introduce(end: socket.socket, address: Address, authkey: bytes) -> None:
