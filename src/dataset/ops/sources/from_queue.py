@@ -128,13 +128,12 @@ class FromQueueOperator(BufferedOperator):
         return None
 
     def _refill(self, n: int) -> None:
-        """Wait for an element; put it into the outbox, and up to ``n - 1`` more if they need no waiting."""
-        self._receive(self._reader.take(n))
+        """Wait for an element; put it into the outbox, and up to ``n - 1`` more if they need no waiting.
 
-    def _receive(self, values: list[Any]) -> None:
-        """Put elements into the outbox, and exceptions in their places; StopIteration is the end."""
+        An exception takes the place of an element; StopIteration is the end.
+        """
         rows: list[Any] = []
-        for value in values:
+        for value in self._reader.take(n):
             if not isinstance(value, BaseException):
                 rows.append(own(value))
                 continue
