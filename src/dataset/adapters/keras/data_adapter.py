@@ -112,20 +112,8 @@ class DatasetAdapter(DataAdapter):
             self._epochs = weakref.ref(caller.f_locals["self"])
         return self._feed.num_batches
 
-    @property
-    def batch_size(self) -> int | None:
-        """Not known: batches may differ in size."""
-        return None
-
-    @property
-    def has_partial_batch(self) -> bool | None:
-        """Not known."""
-        return None
-
-    @property
-    def partial_batch_size(self) -> int | None:
-        """Not known."""
-        return None
+    batch_size = has_partial_batch = partial_batch_size = None
+    """Not known: batches may differ in size."""
 
 
 def _refuse_what_is_dropped(caller: Any) -> None:

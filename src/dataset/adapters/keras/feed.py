@@ -27,12 +27,15 @@ class Feed:
         dataset: a dataset of batches.
         class_weight: the weight of each class, or None.
 
+    Attributes:
+        dataset: the dataset of batches.
+
     Raises:
         ValueError: if Keras does not accept the elements, as far as this is known without running user code.
     """
 
     def __init__(self, dataset: Dataset[Any], class_weight: Mapping[int, float] | None) -> None:
-        self._dataset = dataset
+        self.dataset = dataset
         self._class_weight = require_class_weight(class_weight)
         self._places: Places | None = None
         self._place: Place | None = None
@@ -44,18 +47,8 @@ class Feed:
     @property
     def num_batches(self) -> int | None:
         """The length of a pass; None if it is unknown or infinite."""
-        cardinality = self._dataset.cardinality()
+        cardinality = self.dataset.cardinality()
         return cardinality if is_known(cardinality) else None
-
-    @property
-    def cardinality(self) -> int:
-        """The length of a pass, or one of the constants for infinite and unknown."""
-        return self._dataset.cardinality()
-
-    @property
-    def dataset(self) -> Dataset[Any]:
-        """The dataset of the batches."""
-        return self._dataset
 
     def train_from(self, places: Places | None, place: Place | None) -> None:
         """Track the passes that start from now on as those of a training, and resume the first one from a position.
@@ -68,7 +61,7 @@ class Feed:
 
     def is_over(self, place: Place) -> bool:
         """Return whether a position is after the last batch of its pass."""
-        with iter(self._dataset) as elements:
+        with iter(self.dataset) as elements:
             _go_to(elements, place)
             return next(elements, None) is None
 
@@ -80,13 +73,13 @@ class Feed:
         if place is not None and (yield from self._pass(places, place)):
             return  # otherwise the position was after the last batch
         if not (yield from self._pass(places, None)):
-            fail(self._dataset, _NO_BATCHES)
+            fail(self.dataset, _NO_BATCHES)
 
     def _pass(self, places: Places | None, place: Place | None) -> Generator[Any, None, int]:
         """Yield the batches of a pass, starting from a position; return their number."""
         precision = Precision()
         count = before = 0
-        with iter(self._dataset) as elements:  # so that its threads end with the pass, also after an exception
+        with iter(self.dataset) as elements:  # so that its threads end with the pass, also after an exception
             if place is not None:
                 _go_to(elements, place)
                 before = place.state["elements"] + place.behind
@@ -94,7 +87,7 @@ class Feed:
                 places.leave(elements.state_dict())
             for element in elements:
                 if not count:
-                    check_batches(self._dataset, spec_of(element), self._class_weight)
+                    check_batches(self.dataset, spec_of(element), self._class_weight)
                 count += 1
                 batch = map_structure(precision.cast, without_last_nones(element))
                 if places is not None:
@@ -107,8 +100,8 @@ class Feed:
     def batch_spec(self) -> Any:
         """Return the spec of the batches; if only user code determines it, one element is computed."""
         precision = Precision()
-        spec = map_structure(as_observed, self._dataset.element_spec)
-        check_batches(self._dataset, spec, self._class_weight)
+        spec = map_structure(as_observed, self.dataset.element_spec)
+        check_batches(self.dataset, spec, self._class_weight)
         cast = map_structure(precision.cast_spec, without_last_nones(spec))
         return cast if self._class_weight is None else weighted_spec(cast, precision.floatx)
 

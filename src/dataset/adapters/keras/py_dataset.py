@@ -30,7 +30,7 @@ class DatasetBatches(keras.utils.PyDataset):
         self._feed = feed
         self._pass: Iterator[Any] | None = None
         self._given = 0
-        if feed.cardinality == UNKNOWN_CARDINALITY:
+        if feed.dataset.cardinality() == UNKNOWN_CARDINALITY:
             fail(
                 feed.dataset,
                 f"Keras {keras.__version__} needs the number of batches, which is unknown; call "
