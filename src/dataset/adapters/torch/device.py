@@ -45,7 +45,7 @@ class Target(NamedTuple):
     def make(self) -> Make:
         """The function that makes a tensor in this memory, synchronously."""
         if self.device is not None and self.device.type != "cpu":
-            return _To(self.device)
+            return lambda array: tensor_of(array).to(self.device)
         return pinned_tensor_of if self.pins else tensor_of
 
     def require_no_worker(self) -> None:
@@ -65,14 +65,6 @@ class Target(NamedTuple):
             raise RuntimeError(
                 "to_torch(): pin_memory=True cannot be used in the workers of a DataLoader: give it to the DataLoader"
             )
-
-
-class _To:
-    def __init__(self, device: Any) -> None:
-        self._device = device
-
-    def __call__(self, array: Array) -> Any:
-        return tensor_of(array).to(self._device)
 
 
 def target(device: Any, pin_memory: bool) -> Target:
