@@ -141,13 +141,10 @@ def _wanted(kind: Any) -> Any:
     """Return the Arrow type, with Hugging Face's array types replaced by the fixed-size lists that they store."""
     shape = getattr(kind, "shape", None) if isinstance(kind, pa.ExtensionType) else None
     if isinstance(shape, tuple) and hasattr(kind, "value_type"):
-        return _array_type(shape, datasets.features.features.string_to_arrow(kind.value_type))
+        array = datasets.features.features.string_to_arrow(kind.value_type)
+        for size in reversed(shape):
+            array = pa.list_(array, -1 if size is None else size)
+        return array
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_wanted(field.type)) for field in kind])
-    return kind
-
-
-def _array_type(shape: tuple[int | None, ...], kind: Any) -> Any:
-    for size in reversed(shape):
-        kind = pa.list_(kind) if size is None else pa.list_(kind, size)
     return kind
