@@ -15,12 +15,12 @@ class CommandError(Exception):
     """An error of the user; the message says what to do. The command ends with status 2."""
 
 
-def os_error_words(error: OSError) -> str:
-    """Return the message of a system error, without its number.
+def error_words(error: CommandError | OSError) -> str:
+    """Return the message of an error; that of a system error without its number.
 
-    >>> os_error_words(FileNotFoundError(2, "No such file or directory", "a.tfrecord"))
+    >>> error_words(FileNotFoundError(2, "No such file or directory", "a.tfrecord"))
     'a.tfrecord: No such file or directory'
     """
-    if error.strerror is None:
+    if isinstance(error, CommandError) or error.strerror is None:
         return str(error)
     return error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
+from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, error_words
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_json
 from dataset.commands.display.terminal import complain, counted, printable, say, say_json
 from dataset.commands.inputs import damage_json, file_names, look_at
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             errors.append(f"{error}; 'verify' shows how much is lost")
         except (CommandError, OSError) as error:
             status = USAGE
-            errors.append(os_error_words(error) if isinstance(error, OSError) else str(error))
+            errors.append(error_words(error))
         if records is not None and not arguments.json:
             say(f"{printable(path + SUFFIX)}: {counted(records, 'record')}")
         made.append({"path": path, "index": path + SUFFIX, "records": records, "damage": damage_json(damage)})

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from dataset.commands import doctor, head, index, info, live_ranks, merge, repair, split, state, verify
-from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, os_error_words
+from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, error_words
 from dataset.commands.display.terminal import complain
 from dataset.errors import DataLossError, StateError
 from dataset.extras import EXTRAS, missing_modules
@@ -63,10 +63,8 @@ def _run(arguments: argparse.Namespace) -> int:
     except StateError as damage:
         complain(str(damage))
         return DAMAGED
-    except CommandError as error:
-        complain(str(error))
-    except OSError as error:
-        complain(os_error_words(error))
+    except (CommandError, OSError) as error:
+        complain(error_words(error))
     return USAGE
 
 

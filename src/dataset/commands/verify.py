@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
-from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
+from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, error_words
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 verdict = verify(file, progress)
             except OSError as error:
-                errors.append(os_error_words(error))
+                errors.append(error_words(error))
                 continue
             verdicts.append(verdict)
             if not arguments.json:
@@ -97,10 +97,8 @@ def _look_at_all(arguments: argparse.Namespace) -> tuple[list[Input], list[str]]
     for path in file_names(arguments.files):
         try:
             files.append(look_at(path, arguments.input_compression, strict=False))
-        except OSError as error:
-            errors.append(os_error_words(error))
-        except CommandError as error:
-            errors.append(str(error))
+        except (CommandError, OSError) as error:
+            errors.append(error_words(error))
     return files, errors
 
 
