@@ -58,8 +58,8 @@ def save_picture(arguments: argparse.Namespace, record: bytes, place: str) -> No
     """
     values = _feature(read_message(record), arguments.image, place)
     where = f"{place}, feature {arguments.image!r}"
-    pixels = _raw_pixels(values, arguments.shape, where) if arguments.shape else _decoded(values, where)
     try:
+        pixels = _raw_pixels(values, arguments.shape, where) if arguments.shape else _decoded(values, where)
         content = encode_png(pixels)
     except (ValueError, ImportError) as error:
         raise CommandError(f"{where}: {error}") from None
@@ -93,10 +93,7 @@ def _decoded(values: Values, where: str) -> Any:
             f"{where}: {counted(len(content), 'byte')} that are not a JPEG, PNG, GIF or BMP image; "
             "pass --shape H W [C] if they are raw pixels"
         )
-    try:
-        pixels = decode_image(content, expand_animations=False)
-    except (ValueError, ImportError) as error:
-        raise CommandError(f"{where}: {error}") from None
+    pixels = decode_image(content, expand_animations=False)
     return pixels[..., [0, 0, 0, 1]] if pixels.shape[2] == 2 else pixels  # gray with transparency
 
 
