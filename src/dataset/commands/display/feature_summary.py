@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dataset.commands.display.content_type import IMAGES, RAW, TEXT, look_of, text_of
-from dataset.commands.display.record_content import Message, Values, read_message
+from dataset.commands.display.record_content import Values, read_message
 from dataset.commands.display.terminal import counted, number, printable, size
 
 NAMES_MAX = 1000  # further features are only counted
@@ -38,9 +38,9 @@ class ValueRange:
             return "-"
         return str(show(self.min)) if self.min == self.max else f"{show(self.min)} to {show(self.max)}"
 
-    def json(self) -> dict[str, Any] | None:
-        """Return the range as a JSON value."""
-        return None if self.min is None else {"min": self.min, "max": self.max}
+    def json(self, plain: Any = int) -> dict[str, Any] | None:
+        """Return the range as a JSON value, with its limits converted by ``plain``."""
+        return None if self.min is None else {"min": plain(self.min), "max": plain(self.max)}
 
 
 class FeatureSummary:
@@ -122,9 +122,7 @@ class FeatureSummary:
             "records": self.records,
             "steps": self.steps.json() if self.is_list else None,
             "values": self.values.json(),
-            "numbers": {"min": _plain(self.numbers.min), "max": _plain(self.numbers.max)}
-            if self.numbers.min is not None
-            else None,
+            "numbers": self.numbers.json(_plain),
             "not_finite": self.not_finite,
             "bytes": self.lengths.json(),
             "looks": dict(self.looks),
@@ -149,9 +147,6 @@ class RecordsSummary:
         self.records += 1
         self.bytes += len(record)
         self.kinds[message.kind] += 1
-        self._add_features(message)
-
-    def _add_features(self, message: Message) -> None:
         for name, values in message.features.items():
             self._add(name, [values], is_list=False)
         for name, steps in message.lists.items():
