@@ -109,13 +109,7 @@ def json_text(value: Any) -> str:
 
 
 def _can_show(character: str, encoding: str) -> bool:
-    if character.isascii():
-        return True
-    try:
-        character.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+    return character.isascii() or bool(character.encode(encoding, "ignore"))
 
 
 def say_json(value: Any) -> None:
