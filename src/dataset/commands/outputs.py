@@ -172,7 +172,8 @@ class NewFiles(Closing):
 
     def start(self, path: str) -> None:
         """Finish the current file and start a new one with this final path."""
-        self._finish()
+        if self._open:
+            self._open[-1].finish()
         final = os.path.realpath(path)
         if os.path.exists(final) and not os.path.isfile(final):  # noqa: PTH110, PTH113
             raise CommandError(f"{path}: this is a directory or a device; the output must be a file")
@@ -196,10 +197,6 @@ class NewFiles(Closing):
     def commit(self) -> None:
         """Rename all files to their final paths."""
         complete(self._open)
-
-    def _finish(self) -> None:
-        if self._open:
-            self._open[-1].finish()
 
     def close(self) -> None:
         """Remove the files that were not renamed."""

@@ -99,8 +99,7 @@ def _from_shell(record: bytes) -> Message:
 
 
 def _name(entry: Any) -> str:
-    name: str = entry.key.decode(errors="surrogateescape")
-    return name
+    return str(entry.key, errors="surrogateescape")
 
 
 def _parsed(message: Any, entry: Any) -> Any:
