@@ -29,6 +29,9 @@ class SnapshotFeed:
 
     The methods may be called from a finalizer, which may run inside any of them in the same thread. So no other lock is
     taken while the condition is held.
+
+    Attributes:
+        closed: whether the feed was closed.
     """
 
     def __init__(self) -> None:
@@ -39,7 +42,7 @@ class SnapshotFeed:
         self._running: dict[SnapshotSource, tuple[int, float]] = {}
         self._final: dict[str, Any] = {"pipeline": 0}
         self._ended: SnapshotSource | None = None  # whose final figures these are
-        self._closed = False
+        self.closed = False
         self._computing = threading.Lock()  # guards the following
         self._latest = b""
         self._latest_change = -1
@@ -65,7 +68,7 @@ class SnapshotFeed:
     def close(self) -> None:
         """End all streams."""
         with self._news:
-            self._closed = True
+            self.closed = True
             self._running.clear()
             self._change()
 
@@ -79,11 +82,6 @@ class SnapshotFeed:
         self._changes += 1
         self._news.notify_all()
 
-    @property
-    def closed(self) -> bool:
-        """Whether the feed was closed."""
-        return self._closed
-
     def next(self, seen: int) -> tuple[int, bytes] | None:
         """Wait until there is news or it is time for new figures; return a number and a snapshot.
 
@@ -95,8 +93,8 @@ class SnapshotFeed:
         """
         with self._news:
             seconds, repeats = self._interval if self._running else _ENDED_SECONDS, self._repeats
-            self._news.wait_for(lambda: self._closed or self._changes != seen or self._repeats != repeats, seconds)
-            if self._closed:
+            self._news.wait_for(lambda: self.closed or self._changes != seen or self._repeats != repeats, seconds)
+            if self.closed:
                 return None
             changes = self._changes
         return changes, self.encoded()
@@ -104,7 +102,7 @@ class SnapshotFeed:
     def pause(self, seconds: float) -> None:
         """Wait for that time, or until the feed is closed."""
         with self._news:
-            self._news.wait_for(lambda: self._closed, seconds)
+            self._news.wait_for(lambda: self.closed, seconds)
 
     def encoded(self) -> bytes:
         """Return the current snapshot as JSON. It may be half an interval old."""
