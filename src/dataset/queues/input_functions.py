@@ -323,17 +323,8 @@ def shuffle_batch(
         [0, 1, 2, 3, 4, 5]
     """
     functions = [tensors] * require_int(name, "num_threads", num_threads, minimum=1)
-    return shuffle_batch_join(
-        functions,
-        batch_size,
-        capacity,
-        min_after_dequeue,
-        seed,
-        enqueue_many,
-        allow_smaller_final_batch,
-        element_spec,
-        name,
-    )
+    queue = RandomShuffleQueue(capacity, min_after_dequeue, element_spec, seed=seed, name=name)
+    return _filled(queue, functions, batch_size, enqueue_many, allow_smaller_final_batch)
 
 
 def shuffle_batch_join(
