@@ -52,16 +52,6 @@ class Input:
         """Open the file for reading verified records."""
         return TFRecordFile(self.path, self.compression)
 
-    def records(self) -> Iterator[list[bytes]]:
-        """Yield all records in lists of several.
-
-        Raises:
-            DataLossError: at the first damaged record, after all records before it were returned.
-        """
-        with self.open() as file:
-            while (records := file.records(RECORDS_AT_ONCE)) is not None:
-                yield records
-
     def lengths(self, progress: ProgressMeter) -> tuple[npt.NDArray[np.int64], DataLossError | None]:
         """Return the lengths of the records up to the first damage, and that damage or None.
 
@@ -72,10 +62,11 @@ class Input:
         lengths = [np.zeros(0, np.int64)]
         done, damage = 0, None
         try:
-            for records in self.records():
-                lengths.append(np.fromiter(map(len, records), np.int64, len(records)))
-                done += len(records)
-                progress.update(0, done)
+            with self.open() as file:
+                while (records := file.records(RECORDS_AT_ONCE)) is not None:
+                    lengths.append(np.fromiter(map(len, records), np.int64, len(records)))
+                    done += len(records)
+                    progress.update(0, done)
         except DataLossError as error:
             damage = error
         return np.concatenate(lengths), damage
