@@ -62,7 +62,7 @@ class ShardBeingFilled:
         self._bytes_max: int | None = arguments.max_bytes
         self._records_max: int | None = arguments.max_records
         self._even = divmod(total, arguments.num_shards or 1)  # records per shard, and how many shards have one more
-        self.shards = self.records = self._shard_records = self._shard_bytes = 0
+        self.shards = self._shard_records = self._shard_bytes = 0
 
     def next_shard(self, length: int) -> bool:
         """Add a record of this length; return whether it starts a new shard."""
@@ -71,7 +71,6 @@ class ShardBeingFilled:
         if new:
             self.shards += 1
             self._shard_records = self._shard_bytes = 0
-        self.records += 1
         self._shard_records += 1
         self._shard_bytes += size
         return new
@@ -188,18 +187,14 @@ def _write(
             for records in sound_records(file, noted, progress):
                 for record in records:
                     if filling.next_shard(len(record)):
-                        new.start(_next_name(names, filling.shards - 1))
+                        if filling.shards > len(names):
+                            raise CommandError("an input file changed while it was read; no files were written")
+                        new.start(names[filling.shards - 1])
                     new.write(record)
         for name in names[filling.shards :]:
             new.start(name)
         new.commit()
     return new.files
-
-
-def _next_name(names: Sequence[str], shard: int) -> str:
-    if shard >= len(names):
-        raise CommandError("an input file changed while it was read; no files were written")
-    return names[shard]
 
 
 def _say_files(files: list[dict[str, object]]) -> None:
