@@ -122,11 +122,9 @@ def _say(report: dict[str, Any]) -> None:
         ("control group", group),
         ("native kernels", report["kernels"]),
     ]
-    for line in table(rows):
-        say(line)
+    say(*table(rows))
     say()
-    for line in table([(extra, _words(extra, modules)) for extra, modules in report["extras"].items()]):
-        say(line)
+    say(*table([(extra, _words(extra, modules)) for extra, modules in report["extras"].items()]))
     if report["problems"]:
         say()
     for problem in report["problems"]:

@@ -205,8 +205,7 @@ def _say_files(report: Report) -> None:
     lines = table(rows, right=[1, 2, 4, 5, 6])
     if len(report.inputs) > 1:
         lines.insert(-1, "-" * max(map(len, lines)))
-    for line in lines:
-        say(line)
+    say(*lines)
 
 
 def _row(name: str, sizes: Sizes, stored: int, compression: str, *, damaged: bool) -> list[str]:
@@ -226,8 +225,7 @@ def _say_features(report: Report) -> None:
     if features:
         say()
         rows = [["FEATURE", "KIND", "IN", "VALUES", "CONTENT"], *(_feature_row(f, sample.records) for f in features)]
-        for line in table(rows, right=[2]):
-            say(line)
+        say(*table(rows, right=[2]))
     if sample.unnamed:
         say(f"... and {number(sample.unnamed)} more in these records")
 

@@ -154,8 +154,7 @@ def _show(ranks: Sequence[Rank], *, as_json: bool, replaces: bool) -> None:
         return
     if replaces:
         sys.stdout.write("\x1b[H\x1b[2J")
-    for line in table([_HEADER, *(_row(rank, is_straggler=rank.url in slow) for rank in ranks)], right=range(1, 6)):
-        say(line)
+    say(*table([_HEADER, *(_row(rank, is_straggler=rank.url in slow) for rank in ranks)], right=range(1, 6)))
 
 
 def _row(rank: Rank, *, is_straggler: bool) -> Sequence[str]:

@@ -68,8 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"files": new.files, **losses.json()})
     else:
         say(f"{counted(written, 'record')}: {printable(arguments.output)}")
-        for line in _left_out(losses):
-            say(line)
+        say(*_left_out(losses))
     return GOOD
 
 

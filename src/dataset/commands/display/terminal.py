@@ -13,9 +13,9 @@ from typing import Any
 UNITS = ["kB", "MB", "GB", "TB", "PB"]
 
 
-def say(line: str = "") -> None:
-    """Write a line to standard output."""
-    sys.stdout.write(line + "\n")
+def say(*lines: str) -> None:
+    """Write lines to standard output; without one, an empty line."""
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def complain(words: str) -> None:
