@@ -141,8 +141,8 @@ class ElementQueue(ABC):
             SpecError: if the element does not match ``element_spec``, or has another structure than earlier ones.
             TimeoutError: if the queue stayed full.
         """
-        is_failure = isinstance(element, BaseException)
-        self._enqueue([FailedElement(element)] if is_failure else self._converted([element]), timeout)
+        rows = [FailedElement(element)] if isinstance(element, BaseException) else self._converted([element])
+        self._run(WaitingCall(self._enqueues, self._lock, timeout, rows))
 
     @guarded
     def enqueue_many(self, elements: Any, timeout: float | None = None) -> None:
@@ -161,10 +161,7 @@ class ElementQueue(ABC):
         """
         rows = self.rows_of_batch(elements)
         if rows:
-            self._enqueue(self._converted(rows), timeout)
-
-    def _enqueue(self, rows: list[Any], timeout: float | None) -> None:
-        self._run(WaitingCall(self._enqueues, self._lock, timeout, rows))
+            self._run(WaitingCall(self._enqueues, self._lock, timeout, self._converted(rows)))
 
     # Consumers
 
@@ -179,7 +176,7 @@ class ElementQueue(ABC):
             OutOfRangeError: if the queue is closed, and no element is left.
             TimeoutError: if no element came in time.
         """
-        return self._dequeue(timeout, 1, 1, lambda rows: rows[0])
+        return self._run(WaitingCall(self._dequeues, self._lock, timeout, (), 1, 1, lambda rows: rows[0]))
 
     @handing_over
     def dequeue_many(self, n: int, timeout: float | None = None) -> Any:
@@ -214,7 +211,7 @@ class ElementQueue(ABC):
             raise ValueError(f"{self.name}: a batch of 0 elements needs a queue with an element_spec")
         if not n:
             return map_spec(lambda spec: empty_component(spec.batched(0)), self.element_spec)
-        return self._dequeue(timeout, n, minimum, self._batch)
+        return self._run(WaitingCall(self._dequeues, self._lock, timeout, (), n, minimum, self._batch))
 
     def _batch(self, rows: list[Any]) -> Any:
         structure = structure_of(rows[0])
@@ -229,11 +226,6 @@ class ElementQueue(ABC):
                 f"{error.got}; dequeue them one by one, or use a PaddingFIFOQueue"
             ) from None
 
-    def _dequeue(
-        self, timeout: float | None, count: int, minimum: int, result: Callable[[list[Any]], Any] | None = None
-    ) -> Any:
-        return self._run(WaitingCall(self._dequeues, self._lock, timeout, (), count, minimum, result))
-
     def take_available(self, n: int) -> list[Any]:
         """Wait for an element; then remove and return it and up to ``n - 1`` more that need no waiting.
 
@@ -244,7 +236,7 @@ class ElementQueue(ABC):
             OutOfRangeError: if the queue is closed, and no element is left.
         """
         with self._lock:
-            rows: list[Any] = self._dequeue(None, 1, 1)
+            rows: list[Any] = self._run(WaitingCall(self._dequeues, self._lock, None, (), 1, 1))
             while len(rows) < n and not self._dequeues and self._available():
                 rows.append(self._take())
             self._serve()
