@@ -78,8 +78,7 @@ class DatasetAdapter(DataAdapter):
     def on_epoch_end(self) -> None:
         """Restore the number of steps. Keras calls this after the last step, which may have set an unknown number."""
         whole, self._whole = self._whole, {}
-        epochs = self._epochs()
-        if epochs is not None:
+        if (epochs := self._epochs()) is not None:
             for name, value in whole.items():
                 setattr(epochs, name, value)
 
@@ -87,9 +86,7 @@ class DatasetAdapter(DataAdapter):
         """Return one pass, as NumPy arrays."""
         return iter(self._feed)
 
-    def get_jax_iterator(self) -> Iterator[Any]:
-        """Return one pass, as NumPy arrays: Keras moves them to devices, and prefetches a batch if this is useful."""
-        return iter(self._feed)
+    get_jax_iterator = get_numpy_iterator  # Keras moves the arrays to devices, and prefetches a batch if it is useful
 
     def get_torch_dataloader(self) -> Iterator[Any]:
         """Return one pass, as tensors on Keras' device. It need not be a DataLoader: Keras only iterates over it."""
