@@ -83,8 +83,7 @@ def _described(state: dict[Any, Any]) -> Iterator[str]:
         if place:
             yield f"{place}:"
         yield from _one(envelope)
-        around = _facts(state) if place and len(found) == 1 else []
-        if around:
+        if place and len(found) == 1 and (around := _facts(state)):
             yield f"outside it: {', '.join(around)}"
 
 
@@ -186,8 +185,7 @@ def _facts(place: dict[str, Any]) -> list[str]:
         is_child = _is_place(value) or (type(value) is dict and key in _CHILDREN)
         if key in _SILENT or is_child or (type(value) is list and any(map(_is_place, value))):
             continue
-        words = _fact(key, value)
-        if words:
+        if words := _fact(key, value):
             found.append(words)
     return found
 

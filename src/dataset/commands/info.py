@@ -221,8 +221,7 @@ def _say_features(report: Report) -> None:
         return
     say()
     say(_looked_into(report))
-    features = sample.features()
-    if features:
+    if features := sample.features():
         say()
         rows = [["FEATURE", "KIND", "IN", "VALUES", "CONTENT"], *(_feature_row(f, sample.records) for f in features)]
         say(*table(rows, right=[2]))

@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     for number, path in enumerate(arguments.files):
         if number:
             say()
-        for line in describe(path).splitlines():
-            say(line)
+        say(*describe(path).splitlines())
     return GOOD
 
 

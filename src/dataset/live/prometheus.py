@@ -75,8 +75,7 @@ def exposition(snapshot: Mapping[str, Any]) -> str:
 def _add(
     lines: list[str], name: str, kind: str, words: str, samples: Iterable[tuple[Mapping[str, str], float | None]]
 ) -> None:
-    found = [_sample(name, labels, value) for labels, value in samples if value is not None]
-    if found:
+    if found := [_sample(name, labels, value) for labels, value in samples if value is not None]:
         lines += [f"# HELP dataset_{name} {words}", f"# TYPE dataset_{name} {kind}", *found]
 
 

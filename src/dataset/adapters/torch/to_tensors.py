@@ -152,8 +152,7 @@ def require_tensors(op: str, element_spec: Any) -> None:
     """
     structure, specs = flatten_spec(element_spec)
     for index, spec in enumerate(specs):
-        reason = _obstacle(spec)
-        if reason:
+        if reason := _obstacle(spec):
             raise TypeError(f"{op}(): {structure.component_name(index)}: {reason}")
 
 
