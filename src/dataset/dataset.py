@@ -2726,7 +2726,7 @@ class Dataset(Generic[T_co]):
         what was chosen and why. Functions and generators must return the same in each pass.
 
         Args:
-            filename: a directory, created with its parents by the first pass; later processes read from it, too.
+            filename: a directory, created by the first pass if its parent exists; later processes read from it, too.
                 Default: in memory, for this Dataset. AUTOTUNE: the elements of this op or of one before it, in memory
                 or in ``directory``.
             name: a label.

@@ -86,7 +86,7 @@ class DirectoryStore:
     def begin(self, start: State, count: int) -> StoreWriter | None:  # noqa: ARG002  # files grow
         spec = static_spec(self.node.op, self.node.source)
         try:
-            make_directory(Path(self.path))
+            make_directory(Path(self.path), parents=not self.in_order)
             run = RunWriter(self.path, self.compression)
         except OSError as error:
             error.add_note(f"in {self.node}")

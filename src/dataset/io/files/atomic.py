@@ -334,10 +334,10 @@ def sync_directory(folder: str | None) -> None:
             os.close(descriptor)
 
 
-def make_directory(path: Path) -> None:
-    """Create a directory and its parents unless they exist, so that they are still there after a power failure."""
+def make_directory(path: Path, *, parents: bool = True) -> None:
+    """Create a directory unless it exists, and its ``parents``, so that it is still there after a power failure."""
     new = [folder for folder in (path, *path.parents) if not os.path.exists(folder)]  # noqa: PTH110  # raises nothing
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(parents=parents, exist_ok=True)
     for folder in new:
         sync_directory(str(folder.parent))
 
