@@ -63,7 +63,7 @@ def run(tmp_path):
             (folder / f"{name}.py").write_text(textwrap.dedent(source))
         command = [sys.executable, ROOT / "benchmarks" / "run.py", "--workloads", folder, "--data", tmp_path / "data"]
         command += ["--json", tmp_path / "results.json", *arguments]
-        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=100)
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=250)
 
     return run
 

@@ -27,7 +27,7 @@ def demo():
 def run_script(cwd, *arguments, **env):
     command = [sys.executable, "-W", "error", str(SCRIPT), *arguments]
     return subprocess.run(
-        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=250, check=False
     )
 
 

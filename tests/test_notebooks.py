@@ -180,7 +180,7 @@ def test_a_page_has_no_colours_paths_and_addresses(tmp_path):
 
 def test_render_refuses_what_is_no_notebook():
     command = [sys.executable, str(FOLDER / "render.py"), "no_such_notebook"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert result.returncode == 2
     assert "no_such_notebook" in result.stderr
     assert "coming_from, images, language_model, optimizer_and_autotuner, queues_to_datasets" in result.stderr

@@ -64,7 +64,7 @@ def run(code):
         env={**os.environ, "PYTHONPATH": path, "DATASET_PROGRAM_MARK": mark},
     )
     try:
-        output, errors = program.communicate(timeout=60)
+        output, errors = program.communicate(timeout=250)
     except subprocess.TimeoutExpired:
         pytest.fail("the program did not end")
     finally:

@@ -21,7 +21,7 @@ from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded, to_json
 
 SIZE = 8
-PATIENCE_SECONDS = 100
+PATIENCE_SECONDS = 250
 
 
 def counted(calls: list[int], size: int = SIZE) -> Dataset[Any]:

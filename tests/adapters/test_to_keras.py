@@ -546,7 +546,7 @@ def test_tensorflow_is_not_imported_for_other_backends_and_jax_spreads_data_over
         "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
     }
     command = [sys.executable, "-c", TRAINING, *spread]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     results, loaded = done.stdout.splitlines()
     assert results == f"{4 if spread else 0} True (16, 1)"

@@ -49,7 +49,7 @@ def test_a_file_that_another_process_writes_is_not_removed(tmp_path):
         process.stdout.readline()
         checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
         assert len(names_in(tmp_path)) == 2
-        process.communicate("go on\n", timeout=60)
+        process.communicate("go on\n", timeout=250)
     assert process.returncode == 0
     assert (tmp_path / "a.state").read_bytes() == b"x"
 

@@ -150,7 +150,7 @@ def python(*words, **options):
 
 def outcome(*words, **options):
     with python(*words, **options) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=250)
     return process.returncode, out, err
 
 
@@ -170,14 +170,14 @@ def test_a_closed_pipe_is_not_an_error(write, digits):
         with python(*words) as process:
             process.stdout.close()
             err = process.stderr.read()
-            assert process.wait(timeout=60) == 141
+            assert process.wait(timeout=250) == 141
         assert b"Traceback" not in err
     path = write([{"text": "x" * 150}] * 20_000)
     with python("head", "-n", 20_000, path) as process:
         process.stdout.read(10)
         process.stdout.close()
         err = process.stderr.read()
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=250) == 141
     assert err == b""
 
 

@@ -40,7 +40,7 @@ def start(program, *arguments):
 
 
 def finish(process):
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=250)
     assert process.returncode == 0
     return out
 

@@ -111,7 +111,7 @@ def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(las
         f"writer = TFRecordWriter({str(path)!r})\nwriter.write(b'one')\nwriter.flush()\nwriter.write(b'two')\n{last}\n"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "default", program], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "default", program], check=False, capture_output=True, text=True, timeout=250
     )
     assert done.returncode == status, done.stderr
     assert ("ResourceWarning" in done.stderr) == bool(words)

@@ -361,11 +361,11 @@ def test_the_workers_end_with_the_process(how):
     workers = list(map(int, process.stdout.readline().split()))
     assert len(set(workers)) == 2
     if how == "exits":
-        process.communicate(b"x", timeout=60)
+        process.communicate(b"x", timeout=250)
         assert process.returncode == 0
     else:
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=250)
     assert all(map(has_ended, workers))
 
 
