@@ -101,8 +101,9 @@ def lower_keeping(context: ExecutionContext, node: UnaryNode, store: CacheStore)
 class CacheOperator(Operator):
     """Caching operator: fills a store or reads it.
 
-    The first pull decides which of the two, even if a state was saved before. Elements are returned read-only while
-    filling, because the store keeps them.
+    The first pull decides which of the two. Once a saved state has named the pass, a store that another iterator has
+    filled is read only if it returns the same outcomes. Elements are returned read-only while filling, because the
+    store keeps them.
     A saved state holds where the filling pass began and how far it has advanced. A process without the elements repeats
     that pass up to this position, so that later epochs see the same elements. It does so at the first pull, because the
     iterator that saved the state may still hold the store. If all elements had been pulled before the state was saved,
@@ -169,15 +170,16 @@ class CacheOperator(Operator):
         except Exception as error:
             self._note_that_none_comes(error)
             raise
-        start = self.context.iteration.passes_to_repeat.get(self.node)
+        to_repeat = self.context.iteration.passes_to_repeat.get(self.node)
+        is_named = self._start is not None  # by a saved state, after which elements may have been read ahead
         if self.source is not None and self._start is not None:  # a cache below may have been filled since
             self._start = {**self._start, "source": self.source.save()}
-        is_own = self._start is None or self.node in self.context.iteration.filled
-        if finished is not None and (is_own or self._is_like_own(finished)):
+        is_filled_here = self.node in self.context.iteration.filled
+        if finished is not None and (not is_named or is_filled_here or self._is_like_own(finished)):
             self._leave_source()
             self._read(finished)
-        elif start is not None and self._start is None:  # the pass had ended before it was saved, and not begun again
-            self._run_again({"start": start, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
+        elif to_repeat is not None and not is_named:  # the pass had ended before it was saved, and not begun again
+            self._run_again({"start": to_repeat, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
         elif self.source is None:
             draws = [list(self.context.draws(random, of_first_run=True)) for random in random_states(self.node.source)]
             self.source = self.context.from_beginning(self.node.source, draws)

@@ -34,7 +34,7 @@ _REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending 
 _REPLY_BYTES = 1 << 20
 _PULL_SECONDS = 1e-3
 _SAVE_SHARE = 20  # a state is saved after this many times its own duration: at most 5% of the time
-# A state is also sent only after elements of as many bytes: at most half of the bytes, however large a state is.
+# It is also sent only after elements of as many bytes as the last one: half of the bytes at most, unless states grow.
 _BEATS = 5  # per heartbeat deadline
 
 
