@@ -26,7 +26,6 @@ from dataset.runtime.functions.vectorized import chunk_of_columns
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Task
-from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 
@@ -42,8 +41,6 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     """Whether calls must never run ahead or concurrently."""
     use_unbounded_threadpool: bool = field(default=False, kw_only=True, repr=False)
     executor: str | int = field(default="thread", kw_only=True, repr=False)
-    process_owner: PoolKey = field(default_factory=PoolKey, kw_only=True, repr=False)
-    """The owner of worker processes that are kept between iterations: this node and all nodes derived from it."""
 
     def __post_init__(self) -> None:
         require_callable("map", "map_func", self.function)
@@ -88,7 +85,6 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
         function = self.function if self.function_of_blocks is None else self.function_of_blocks
         operator = MapOperator(source, self, function, columnwise=self.columnwise, column_function=self.column_function)
         operator.write_into_batch = self.write_into_batch
-        operator.process_owner = self.process_owner
         return operator
 
     def parallel_settings(self) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from dataset.runtime.processes import WorkerProcesses
+from dataset.runtime.processes import WorkerProcesses, resting_groups
 from dataset.testing import no_leaks
 from support.process_helpers import LABEL, elementwise, has_ended, members
 
@@ -26,6 +26,7 @@ def start(monkeypatch):
         for processes in made:
             processes.close()
         made.clear()
+        resting_groups.end_resting()
         assert all(map(has_ended, members(family)))  # child processes of workers are killed, but not waited for
 
 

@@ -1,5 +1,6 @@
-"""Tests that worker processes are kept between the iterations of a dataset, and end with it."""
+"""Tests that worker processes rest between iterations, serve any pipeline, and end by themselves."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from dataset import Dataset
 from dataset.runtime.processes import resting_groups
 from dataset.testing import leaks, no_leaks
-from support.process_helpers import exit_code_of, fork, has_ended, members
+from support.process_helpers import WAIT, exit_code_of, fork, has_ended, in_thread, members, numbers, plain
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -53,24 +54,50 @@ def test_the_first_iteration_starts_processes_and_later_ones_find_the_same(famil
     assert kept_pid(dataset.prefetch(2).repeat(2)) == pid
 
 
-def test_other_datasets_and_iterations_at_the_same_time_have_processes_of_their_own(family):
-    dataset = pids()
-    assert kept_pid(dataset) != kept_pid(pids())
-    with iter(dataset) as ours, iter(dataset) as theirs:
-        assert next(ours) != next(theirs)
-    assert kept_pid(dataset) in members(family)
+@pytest.mark.parametrize("operation", ["map", "distribute"])
+def test_other_datasets_find_them_even_if_theirs_is_gone(operation, family):
+    pid = kept_pid(pids())
+    if operation == "map":
+        assert kept_pid(pids()) == pid
+    else:
+        assert kept_pid(Dataset.range(1).map(lambda x: os.getpid()).distribute(1)) == pid
+    assert kept_pid(pids(2).batch(2).unbatch().prefetch(1)) == pid
+    assert len(members(family)) == 2
 
 
-@pytest.mark.usefixtures("no_collector")
-def test_dropping_the_dataset_ends_them_at_once(family):
-    dataset = pids(10).batch(2).prefetch(1)
-    listed(dataset.unbatch())
-    assert members(family)
-    del dataset
-    assert not members(family)
-    for _ in pids(3):  # a dataset without other references
-        pass
-    assert not members(family)
+def test_operators_at_the_same_time_have_processes_of_their_own_and_later_ones_find_them_all(family):
+    with iter(pids()) as ours, iter(pids()) as theirs:
+        both = {int(next(ours)), int(next(theirs))}
+    assert len(both) == 2
+    for _ in range(2):
+        chained = pids().map(lambda x: (x, os.getpid()), num_parallel_calls=1, executor="process")
+        assert {int(pid) for element in chained for pid in element} == both
+
+
+def test_an_operator_takes_the_group_of_the_best_size_and_uses_no_more_than_it_requested(start):
+    def pid(x):
+        return os.getpid()
+
+    def used(pool, count):
+        return {plain(pool.run(numbers(1), 0))[0] for _ in range(count)}
+
+    few, many = start(pid, 1), start(pid, 3)
+    assert resting_groups.resting_count() == 0
+    [single] = used(few, 3)
+    taken = [many._take(fresh=False)[0] for _ in range(3)]
+    for number in taken:
+        many._give_back(number)
+    few.close()
+    many.close()
+    assert resting_groups.resting_count() == 3
+    again, pair = start(pid, 1), start(pid, 2)
+    assert resting_groups.resting_count() == 0
+    assert used(again, 3) == {single}
+    loaded = [pair._take(fresh=False)[0] for _ in range(2)]
+    waiting = in_thread(lambda: pair._take(fresh=False)[0])
+    pair._give_back(loaded[0])
+    assert waiting.result() == loaded[0]
+    assert len(pair._group.workers) == 3
 
 
 def test_each_iteration_sends_the_function_as_it_is_then(family):
@@ -117,6 +144,7 @@ def test_processes_that_would_find_something_else_are_not_used_again(family, cha
     dataset = pids()
     before = kept_pid(dataset)
     change(monkeypatch, tmp_path)
+    assert resting_groups.resting_count() == 0
     assert kept_pid(dataset) != before
     assert has_ended(before)
 
@@ -143,11 +171,68 @@ def test_they_end_when_they_have_rested_for_long_and_only_a_few_rest(family, mon
         before = kept_pid(dataset)
         assert has_ended(before)
         assert kept_pid(dataset) != before
-    monkeypatch.setattr(resting_groups, "GROUPS_MAX", 2)
-    datasets = [pids() for _ in range(3)]
-    rested = [kept_pid(dataset) for dataset in datasets]
+    monkeypatch.setattr(resting_groups, "usable_cores", lambda: 0)  # room for four processes
+    with iter(pids()) as first, iter(pids()) as second, iter(pids()) as third:
+        rested = [int(next(iterator)) for iterator in (first, second, third)]
+        first.close()
+        second.close()
+        third.close()
     assert has_ended(rested[0])
     assert set(rested[1:]) < set(members(family))
+    assert len(members(family)) == 4
+
+
+def test_processes_are_not_taken_after_a_module_was_reloaded(family, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "reloaded_steps.py"
+    file.write_text("def step(x): return x + 1")
+    import reloaded_steps
+
+    def make():
+        return Dataset.range(1).map(reloaded_steps.step, num_parallel_calls=1, executor="process")
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert listed(make()) == [1]
+    assert resting_groups.resting_count() == 1
+    file.write_text("def step(x): return x + 100")
+    importlib.invalidate_caches()
+    importlib.reload(reloaded_steps)
+    assert resting_groups.resting_count() == 0
+    assert listed(make()) == [100]
+    monkeypatch.delitem(sys.modules, "reloaded_steps")
+
+
+def test_processes_that_a_worker_has_started_end_when_it_rests(family):
+    def nested(x):
+        [inner] = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), executor="process", num_parallel_calls=1)
+        return inner
+
+    elements = list(Dataset.range(2).map(nested, num_parallel_calls=1, executor="process"))
+    assert elements[0] == elements[1]
+    assert all(has_ended(int(pid)) for pid in elements[0])
+    assert len(members(family)) == 2
+
+
+PROGRAM = """
+import os, sys
+from dataset import Dataset
+dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
+print(*map(int, next(iter(dataset.batch(1).unbatch()))), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("way", ["exit", "kill"])
+def test_those_that_rest_end_with_the_program(family, way):
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM]
+    process = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True)
+    pids = list(map(int, process.stdout.readline().split()))
+    assert len(pids) == 2
+    if way == "kill":
+        process.kill()
+    _, errors = process.communicate("end\n" if way == "exit" else None, timeout=WAIT)
+    assert (process.returncode, errors) == ((0, "") if way == "exit" else (-signal.SIGKILL, ""))
+    assert all(map(has_ended, pids))
 
 
 def test_an_iteration_that_is_left_ends_what_works_and_keeps_the_rest(family, gate):
@@ -183,6 +268,7 @@ def test_a_forked_child_uses_none_of_the_parents_and_leaves_them_alone(family):
     before = kept_pid(holder[0])
 
     def in_child():
+        assert resting_groups.resting_count() == 0
         other = kept_pid(holder[0])
         resting_groups.end_resting()
         return other != before

@@ -17,7 +17,6 @@ from dataset.plan.node import Node, UnaryNode, walk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.profile import OpenObserver
-from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.limits import Limits
 
@@ -36,8 +35,6 @@ class Distribute(UnaryNode, remote=True):
     """Divides the input among workers."""
     open_observer: OpenObserver = field(repr=False)
     """Creates the observer of a share."""
-    owner: PoolKey = field(default_factory=PoolKey, kw_only=True, repr=False)
-    """The owner of processes that are kept between iterations."""
 
     def __post_init__(self) -> None:
         require_int(self.op, "workers", self.workers, minimum=1, allow=(AUTOTUNE,))
@@ -94,7 +91,7 @@ class Distribute(UnaryNode, remote=True):
         """Return the engine that starts workers."""
         if self.engine == "ray":
             return engines.RayEngine(runner, str(self), patience, self.resources or {})
-        return engines.ProcessEngine(runner, str(self), patience, self.owner)
+        return engines.ProcessEngine(runner, str(self), patience)
 
     def lower(self, context: ExecutionContext) -> Operator:
         if not context.iteration.background:  # a single element is computed here

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
 from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostError, received
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.processes.exit_status import Ending, ending_words
-from dataset.runtime.processes.pool_key import PoolKey
-from dataset.runtime.processes.resting_groups import end, keep, kept
+from dataset.runtime.processes.resting_groups import keep, take
 from dataset.runtime.processes.transport.channel import EndedError
 from dataset.runtime.processes.transport.connection import SharedValue
 from dataset.runtime.processes.worker import HangingError, Worker
-from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.processes.worker_processes import encoded_work, require_unix
 
 _LOAD_PATIENCE = 60.0
@@ -29,17 +26,15 @@ class ProcessEngine(StoppableEngine):
         runner: what the processes run.
         label: names the operation in errors.
         patience: the heartbeat deadline in seconds.
-        owner: the owner for which idle processes are kept after the end of the iteration.
     """
 
-    def __init__(self, runner: ShareRunner, label: str, patience: float, owner: PoolKey) -> None:
+    def __init__(self, runner: ShareRunner, label: str, patience: float) -> None:
         super().__init__(label, patience)
         require_unix('distribute(engine="processes")')
-        self._owner = weakref.ref(owner)
         self.busy: set[int] = set()  # workers with a call in progress
         self._work = SharedValue(encoded_work(runner, label))
         try:
-            self._group = kept(owner) or WorkerGroup(runner.modules)
+            self._group = take(runner.division.workers, runner.modules)
         except BaseException:
             self._work.close()
             raise
@@ -64,19 +59,13 @@ class ProcessEngine(StoppableEngine):
             if self.stopped:
                 return
             self.stopped = True
-            if self._owner() is None:
-                self._group.stop()
             for number in self.busy & self._group.workers.keys():
                 self._group.workers[number].shut_down()
 
     def close(self) -> None:
         self.stop()
         self._work.close()
-        owner, group = self._owner(), self._group
-        if owner is None:
-            end(group)
-        else:
-            keep(group, group.workers.keys() - self.busy, owner)
+        keep(self._group, self._group.workers.keys() - self.busy)
 
 
 class ProcessWorker:

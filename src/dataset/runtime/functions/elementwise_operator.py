@@ -12,7 +12,6 @@ from dataset.runtime.functions.replay_skip import ReplaySkip
 from dataset.runtime.parallel.blocks import RowWriter
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import PushedInput, Task, Worker, outcomes_of
-from dataset.runtime.processes.pool_key import PoolKey
 
 
 class ElementwiseOperator(ReplaySkip):
@@ -21,9 +20,6 @@ class ElementwiseOperator(ReplaySkip):
     Its work divides into tasks. If it is ``one_to_one``, several workers may run them (parallel/pool.py), in threads or
     in processes (remote_twin.py).
     """
-
-    process_owner: PoolKey | None = None
-    """The key of the pool of worker processes that are reused in the next iteration."""
 
     _remote: RemoteCalls | None = None
 
@@ -50,7 +46,7 @@ class ElementwiseOperator(ReplaySkip):
         copied.ahead = None
         copied.write_into_batch = False  # the parallel operator writes into batches
         copied._writer = RowWriter()  # noqa: SLF001  # its own class
-        copied._remote = copied.process_owner = None  # noqa: SLF001  # its own class
+        copied._remote = None  # noqa: SLF001  # its own class
         return copied
 
     def task_context(self) -> Any:
@@ -84,7 +80,7 @@ class ElementwiseOperator(ReplaySkip):
         return before
 
     def open_processes(self, count: int) -> None:
-        self._remote = RemoteCalls(self.worker_copy(), self.node, count, self.process_owner)
+        self._remote = RemoteCalls(self.worker_copy(), self.node, count)
 
     def interrupt_tasks(self) -> None:
         if self._remote is not None:

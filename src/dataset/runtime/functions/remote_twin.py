@@ -10,7 +10,6 @@ from dataset.runtime import processes
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.tasks import Task
-from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.exceptions import concerns_iteration, copy_exception
 
 
@@ -30,12 +29,11 @@ class RemoteCalls:
         operator: a copy of the operator, which is sent to the workers.
         node: the operator's node.
         count: the maximum number of processes.
-        owner: the key of the pool of processes that are reused in the next iteration.
     """
 
-    def __init__(self, operator: _Operator, node: Node, count: int, owner: PoolKey | None) -> None:
+    def __init__(self, operator: _Operator, node: Node, count: int) -> None:
         modules = [type(operator).__module__]
-        self._processes = processes.WorkerProcesses(RemoteTwin(operator, node), count, str(node), owner, modules)
+        self._processes = processes.WorkerProcesses(RemoteTwin(operator, node), count, str(node), modules)
 
     def run(self, task: Task, context: Any) -> list[Outcome]:
         """Run a task in a worker process and return its outcomes; raises only errors of the whole iteration."""
@@ -55,7 +53,7 @@ class RemoteCalls:
         self._processes.stop()
 
     def close(self) -> None:
-        """End the processes, or leave them to the next iteration."""
+        """End the work. Idle processes rest."""
         self._processes.close()
 
 

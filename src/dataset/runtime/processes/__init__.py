@@ -26,6 +26,7 @@ Nothing in this package depends on a particular operation or element type.
 from dataset.lazy_imports import lazy_imports
 
 with lazy_imports():  # most pipelines have no worker processes
+    from dataset.runtime.processes.resting_groups import resting_count
     from dataset.runtime.processes.worker_processes import WorkerProcesses
 
-__all__ = ["WorkerProcesses"]
+__all__ = ["WorkerProcesses", "resting_count"]

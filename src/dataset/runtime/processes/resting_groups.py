@@ -1,22 +1,26 @@
-"""Resting worker groups: worker processes kept between two iterations of the same dataset.
+"""Resting worker groups: worker processes that the program keeps for its next pipelines.
 
 Starting an interpreter that imports NumPy and part of this library takes a sixth of a second of CPU time, plus the
-imports of the user's function. So the processes of a finished iteration wait for the next one.
+imports of the user's function. So the processes of a finished iteration rest, and any operator of any dataset takes
+them, such as that of a pipeline that is built again for each epoch.
 
-They are kept for an *owner*, which every copy of the plan's node holds. They end
+An operator takes a whole group: a launcher and its workers. It can then kill them without a lock, which the garbage
+collector needs, and a launcher that dies concerns a single operator. Two operators at the same time have a group each.
 
-- when the owner is dropped: the dataset, all datasets derived from it, and their iterators;
-- ``REST_SECONDS`` after the iteration. The launcher measures this time, because this process has no thread for it. The
-  entry in the system's process table stays until the owner is dropped or iterates again;
-- when more than ``GROUPS_MAX`` groups rest: the one that has rested longest;
+Groups end
+
+- after they have rested for ``REST_SECONDS``. The launcher measures this time, because this process has no thread for
+  it. The entry in the system's process table stays until another group rests or is taken in its place;
+- when too many processes rest: those that have rested longest. Only so many rest as were in use at the same time, and
+  no more than ``_processes_max``, except those that rested last;
 - when the program ends, in whatever way.
 
-A resting worker holds no function and no element. Modules that it has imported stay imported, as they do in threads. A
-group is not reused if a new one would start under other conditions: environment variables, arguments, module path,
-working directory, outputs.
+A resting worker holds no function and no element. Modules that it has imported stay imported, and global state that a
+function has changed stays changed, as they do in threads. A group is not taken if a new one would find something else:
+environment variables, arguments, module path, working directory, outputs, or the code of a module that was reloaded.
 
-Nothing here takes a lock, because an owner may be dropped by the garbage collector in any thread. Each group is in the
-list once, and the thread that removes it owns it.
+Nothing here takes a lock, because the garbage collector may end an iteration in any thread. Each group is in the list
+once, and the thread that removes it owns it.
 """
 
 from __future__ import annotations
@@ -24,73 +28,74 @@ from __future__ import annotations
 import atexit
 import contextlib
 import subprocess
-import weakref
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
-from dataset.runtime.processes.pool_key import PoolKey
+from dataset.runtime.processes.forking import at_fork
 from dataset.runtime.processes.worker_group import WorkerGroup
+from dataset.runtime.resources.cores import usable_cores
 
 REST_SECONDS = 60.0
 """After this time, restarting the processes takes less than 1% of the time since the last iteration."""
 
-GROUPS_MAX = 4
-"""Maximum number of resting groups: enough for two datasets (training and validation) with two process pools each."""
-
 PATIENCE_SECONDS = 2.0
 """How long to wait for killed processes."""
 
-
-class _Resting:
-    def __init__(self, group: WorkerGroup, owner: PoolKey) -> None:
-        self.group = group
-        self.owner = weakref.ref(owner, lambda _: self.end())
-
-    def is_taken(self) -> bool:
-        try:
-            _resting.remove(self)
-        except ValueError:  # another thread was first
-            return False
-        return True
-
-    def end(self) -> None:
-        if self.is_taken():
-            end(self.group)
+_resting: list[WorkerGroup] = []  # longest resting first
 
 
-_resting: list[_Resting] = []  # longest resting first
+def _processes_max() -> int:
+    """Return how many processes may rest: two datasets (training and validation) of two operators that use all cores.
+
+    Each of these operators has a launcher and a worker per core.
+    """
+    return 2 * 2 * (1 + usable_cores())
 
 
-def keep(group: WorkerGroup, workers: Container[int], owner: PoolKey) -> None:
+def take(count: int, modules: Sequence[str] = ()) -> WorkerGroup:
+    """Return the group for an operator: a resting one with about ``count`` workers, or a new one.
+
+    Args:
+        count: the maximum number of workers that the operator uses. The group may have more, or none.
+        modules: the modules that the launcher of a new group imports.
+    """
+    for group in sorted(reversed(_resting), key=lambda group: abs(len(group.workers) - count)):
+        if _is_removed(group):
+            awake = False
+            try:
+                awake = group.wake()
+            finally:
+                if not awake:
+                    end(group)
+            if awake:
+                return group
+    return WorkerGroup(modules)
+
+
+def keep(group: WorkerGroup, workers: Container[int]) -> None:
     """Let a group rest, with only the given idle workers."""
     try:
         group.rest(workers, REST_SECONDS)
     except BaseException:  # an interrupt
         end(group)
         raise
-    _resting.append(_Resting(group, owner))
-    for oldest in _resting[:-GROUPS_MAX]:
-        oldest.end()
-
-
-def kept(owner: PoolKey) -> WorkerGroup | None:
-    """Return the resting group of this owner and wake it; None if there is none."""
+    _resting.append(group)
+    room = _processes_max()
     for resting in reversed(_resting[:]):
-        if resting.owner() is owner and resting.is_taken():
-            awake = False
-            try:
-                awake = resting.group.wake()
-            finally:
-                if not awake:
-                    end(resting.group)
-            if awake:
-                return resting.group
-    return None
+        room -= 1 + len(resting.workers)
+        if resting is not group and (room < 0 or resting.has_ended) and _is_removed(resting):
+            end(resting)
+
+
+def resting_count() -> int:
+    """Return how many resting workers the next operator could take: if there are any, processes start at once."""
+    return max((len(group.workers) for group in _resting[:] if group.is_usable), default=0)
 
 
 def end_resting() -> None:
     """End all resting groups."""
-    for resting in _resting[:]:
-        resting.end()
+    for group in _resting[:]:
+        if _is_removed(group):
+            end(group)
 
 
 def end(group: WorkerGroup) -> None:
@@ -99,4 +104,14 @@ def end(group: WorkerGroup) -> None:
         group.close(PATIENCE_SECONDS)
 
 
+def _is_removed(group: WorkerGroup) -> bool:
+    """Remove a group from the list; return False if another thread was first."""
+    try:
+        _resting.remove(group)
+    except ValueError:
+        return False
+    return True
+
+
+at_fork(in_child=_resting.clear)
 atexit.register(end_resting)

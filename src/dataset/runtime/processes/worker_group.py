@@ -1,9 +1,12 @@
-"""Worker group: a launcher and its workers, used by one operator and kept between iterations (resting_groups.py)."""
+"""Worker group: a launcher and its workers, used by one operator at a time (resting_groups.py)."""
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Container, Sequence
+from types import ModuleType
+from typing import Any
 
 from dataset.runtime.processes.forking import at_fork
 from dataset.runtime.processes.launcher import Launcher, circumstances
@@ -30,6 +33,7 @@ class WorkerGroup:
         self._forked = False
         self._modules = modules
         self._circumstances = circumstances()
+        self._specs = _module_specs()
         self._launcher = Launcher(modules)
         self._ended_launchers: list[Launcher] = []  # kept, because their workers ask them for their exit status
         _live.add(self)
@@ -52,12 +56,29 @@ class WorkerGroup:
                 del self.workers[number]
         self._launcher.rest(seconds)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its launcher has ended, and all workers with it."""
+        return self._launcher.has_ended
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its launcher runs, and a new group would find the same environment and the same code of modules."""
+        specs = _module_specs()
+        return (
+            self._circumstances == circumstances()
+            and all(specs.get(name, spec) is spec for name, spec in self._specs.items())
+            and not self.has_ended
+        )
+
     def wake(self) -> bool:
-        """Wake the processes; return False if they have ended, or if new ones would get another environment."""
+        """Wake the processes; return False if the group is not usable."""
         try:
-            return not self._forked and self._circumstances == circumstances() and self._launcher.wake()
+            awake = self.is_usable and self._launcher.wake()
         except EndedError:
             return False
+        self._specs = _module_specs() | self._specs  # the processes may import what was imported here since
+        return awake
 
     def stop(self) -> None:
         """Kill all processes. Does not wait; may be called from any thread."""
@@ -86,6 +107,15 @@ class WorkerGroup:
         """In a forked child: ignore the processes, which belong to the parent."""
         self._forked = True
         self._launcher.forget()
+
+
+def _module_specs() -> dict[str, Any]:
+    """Return the specs of the imported modules. A module that is reloaded, or removed and imported again, has another."""
+    return {
+        name: object.__getattribute__(module, "__dict__").get("__spec__")  # a lazy module would load on plain access
+        for name, module in sys.modules.copy().items()
+        if issubclass(type(module), ModuleType)
+    }
 
 
 def _forget_all() -> None:

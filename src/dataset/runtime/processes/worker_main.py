@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.processes.resting_groups import end_resting
 from dataset.runtime.processes.transport.channel import Channel, EndedError
 from dataset.runtime.processes.transport.connection import Connection, UnreadableError, UnsendableError
 from dataset.runtime.processes.transport.encoding import encode
@@ -76,6 +77,7 @@ class _Worker:
         if message is None:
             self._connection.reset()
             gc.collect()
+            end_resting()  # processes of pipelines that the work has run
         self._connection.send(("ready", os.getpid()))
 
     def _done(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:

@@ -3,13 +3,11 @@
 A call of ``run`` takes an idle worker, or starts one if the limit allows it, and waits for its reply. Each worker is
 used by one call at a time, so threads share only the lists of workers here.
 
-**Shutdown.** ``stop`` shuts the sockets down, which wakes waiting calls, and makes the launcher kill the workers.
-``close`` also waits for the calls and for the launcher, which reaps the workers first. The sockets of a killed process
-are closed, so the launcher detects the end of the user's process in any case. A forked child closes its copies of the
-sockets at once and leaves everything else alone.
-
-If there is an owner, ``stop`` does not affect the launcher and the idle workers. ``close`` ends the other workers and
-keeps the rest (resting_groups.py) for the next pool of that owner.
+**Shutdown.** ``stop`` shuts down the sockets of the workers that have a task, which wakes waiting calls. ``close`` also
+waits for the calls, ends these workers, and keeps the launcher and the idle workers for the next pool
+(resting_groups.py). A pool that is dropped without ``close``, or is still open when the program ends, makes the launcher
+kill all workers. The launcher detects the end of the user's process in any case, because the sockets of a killed process
+are closed. A forked child closes its copies of the sockets at once and leaves everything else alone.
 
 **Worker death.** The death of a worker is detected by the end of its socket. The count of elements that it started
 tells which element killed it. That element gets the error; the elements before and after it are processed by other
@@ -34,13 +32,11 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from dataset.errors import ClosedError
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.processes.exit_status import Ending, worker_died
-from dataset.runtime.processes.pool_key import PoolKey
-from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, kept
+from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, take
 from dataset.runtime.processes.transport.channel import EndedError
 from dataset.runtime.processes.transport.connection import SharedValue, UnreadableError, UnsendableError
 from dataset.runtime.processes.transport.encoding import Encoded, encode
 from dataset.runtime.processes.worker import Worker
-from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception
 from dataset.runtime.resources.interrupts import deferring
 
@@ -69,7 +65,6 @@ class WorkerProcesses:
             ``started()`` just before each element.
         count: the maximum number of processes. They are started when ``run`` needs them.
         label: the name of the operation in errors, such as ``map(decode) from train.py:41``.
-        owner: the owner for which the processes are kept after the end.
         modules: the library modules that ``work`` needs; imported once by the launcher, not in every process.
 
     Raises:
@@ -78,13 +73,10 @@ class WorkerProcesses:
         TypeError: if ``work`` cannot be pickled.
     """
 
-    def __init__(
-        self, work: Work, count: int, label: str, owner: PoolKey | None = None, modules: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, work: Work, count: int, label: str, modules: Sequence[str] = ()) -> None:
         require_unix('executor="process"', '; use executor="thread" on this system')
         self._count = count
         self._label = label
-        self._owner = None if owner is None else weakref.ref(owner)
         # Reentrant: the garbage collector may call stop() in a thread that holds the lock.
         self._changed = threading.Condition(threading.RLock())  # guards all fields below; notified of every change
         self._idle: list[int] = []
@@ -95,7 +87,7 @@ class WorkerProcesses:
         self._is_kept = True  # False once the processes were killed
         self._work = SharedValue(encoded_work(work, label))
         try:
-            self._group = (None if owner is None else kept(owner)) or WorkerGroup(modules)
+            self._group = take(count, modules)
         except BaseException:
             self._work.close()
             raise
@@ -194,15 +186,15 @@ class WorkerProcesses:
                 self._check_usable()
                 if self._idle and not fresh:
                     number, step = self._idle.pop(), _READY
+                elif len(self._group.workers) - len(self._unloaded) >= self._count:
+                    self._changed.wait()  # for a worker to be given back or to end
+                    continue
                 elif self._unloaded:
                     number, step = self._unloaded.pop(), _RESTED
-                elif len(self._group.workers) < self._count:
+                else:
                     if self._failure is not None:
                         raise copy_exception(self._failure)
                     number, step = self._group.start(), _NEW
-                else:
-                    self._changed.wait()  # for a worker to be given back or to end
-                    continue
                 self._check_usable()  # again: a stop() in between has spared this worker
                 worker = self._group.workers[number]
             if step is _READY or self._load(number, worker, has_rested=step is _RESTED, may_be_killed=may_be_killed):
@@ -272,7 +264,7 @@ class WorkerProcesses:
 
         May be called from any thread, and by the garbage collector.
         """
-        self._stop(kill=self._owner is None or self._owner() is None)
+        self._stop(kill=False)
 
     def _stop(self, *, kill: bool) -> None:
         if self._forked:
@@ -292,7 +284,7 @@ class WorkerProcesses:
     def close(self) -> None:
         """Stop, and wait until all processes, descriptors and memory are released, except memory of arrays in use.
 
-        If there is an owner, idle processes may remain, with a socket to each.
+        Idle processes rest, with a socket to each.
         """
         self._close(None)
 
@@ -308,11 +300,10 @@ class WorkerProcesses:
             self._closed = True
         self._work.close()
         group = self._group
-        owner = None if self._owner is None else self._owner()
-        if owner is None or not self._is_kept or self._failure is not None:
-            group.close(timeout)
+        if self._is_kept and self._failure is None:
+            keep(group, self._spared)
         else:
-            keep(group, self._spared, owner)
+            group.close(timeout)
         del self._group  # objects that refer to the pool must not keep the memory of the workers alive
 
     @deferring
