@@ -10,7 +10,7 @@ from dataset.ops.distribute.engine import Start, StoppableEngine, WorkerLostErro
 from dataset.ops.distribute.share_runner import ShareRunner
 from dataset.runtime.processes.exit_status import Ending, ending_words
 from dataset.runtime.processes.resting_groups import keep, take
-from dataset.runtime.processes.transport.channel import EndedError
+from dataset.runtime.processes.transport.channel import Alarm, EndedError
 from dataset.runtime.processes.transport.connection import SharedValue
 from dataset.runtime.processes.worker import HangingError, Worker
 from dataset.runtime.processes.worker_processes import encoded_work, require_unix
@@ -31,13 +31,13 @@ class ProcessEngine(StoppableEngine):
     def __init__(self, runner: ShareRunner, label: str, patience: float) -> None:
         super().__init__(label, patience)
         require_unix('distribute(engine="processes")')
-        self.busy: set[int] = set()  # workers with a call in progress
-        self._work = SharedValue(encoded_work(runner, label))
-        try:
+        with contextlib.ExitStack() as undo:
+            self._work = SharedValue(encoded_work(runner, label))
+            undo.callback(self._work.close)
+            self.alarm = Alarm()
+            undo.callback(self.alarm.close)
             self._group = take(runner.division.workers, runner.modules)
-        except BaseException:
-            self._work.close()
-            raise
+            undo.pop_all()
         self._resting = list(self._group.workers)
 
     def start(self) -> ProcessWorker:
@@ -49,23 +49,21 @@ class ProcessEngine(StoppableEngine):
     def ended(self, number: int, worker: Worker) -> Ending:
         """End a worker, and return how it ended."""
         with self.lock:
-            self.check_usable()
             self._group.workers.pop(number, None)
         worker.close()
-        return worker.end()
+        ending = worker.end()
+        self.check_usable()
+        return ending
 
     def stop(self) -> None:
-        with self.lock:
-            if self.stopped:
-                return
-            self.stopped = True
-            for number in self.busy & self._group.workers.keys():
-                self._group.workers[number].shut_down()
+        self.stopped = True
+        self.alarm.set()
 
     def close(self) -> None:
         self.stop()
         self._work.close()
-        keep(self._group, self._group.workers.keys() - self.busy)
+        self.alarm.close()
+        keep(self._group, self._group.workers.keys())
 
 
 class ProcessWorker:
@@ -78,20 +76,19 @@ class ProcessWorker:
         self._number = number
         self._worker = worker
         with self._calling("loaded the plan"):
-            worker.load(work, _LOAD_PATIENCE)
+            worker.load(work, _LOAD_PATIENCE, engine.alarm)
 
     def call(self, message: Start | int) -> list[Any]:
         with self._calling("worked"):
-            outcomes: list[Any] = received(self, self._worker.call(message, 0, None, self._engine.patience)[1])
+            _, reply = self._worker.call(message, 0, None, self._engine.patience, self._engine.alarm)
+            outcomes: list[Any] = received(self, reply)
             return outcomes
 
     @contextlib.contextmanager
     def _calling(self, doing: str) -> Iterator[None]:
         """Surround a call of the worker."""
         engine = self._engine
-        with engine.lock:
-            engine.check_usable()
-            engine.busy.add(self._number)
+        engine.check_usable()
         try:
             yield
         except EndedError:
@@ -102,10 +99,6 @@ class ProcessWorker:
         except HangingError:
             self.end()
             raise WorkerLostError(f"gave no sign of life for {engine.patience:g} s while it {doing}") from None
-        finally:
-            with engine.lock:
-                if not engine.stopped:
-                    engine.busy.discard(self._number)
 
     def end(self) -> None:
         self._engine.ended(self._number, self._worker)

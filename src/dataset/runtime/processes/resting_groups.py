@@ -31,14 +31,12 @@ import subprocess
 from collections.abc import Container, Sequence
 
 from dataset.runtime.processes.forking import at_fork
+from dataset.runtime.processes.worker import PATIENCE_SECONDS
 from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.resources.cores import usable_cores
 
 REST_SECONDS = 60.0
 """After this time, restarting the processes takes less than 1% of the time since the last iteration."""
-
-PATIENCE_SECONDS = 2.0
-"""How long to wait for killed processes."""
 
 _resting: list[WorkerGroup] = []  # longest resting first
 

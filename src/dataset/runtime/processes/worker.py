@@ -7,14 +7,17 @@ from typing import Any
 
 from dataset.runtime.processes.exit_status import Ending
 from dataset.runtime.processes.launcher import Launcher
-from dataset.runtime.processes.transport.channel import EndedError, new_pair
+from dataset.runtime.processes.transport.channel import Alarm, EndedError, new_pair
 from dataset.runtime.processes.transport.connection import Connection, SharedValue
 from dataset.runtime.processes.transport.sent_exceptions import Failure
 from dataset.runtime.processes.transport.shared_memory import StartedCount, allocate
 
+PATIENCE_SECONDS = 2.0
+"""How long to wait at most for processes that are about to end, or to finish their task."""
+
 
 class HangingError(Exception):
-    """Internal: the process neither replies nor reports that it has started an element."""
+    """Internal: the process neither replies nor reports that it has started an element, or is not waited for."""
 
 
 class Worker:
@@ -31,39 +34,45 @@ class Worker:
         finally:
             os.close(counter)
         self._connection = Connection(channel)
+        self._replacing_seconds = 0.0  # what starting it has cost, without the launcher
         self._rests = False  # if true, the reply to rest() was not received yet
 
-    def load(self, work: SharedValue, patience: float | None = None) -> None:
+    def load(self, work: SharedValue, patience: float | None = None, alarm: Alarm | None = None) -> None:
         """Wait until the process has started and loaded ``work``; raise what loading it raised.
 
         Args:
             work: the work.
             patience: how many seconds to wait for a sign of life; None for no limit.
+            alarm: after it, the process is not waited for longer than another one would take to start.
 
         Raises:
             EndedError: if the process has died.
-            HangingError: if it shows no sign of life.
+            HangingError: if it shows no sign of life, or the wait after the alarm is over.
         """
         if self._rests:
-            self._await(patience)
-            self._receive_ready()
+            self._receive_ready(patience, alarm)
             self._rests = False
         self._connection.send_shared(work)
-        self._await(patience)
-        self._receive_ready()
+        self._receive_ready(patience, alarm)
 
-    def _await(self, patience: float | None) -> None:
+    def _await(self, patience: float | None, alarm: Alarm | None) -> None:
         """Wait for the reply while the process starts elements."""
         before = -1
-        while patience is not None and not self._connection.has_more(patience):
+        while not self._connection.has_more(patience, alarm):
+            if alarm is not None and alarm.is_set:
+                if self._connection.has_more(self._replacing_seconds):
+                    return
+                raise HangingError
             if self.started == before:
                 raise HangingError
             before = self.started
 
-    def _receive_ready(self) -> None:
+    def _receive_ready(self, patience: float | None, alarm: Alarm | None) -> None:
+        self._await(patience, alarm)
         kind, value = self._connection.receive()
         if kind != "ready":
             raise value.exception()
+        self._replacing_seconds = self._replacing_seconds or min(value, PATIENCE_SECONDS)
 
     def rest(self) -> bool:
         """Make the idle process forget its work, without waiting for that; return False if it has died."""
@@ -76,7 +85,14 @@ class Worker:
             self._rests = True
         return True
 
-    def call(self, inputs: Any, position: int, context: Any, patience: float | None = None) -> tuple[str, Any]:
+    def call(
+        self,
+        inputs: Any,
+        position: int,
+        context: Any,
+        patience: float | None = None,
+        alarm: Alarm | None = None,
+    ) -> tuple[str, Any]:
         """Run a task and wait for its reply, which is documented in worker_main.py.
 
         Args:
@@ -84,16 +100,18 @@ class Worker:
             position: the second.
             context: the third.
             patience: how many seconds to wait for the reply or the next started element; None for no limit.
+            alarm: as in ``load``.
 
         Raises:
-            HangingError: if the process is not seen to start an element within ``patience``, twice.
+            HangingError: if the process is not seen to start an element within ``patience``, twice, or the wait after
+                the alarm is over.
             UnsendableError: if ``inputs`` cannot be pickled.
             UnreadableError: if the results cannot be unpickled.
             EndedError: if the process has died.
         """
         self._started.reset()
         self._connection.send((inputs, position, context))
-        self._await(patience)
+        self._await(patience, alarm)
         kind, value = self._connection.receive()
         if kind == "outcomes":
             return kind, [part.exception() if isinstance(part, Failure) else part for part in value]

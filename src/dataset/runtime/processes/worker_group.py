@@ -31,10 +31,10 @@ class WorkerGroup:
         self.workers: dict[int, Worker] = {}
         self.started = 0
         self._forked = False
-        self._modules = modules
+        self._modules = (*modules, "cloudpickle")  # it decodes functions that are sent by value
         self._circumstances = circumstances()
         self._specs = _module_specs()
-        self._launcher = Launcher(modules)
+        self._launcher = Launcher(self._modules)
         self._ended_launchers: list[Launcher] = []  # kept, because their workers ask them for their exit status
         _live.add(self)
 

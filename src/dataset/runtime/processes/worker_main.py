@@ -3,7 +3,7 @@
 The parent sends work (a callable), tasks (tuples), and None if the worker must forget the work because the iteration
 has ended. The replies are pairs of a word and a value:
 
-    "ready", process id        the work has been loaded, or forgotten
+    "ready", seconds           the work has been loaded, or forgotten; the CPU time of the process so far
     "outcomes", list           of a task: chunks, and Failures in the places of elements
     "raised", Failure          the work itself raised, such as KeyboardInterrupt or SystemExit
     "unreadable", Failure      the message could not be unpickled here
@@ -14,10 +14,10 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -78,7 +78,7 @@ class _Worker:
             self._connection.reset()
             gc.collect()
             end_resting()  # processes of pipelines that the work has run
-        self._connection.send(("ready", os.getpid()))
+        self._connection.send(("ready", time.process_time()))
 
     def _done(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
         assert self._work is not None  # the work is sent first

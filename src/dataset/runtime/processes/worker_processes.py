@@ -3,11 +3,12 @@
 A call of ``run`` takes an idle worker, or starts one if the limit allows it, and waits for its reply. Each worker is
 used by one call at a time, so threads share only the lists of workers here.
 
-**Shutdown.** ``stop`` shuts down the sockets of the workers that have a task, which wakes waiting calls. ``close`` also
-waits for the calls, ends these workers, and keeps the launcher and the idle workers for the next pool
-(resting_groups.py). A pool that is dropped without ``close``, or is still open when the program ends, makes the launcher
-kill all workers. The launcher detects the end of the user's process in any case, because the sockets of a killed process
-are closed. A forked child closes its copies of the sockets at once and leaves everything else alone.
+**Shutdown.** ``stop`` wakes waiting calls. A worker that has a task is waited for as long as starting another one would
+take, because the next pool needs one. ``close`` also waits for the calls, ends the workers that have not finished, and
+lets the launcher and the idle workers rest (resting_groups.py). A pool that is dropped without ``close``, or is still
+open when the program ends, makes the launcher kill all workers. The launcher detects the end of the user's process in
+any case, because the sockets of a killed process are closed. A forked child closes its copies of the sockets at once
+and leaves everything else alone.
 
 **Worker death.** The death of a worker is detected by the end of its socket. The count of elements that it started
 tells which element killed it. That element gets the error; the elements before and after it are processed by other
@@ -32,11 +33,11 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from dataset.errors import ClosedError
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.processes.exit_status import Ending, worker_died
-from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, take
-from dataset.runtime.processes.transport.channel import EndedError
+from dataset.runtime.processes.resting_groups import keep, take
+from dataset.runtime.processes.transport.channel import Alarm, EndedError
 from dataset.runtime.processes.transport.connection import SharedValue, UnreadableError, UnsendableError
 from dataset.runtime.processes.transport.encoding import Encoded, encode
-from dataset.runtime.processes.worker import Worker
+from dataset.runtime.processes.worker import PATIENCE_SECONDS, HangingError, Worker
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception
 from dataset.runtime.resources.interrupts import deferring
 
@@ -82,15 +83,15 @@ class WorkerProcesses:
         self._idle: list[int] = []
         self._running = 0  # calls of run()
         self._failure: Exception | None = None  # why workers cannot be started
-        self._spared: set[int] = set()  # workers that were idle at the time of stop()
         self._stopped = self._closed = self._forked = False
         self._is_kept = True  # False once the processes were killed
-        self._work = SharedValue(encoded_work(work, label))
-        try:
+        with contextlib.ExitStack() as undo:
+            self._work = SharedValue(encoded_work(work, label))
+            undo.callback(self._work.close)
+            self._alarm = Alarm()
+            undo.callback(self._alarm.close)
             self._group = take(count, modules)
-        except BaseException:
-            self._work.close()
-            raise
+            undo.pop_all()
         self._unloaded = list(self._group.workers)  # workers that were resting
         _live.add(self)
 
@@ -134,8 +135,8 @@ class WorkerProcesses:
         """
         number, worker = self._take(fresh=again)
         try:
-            kind, value = worker.call(*job)
-        except EndedError:
+            kind, value = worker.call(*job, alarm=self._alarm)
+        except (EndedError, HangingError):
             return self._after_death(job, worker.started, self._ending_of(number), again=again)
         except (UnsendableError, UnreadableError) as error:
             self._give_back(number)
@@ -198,14 +199,17 @@ class WorkerProcesses:
                 self._check_usable()  # again: a stop() in between has spared this worker
                 worker = self._group.workers[number]
             if step is _READY or self._load(number, worker, has_rested=step is _RESTED, may_be_killed=may_be_killed):
+                if self._stopped:
+                    self._give_back(number)
+                    self._check_usable()
                 return number, worker
             may_be_killed = may_be_killed and step is _RESTED
 
     def _load(self, number: int, worker: Worker, *, has_rested: bool, may_be_killed: bool) -> bool:
         """Make a worker load the work; return False if it had died before, or if it or the launcher was killed."""
         try:
-            worker.load(self._work)
-        except EndedError:
+            worker.load(self._work, alarm=self._alarm)
+        except (EndedError, HangingError):
             ending = self._ending_of(number)
             if has_rested or (ending.was_killed and may_be_killed):
                 return False
@@ -260,7 +264,7 @@ class WorkerProcesses:
             raise ClosedError(f"{self._label}: its worker processes have been stopped")
 
     def stop(self) -> None:
-        """End all work in progress: every ``run`` raises ClosedError. Does not wait.
+        """End all work in progress: every ``run`` raises ClosedError, or returns if it is nearly done. Does not wait.
 
         May be called from any thread, and by the garbage collector.
         """
@@ -270,12 +274,8 @@ class WorkerProcesses:
         if self._forked:
             return
         with self._changed:
-            if not self._stopped:
-                self._stopped = True
-                self._spared = {*self._idle, *self._unloaded}
-                for number, worker in self._group.workers.items():
-                    if number not in self._spared:
-                        worker.shut_down()
+            self._stopped = True
+            self._alarm.set()
             if kill and not self._closed:
                 self._is_kept = False
                 self._group.stop()
@@ -299,9 +299,10 @@ class WorkerProcesses:
                 return
             self._closed = True
         self._work.close()
+        self._alarm.close()
         group = self._group
         if self._is_kept and self._failure is None:
-            keep(group, self._spared)
+            keep(group, {*self._idle, *self._unloaded})
         else:
             group.close(timeout)
         del self._group  # objects that refer to the pool must not keep the memory of the workers alive

@@ -73,11 +73,18 @@ class Channel:
                 raise EndedError from None
             raise
 
-    def has_more(self, within: float) -> bool:
-        """Return whether a message, or the end, arrives within this many seconds."""
+    def has_more(self, within: float | None = None, alarm: Alarm | None = None) -> bool:
+        """Return whether a message, or the end, arrives within this many seconds and before the alarm."""
         waiting = select.poll()  # unlike select, it accepts any descriptor
-        waiting.register(self._socket, select.POLLIN)
-        return bool(waiting.poll(math.ceil(within * 1000)))
+        waiting.register(self, select.POLLIN)
+        if alarm is not None:
+            waiting.register(alarm, select.POLLIN)
+        ready = waiting.poll(None if within is None else math.ceil(within * 1000))
+        return any(descriptor == self.fileno() for descriptor, _ in ready)
+
+    def fileno(self) -> int:
+        """Return the descriptor of the socket."""
+        return self._socket.fileno()
 
     def _complete(self, size: int) -> bytes:
         """Return the message whose first ``size`` bytes have been read."""
@@ -109,6 +116,29 @@ class Channel:
     def close(self) -> None:
         """Close this end; copies in other processes are not affected."""
         self._socket.close()
+
+
+class Alarm:
+    """Ends the waits of threads for messages. May be set from any thread, and by the garbage collector."""
+
+    def __init__(self) -> None:
+        with whole:
+            self._ends = [Channel(end) for end in socket.socketpair()]
+        self.is_set = False
+
+    def set(self) -> None:
+        """End all waits, now and later."""
+        self.is_set = True
+        self._ends[0].shut_down()
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable."""
+        return self._ends[0].fileno()
+
+    def close(self) -> None:
+        """Release the descriptors."""
+        for end in self._ends:
+            end.close()
 
 
 @contextmanager

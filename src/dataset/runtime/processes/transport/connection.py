@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataset.runtime.processes.transport.channel import Channel, close_all
+from dataset.runtime.processes.transport.channel import Alarm, Channel, close_all
 from dataset.runtime.processes.transport.encoding import BESIDE_MIN, Encoded, decode, encode
 from dataset.runtime.processes.transport.segments import Borrower, Lender, Loan, cut
 from dataset.runtime.processes.transport.shared_memory import Bytes, Mapping, allocate
@@ -85,9 +85,9 @@ class Connection:
         envelope = _Envelope(pickled, loan, usable, unusable, dropped)
         self._channel.send(_WRAPPED + pickle.dumps(tuple(envelope)), descriptors)
 
-    def has_more(self, within: float) -> bool:
-        """Return whether a value, or the end, arrives within this many seconds."""
-        return self._channel.has_more(within)
+    def has_more(self, within: float | None = None, alarm: Alarm | None = None) -> bool:
+        """Return whether a value, or the end, arrives within this many seconds and before the alarm."""
+        return self._channel.has_more(within, alarm)
 
     def receive(self) -> Any:
         """Wait for a value.
