@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dataset import Dataset
+from dataset import ClosedError, Dataset
 from dataset.runtime.processes import resting_groups
+from dataset.runtime.processes.worker import PATIENCE_SECONDS
 from dataset.testing import leaks, no_leaks
 from support.process_helpers import WAIT, exit_code_of, fork, has_ended, in_thread, members, numbers, plain
 
@@ -249,6 +250,35 @@ def test_an_iteration_that_is_left_ends_what_works_and_keeps_the_rest(family, ga
         working = list(map(int, Path(gate).read_text().split()))
     assert all(map(has_ended, working))
     assert listed(dataset.take(1)) == [launcher]
+
+
+def test_a_worker_that_finishes_its_task_as_soon_as_another_could_start_rests(start, gate):
+    def wait_for_gate(x):
+        os.close(os.open(gate, os.O_WRONLY))
+        os.close(os.open(gate, os.O_RDONLY))
+        return os.getpid()
+
+    pool = start(wait_for_gate)
+    running = in_thread(lambda: pool.run(numbers(1), 0))
+    os.close(os.open(gate, os.O_RDONLY))
+    [worker] = pool._group.workers.values()
+    assert 0 < worker._replacing_seconds <= PATIENCE_SECONDS
+    worker._replacing_seconds = WAIT
+    pool.stop()
+    os.close(os.open(gate, os.O_WRONLY))
+    [pid] = plain(running.result())
+    with pytest.raises(ClosedError):
+        pool.run(numbers(1), 0)
+    pool.close()
+    assert resting_groups.resting_count() == 1
+    assert kept_pid(pids()) == pid
+
+
+def test_a_worker_of_distribute_that_was_killed_while_it_rested_is_no_loss(family):
+    dataset = Dataset.range(1).map(lambda x: os.getpid()).distribute(1, max_restarts=0)
+    pid = kept_pid(dataset)
+    os.kill(pid, signal.SIGKILL)
+    assert kept_pid(dataset) != pid
 
 
 @pytest.mark.parametrize("which", ["worker", "launcher"])

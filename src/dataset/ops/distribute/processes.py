@@ -41,10 +41,17 @@ class ProcessEngine(StoppableEngine):
         self._resting = list(self._group.workers)
 
     def start(self) -> ProcessWorker:
-        with self.lock:
-            self.check_usable()
-            number = self._resting.pop() if self._resting else self._group.start()
-        return ProcessWorker(self, number, self._group.workers[number], self._work)
+        while True:
+            with self.lock:
+                self.check_usable()
+                has_rested = bool(self._resting)
+                number = self._resting.pop() if has_rested else self._group.start()
+                worker = self._group.workers[number]
+            try:
+                return ProcessWorker(self, number, worker, self._work)
+            except WorkerLostError:
+                if not has_rested:  # otherwise it may have been killed while it rested
+                    raise
 
     def ended(self, number: int, worker: Worker) -> Ending:
         """End a worker, and return how it ended."""
