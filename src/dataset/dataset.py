@@ -1368,7 +1368,7 @@ class Dataset(Generic[T_co]):
                 ``num_parallel_calls`` (default AUTOTUNE) worker processes. The function, elements and results must be
                 serializable with pickle or cloudpickle, which the extra ``process`` installs. Large arrays are passed
                 in shared memory. Side effects of the function are limited to the worker process. Processes that are
-                idle when an iteration ends wait up to a minute for the next iteration of the same dataset. AUTOTUNE
+                idle when an iteration ends wait up to a minute for the next iteration of any dataset. AUTOTUNE
                 begins with threads. Half a second after these turned out to gain nothing, as the function holds the
                 interpreter lock, it tries processes, and keeps them if the consumer then waits less. A function that
                 cannot be sent stays in threads. Its side effects may happen in either place.

@@ -26,8 +26,8 @@ def no_leaks() -> Iterator[None]:
 
     The check waits for threads that were told to stop. fsspec's own thread, which all remote files share, lives as long
     as the process and does not count. Connections that it keeps for later requests count if the block opened them.
-    Worker processes that rest between two iterations of a dataset are ended before and after the block. Files and
-    processes are counted on Linux only. A child that has ended but was not waited for, a zombie, counts.
+    Worker processes that rest between two iterations are ended before and after the block. Files and processes are
+    counted on Linux only. A child that has ended but was not waited for, a zombie, counts.
 
     >>> from dataset import Dataset
     >>> with no_leaks():
