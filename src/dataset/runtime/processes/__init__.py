@@ -18,8 +18,8 @@ forking.py handle how processes begin, end, and are forked.
 The environment of a worker: modules, arguments, working directory and environment variables are the parent's;
 ``__main__`` is not run again. OMP_NUM_THREADS is 1 unless the user has set it. NumPy's and Python's global random
 generators are reseeded in each worker. Workers ignore SIGINT and have process groups of their own. Processes that a
-worker has started are killed with it. Each iteration sends the current version of the function; imported modules stay as
-they are.
+worker has started are killed with it. Each iteration sends the current version of the function; imported modules stay
+as they are.
 
 Nothing in this package depends on a particular operation or element type.
 """

@@ -56,7 +56,7 @@ def take(count: int, modules: Sequence[str] = ()) -> WorkerGroup:
         count: the maximum number of workers that the operator uses. The group may have more, or none.
         modules: the modules that the launcher of a new group imports.
     """
-    for group in sorted(reversed(_resting), key=lambda group: abs(len(group.workers) - count)):
+    for group in sorted(_resting[::-1], key=lambda group: abs(len(group.workers) - count)):
         if _is_removed(group):
             awake = False
             try:

@@ -110,7 +110,7 @@ class WorkerGroup:
 
 
 def _module_specs() -> dict[str, Any]:
-    """Return the specs of the imported modules. A module that is reloaded, or removed and imported again, has another."""
+    """Return the specs of the imported modules; one that is reloaded, or removed and imported again, has another."""
     return {
         name: object.__getattribute__(module, "__dict__").get("__spec__")  # a lazy module would load on plain access
         for name, module in sys.modules.copy().items()
