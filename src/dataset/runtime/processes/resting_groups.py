@@ -38,7 +38,7 @@ from dataset.runtime.resources.cores import usable_cores
 REST_SECONDS = 60.0
 """After this time, restarting the processes takes less than 1% of the time since the last iteration."""
 
-_resting: list[WorkerGroup] = []  # longest resting first
+_resting: list[WorkerGroup] = []  # those that rested last first
 
 
 def _processes_max() -> int:
@@ -56,7 +56,7 @@ def take(count: int, modules: Sequence[str] = ()) -> WorkerGroup:
         count: the maximum number of workers that the operator uses. The group may have more, or none.
         modules: the modules that the launcher of a new group imports.
     """
-    for group in sorted(_resting[::-1], key=lambda group: abs(len(group.workers) - count)):
+    for group in sorted(_resting, key=lambda group: abs(len(group.workers) - count)):
         if _is_removed(group):
             awake = False
             try:
@@ -76,9 +76,9 @@ def keep(group: WorkerGroup, workers: Container[int]) -> None:
     except BaseException:  # an interrupt
         end(group)
         raise
-    _resting.append(group)
+    _resting.insert(0, group)
     room = _processes_max()
-    for resting in reversed(_resting[:]):
+    for resting in _resting[:]:
         room -= 1 + len(resting.workers)
         if resting is not group and (room < 0 or resting.has_ended) and _is_removed(resting):
             end(resting)
