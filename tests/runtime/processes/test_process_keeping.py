@@ -183,6 +183,18 @@ def test_they_end_when_they_have_rested_for_long_and_only_a_few_rest(family, mon
     assert len(members(family)) == 4
 
 
+def test_a_resting_worker_that_an_operator_does_not_need_ends_by_itself(start):
+    pool = start(lambda x: os.getpid(), 2)
+    first, second = [pool._take(fresh=False) for _ in range(2)]
+    pool._give_back(second[0])
+    [pid] = plain(pool.run(numbers(1), 0))
+    pool._give_back(first[0])
+    assert second[1].rest(0.0)
+    assert has_ended(pid)
+    pool.close()
+    assert resting_groups.resting_count() == 1
+
+
 def test_processes_are_not_taken_after_a_module_was_reloaded(family, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / "reloaded_steps.py"

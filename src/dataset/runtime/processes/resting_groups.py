@@ -9,8 +9,9 @@ collector needs, and a launcher that dies concerns a single operator. Two operat
 
 Groups end
 
-- after they have rested for ``REST_SECONDS``. The launcher measures this time, because this process has no thread for
-  it. The entry in the system's process table stays until another group rests or is taken in its place;
+- after they have rested for ``REST_SECONDS``. The processes measure this time, because this one has no thread for it: a
+  launcher ends with all of its workers, and a worker on its own if the operator that took the group does not need it.
+  The entry in the system's process table stays until another group rests or is taken in its place;
 - when too many processes rest: those that have rested longest. Only so many rest as were in use at the same time, and
   no more than ``_processes_max``, except those that rested last;
 - when the program ends, in whatever way.

@@ -74,15 +74,19 @@ class Worker:
             raise value.exception()
         self._replacing_seconds = self._replacing_seconds or min(value, PATIENCE_SECONDS)
 
-    def rest(self) -> bool:
-        """Make the idle process forget its work, without waiting for that; return False if it has died."""
-        if not self._rests:
-            try:
-                self._connection.send(None)
-            except EndedError:
-                return False
-            self._connection.reset()
-            self._rests = True
+    def rest(self, seconds: float) -> bool:
+        """Make the idle process forget its work, and end after ``seconds`` without other work, unless it already rests.
+
+        Does not wait. Return False if it has ended.
+        """
+        if self._rests:
+            return not self._connection.has_ended
+        try:
+            self._connection.send(seconds)
+        except EndedError:
+            return False
+        self._connection.reset()
+        self._rests = True
         return True
 
     def call(

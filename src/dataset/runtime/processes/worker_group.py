@@ -48,9 +48,12 @@ class WorkerGroup:
         return self.started
 
     def rest(self, spared: Container[int], seconds: float) -> None:
-        """Make the ``spared`` workers rest, kill the others, and end after ``seconds`` unless woken before."""
+        """Make the ``spared`` workers rest, kill the others, and end after ``seconds`` unless woken before.
+
+        A worker that was already resting, because the operator did not need it, ends ``seconds`` after it began to.
+        """
         for number, worker in list(self.workers.items()):
-            if number not in spared or not worker.rest():
+            if number not in spared or not worker.rest(seconds):
                 worker.close()
                 worker.end()
                 del self.workers[number]

@@ -1,7 +1,7 @@
 """Main loop of a worker process: load the work, then run it for one task after another.
 
-The parent sends work (a callable), tasks (tuples), and None if the worker must forget the work because the iteration
-has ended. The replies are pairs of a word and a value:
+The parent sends work (a callable), tasks (tuples), and, if the iteration has ended, a number: the worker must forget the
+work, and end if it gets no other within this many seconds. The replies are pairs of a word and a value:
 
     "ready", seconds           the work has been loaded, or forgotten; the CPU time of the process so far
     "outcomes", list           of a task: chunks, and Failures in the places of elements
@@ -73,12 +73,15 @@ class _Worker:
             flush()  # printed text appears before the results
             _reply(self._connection, reply)
             return
-        self._work = message
-        if message is None:
+        rests = isinstance(message, float)
+        self._work = None if rests else message
+        if rests:
             self._connection.reset()
             gc.collect()
             end_resting()  # processes of pipelines that the work has run
         self._connection.send(("ready", time.process_time()))
+        if rests and not self._connection.has_more(within=message):
+            raise EndedError
 
     def _done(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
         assert self._work is not None  # the work is sent first

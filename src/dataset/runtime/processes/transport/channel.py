@@ -82,6 +82,13 @@ class Channel:
         ready = waiting.poll(None if within is None else math.ceil(within * 1000))
         return any(descriptor == self.fileno() for descriptor, _ in ready)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the other end is closed, even if a message is left to be received."""
+        waiting = select.poll()
+        waiting.register(self, 0)
+        return bool(waiting.poll(0))  # the end is reported unasked
+
     def fileno(self) -> int:
         """Return the descriptor of the socket."""
         return self._socket.fileno()

@@ -89,6 +89,11 @@ class Connection:
         """Return whether a value, or the end, arrives within this many seconds and before the alarm."""
         return self._channel.has_more(within, alarm)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the other end is closed, even if values are left to be received."""
+        return self._channel.has_ended
+
     def receive(self) -> Any:
         """Wait for a value.
 
