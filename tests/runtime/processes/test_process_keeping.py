@@ -1,5 +1,6 @@
 """Tests that worker processes rest between iterations, serve any pipeline, and end by themselves."""
 
+import gc
 import importlib
 import os
 import signal
@@ -130,6 +131,16 @@ def test_a_resting_worker_has_forgotten_the_function(family, gate):
     os.close(os.open(gate, os.O_RDONLY))  # waits for that
     assert listed(dataset) == [0, 1]
     os.close(os.open(gate, os.O_RDONLY))
+
+
+def test_later_collections_leave_out_modules_that_a_function_has_imported(family):
+    def frozen(x):
+        importlib.import_module("wsgiref.simple_server")
+        return gc.get_freeze_count()
+
+    dataset = Dataset.range(1).map(frozen, num_parallel_calls=1, executor="process")
+    first, second, third = (kept_pid(dataset) for _ in range(3))
+    assert first < second >= third  # no more modules were imported
 
 
 CHANGES = {

@@ -1,7 +1,7 @@
 """Main loop of a worker process: load the work, then run it for one task after another.
 
-The parent sends work (a callable), tasks (tuples), and, if the iteration has ended, a number: the worker must forget the
-work, and end if it gets no other within this many seconds. The replies are pairs of a word and a value:
+The parent sends work (a callable), tasks (tuples), and, if the iteration has ended, a number: the worker must forget
+the work, and end if it gets no other within this many seconds. The replies are pairs of a word and a value:
 
     "ready", seconds           the work has been loaded, or forgotten; the CPU time of the process so far
     "outcomes", list           of a task: chunks, and Failures in the places of elements
@@ -57,6 +57,7 @@ class _Worker:
         self._connection = connection
         self._started = started
         self._work: Callable[..., Any] | None = None
+        self._frozen_modules = 0  # how many modules there were at the last freeze
 
     def heed(self) -> None:
         """Process the next message."""
@@ -77,11 +78,21 @@ class _Worker:
         self._work = None if rests else message
         if rests:
             self._connection.reset()
-            gc.collect()
+            self._collect()
             end_resting()  # processes of pipelines that the work has run
         self._connection.send(("ready", time.process_time()))
         if rests and not self._connection.has_more(within=message):
             raise EndedError
+
+    def _collect(self) -> None:
+        """Collect what the work has left, and freeze the modules that were imported for it.
+
+        A collection that includes the modules of torch takes 0.2 s, for which each further iteration would wait.
+        """
+        gc.collect()
+        if len(sys.modules) != self._frozen_modules:
+            gc.freeze()
+            self._frozen_modules = len(sys.modules)
 
     def _done(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
         assert self._work is not None  # the work is sent first
