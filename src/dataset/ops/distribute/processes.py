@@ -87,8 +87,7 @@ class ProcessWorker:
 
     def call(self, message: Start | int) -> list[Any]:
         with self._calling("worked"):
-            _, reply = self._worker.call(message, 0, None, self._engine.patience, self._engine.alarm)
-            outcomes: list[Any] = received(self, reply)
+            outcomes: list[Any] = received(self, self._worker.call(message, 0, None, self._engine.patience)[1])
             return outcomes
 
     @contextlib.contextmanager

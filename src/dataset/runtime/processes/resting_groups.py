@@ -12,8 +12,8 @@ Groups end
 - after they have rested for ``REST_SECONDS``. The processes measure this time, because this one has no thread for it: a
   launcher ends with all of its workers, and a worker on its own if the operator that took the group does not need it.
   The entry in the system's process table stays until another group rests or is taken in its place;
-- when too many processes rest: those that have rested longest. Only so many rest as were in use at the same time, and
-  no more than ``_processes_max``, except those that rested last;
+- when more than ``_processes_max`` processes rest: those that have rested longest. The group that rested last may have
+  more, as its operator is likely to be opened again;
 - when the program ends, in whatever way.
 
 A resting worker holds no function and no element. Modules that it has imported stay imported, and global state that a

@@ -34,6 +34,7 @@ class Worker:
         finally:
             os.close(counter)
         self._connection = Connection(channel)
+        self._alarm: Alarm | None = None
         self._replacing_seconds = 0.0  # what starting it has cost, without the launcher
         self._rests = False  # if true, the reply to rest() was not received yet
 
@@ -43,23 +44,24 @@ class Worker:
         Args:
             work: the work.
             patience: how many seconds to wait for a sign of life; None for no limit.
-            alarm: after it, the process is not waited for longer than another one would take to start.
+            alarm: after it, no reply is waited for longer than another process would take to start.
 
         Raises:
             EndedError: if the process has died.
             HangingError: if it shows no sign of life, or the wait after the alarm is over.
         """
+        self._alarm = alarm
         if self._rests:
-            self._receive_ready(patience, alarm)
+            self._receive_ready(patience)
             self._rests = False
         self._connection.send_shared(work)
-        self._receive_ready(patience, alarm)
+        self._receive_ready(patience)
 
-    def _await(self, patience: float | None, alarm: Alarm | None) -> None:
+    def _await(self, patience: float | None) -> None:
         """Wait for the reply while the process starts elements."""
         before = -1
-        while not self._connection.has_more(patience, alarm):
-            if alarm is not None and alarm.is_set:
+        while not self._connection.has_more(patience, self._alarm):
+            if self._alarm is not None and self._alarm.is_set:
                 if self._connection.has_more(self._replacing_seconds):
                     return
                 raise HangingError
@@ -67,8 +69,8 @@ class Worker:
                 raise HangingError
             before = self.started
 
-    def _receive_ready(self, patience: float | None, alarm: Alarm | None) -> None:
-        self._await(patience, alarm)
+    def _receive_ready(self, patience: float | None) -> None:
+        self._await(patience)
         kind, value = self._connection.receive()
         if kind != "ready":
             raise value.exception()
@@ -89,14 +91,7 @@ class Worker:
         self._rests = True
         return True
 
-    def call(
-        self,
-        inputs: Any,
-        position: int,
-        context: Any,
-        patience: float | None = None,
-        alarm: Alarm | None = None,
-    ) -> tuple[str, Any]:
+    def call(self, inputs: Any, position: int, context: Any, patience: float | None = None) -> tuple[str, Any]:
         """Run a task and wait for its reply, which is documented in worker_main.py.
 
         Args:
@@ -104,18 +99,16 @@ class Worker:
             position: the second.
             context: the third.
             patience: how many seconds to wait for the reply or the next started element; None for no limit.
-            alarm: as in ``load``.
 
         Raises:
-            HangingError: if the process is not seen to start an element within ``patience``, twice, or the wait after
-                the alarm is over.
+            HangingError: if the process is not seen to start an element within ``patience``, twice, or as in ``load``.
             UnsendableError: if ``inputs`` cannot be pickled.
             UnreadableError: if the results cannot be unpickled.
             EndedError: if the process has died.
         """
         self._started.reset()
         self._connection.send((inputs, position, context))
-        self._await(patience, alarm)
+        self._await(patience)
         kind, value = self._connection.receive()
         if kind == "outcomes":
             return kind, [part.exception() if isinstance(part, Failure) else part for part in value]

@@ -135,7 +135,7 @@ class WorkerProcesses:
         """
         number, worker = self._take(fresh=again)
         try:
-            kind, value = worker.call(*job, alarm=self._alarm)
+            kind, value = worker.call(*job)
         except (EndedError, HangingError):
             return self._after_death(job, worker.started, self._ending_of(number), again=again)
         except (UnsendableError, UnreadableError) as error:
@@ -196,7 +196,6 @@ class WorkerProcesses:
                     if self._failure is not None:
                         raise copy_exception(self._failure)
                     number, step = self._group.start(), _NEW
-                self._check_usable()  # again: a stop() in between has spared this worker
                 worker = self._group.workers[number]
             if step is _READY or self._load(number, worker, has_rested=step is _RESTED, may_be_killed=may_be_killed):
                 if self._stopped:
@@ -208,7 +207,7 @@ class WorkerProcesses:
     def _load(self, number: int, worker: Worker, *, has_rested: bool, may_be_killed: bool) -> bool:
         """Make a worker load the work; return False if it had died before, or if it or the launcher was killed."""
         try:
-            worker.load(self._work, alarm=self._alarm)
+            worker.load(self._work, None, self._alarm)
         except (EndedError, HangingError):
             ending = self._ending_of(number)
             if has_rested or (ending.was_killed and may_be_killed):
