@@ -5,12 +5,14 @@ import json
 import os
 import pickle
 import re
+import threading
 import time
+from collections import Counter
 
 import pytest
 
 from chains.draw import draw_chain
-from dataset import AUTOTUNE, Dataset
+from dataset import AUTOTUNE, Dataset, TextLineDataset
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.runtime.metrics.background import BackgroundOperator
@@ -37,14 +39,14 @@ def values(iterator):
     return {name: knob.value for name, knob in knobs(iterator).items()}
 
 
-def everywhere(size=500):
+def everywhere(size=500, calls=AUTOTUNE):
     """Return a pipeline with AUTOTUNE everywhere."""
     return (
         Dataset.range(size)
-        .map(plus, num_parallel_calls=AUTOTUNE, name="map")
-        .interleave(lambda x: Dataset.range(x, x + 2), 3, num_parallel_calls=AUTOTUNE, name="interleave")
-        .batch(4, num_parallel_calls=AUTOTUNE, name="batch")
-        .prefetch(AUTOTUNE, name="prefetch")
+        .map(plus, num_parallel_calls=calls, name="map")
+        .interleave(lambda x: Dataset.range(x, x + 2), 3, num_parallel_calls=calls, name="interleave")
+        .batch(4, num_parallel_calls=calls, name="batch")
+        .prefetch(calls, name="prefetch")
     )
 
 
@@ -199,6 +201,69 @@ def test_a_budget_of_cores_is_what_calls_begin_with(enabled):
     with iter(with_options(everywhere(), autotune__enabled=enabled, autotune__cpu_budget=1)) as iterator:
         assert values(iterator) == {"map": 1, "interleave": 1, "batch": 1, "prefetch": 2}
         assert iterator.stats().cpu_budget == 1
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_bound_limits_every_number_that_autotune_chooses(enabled):
+    bound = AUTOTUNE(max=2)
+    with iter(with_options(everywhere(calls=bound), autotune__enabled=enabled, autotune__cpu_budget=5)) as iterator:
+        assert values(iterator) == {"map": 2, "interleave": 2, "batch": 2, "prefetch": 2}
+        assert {knob.maximum for knob in knobs(iterator).values()} == {2}
+    wide = with_options(everywhere(calls=AUTOTUNE(max=7)), autotune__cpu_budget=5)
+    with iter(wide) as iterator:
+        assert {name: knob.maximum for name, knob in knobs(iterator).items()} == {
+            **dict.fromkeys(("map", "batch", "prefetch"), 7),
+            "interleave": 6,  # twice its cycle: more threads would have nothing to read
+        }
+
+
+def test_a_bound_changes_neither_elements_nor_states():
+    bounded = everywhere(60, AUTOTUNE(max=2))
+    assert bounded.fingerprint() == everywhere(60).fingerprint()
+    with iter(everywhere(60)) as iterator, iter(bounded) as resumed:
+        first = next(iterator).tolist()
+        resumed.load_state_dict(iterator.state_dict())
+        assert [first, *listed(resumed)] == listed(everywhere(60))
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_as_many_calls_of_each_of_two_functions_run_at_once_as_the_bound_says(enabled):
+    lock, running, most = threading.Lock(), Counter(), Counter()
+
+    def function(name):
+        def call(x):
+            with lock:
+                running[name] += 1
+                most[name] = max(most[name], running[name])
+            time.sleep(0.001)  # others may start
+            with lock:
+                running[name] -= 1
+            return x
+
+        return call
+
+    calls = AUTOTUNE(max=2)
+    numbers = Dataset.range(60).map(function("first"), num_parallel_calls=calls)
+    numbers = numbers.map(function("second"), num_parallel_calls=calls)
+    options = {"autotune__enabled": enabled, "autotune__cpu_budget": 8}
+    assert listed(with_options(numbers, **options)) == list(range(60))
+    assert set(most) == {"first", "second"}
+    assert max(most.values()) <= 2
+
+
+def test_maps_with_different_bounds_keep_them():
+    dataset = Dataset.range(9).map(plus, num_parallel_calls=AUTOTUNE(max=3), name="three")
+    with iter(with_options(dataset.map(str, num_parallel_calls=AUTOTUNE(max=4), name="four"))) as iterator:
+        assert {name: knob.maximum for name, knob in knobs(iterator).items()} == {"three": 3, "four": 4}
+
+
+@pytest.mark.parametrize(
+    ("reads", "cycle", "calls"), [(AUTOTUNE, 4, 8), (AUTOTUNE(max=6), 4, 6), (AUTOTUNE(max=3), 3, 3)]
+)
+def test_files_that_autotune_reads_at_once(reads, cycle, calls):
+    dataset = TextLineDataset(["a", "b"], num_parallel_reads=reads)
+    [knob] = knobs(iter(dataset)).values()
+    assert (dataset.plan.cycle_length, knob.maximum) == (cycle, calls)
 
 
 def test_a_copy_of_a_dataset_that_was_tuned_is_one_that_was_not():

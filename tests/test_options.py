@@ -2,13 +2,14 @@
 
 import copy
 import functools
+import json
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dataset import AutotuneOptions, Dataset, OptimizationOptions, Options, ThreadingOptions
+from dataset import AUTOTUNE, AutotuneOptions, Dataset, OptimizationOptions, Options, ThreadingOptions
 from dataset.optimize.driver import optimize
 
 FIELDS = [
@@ -159,6 +160,28 @@ def test_the_older_names_are_the_same_fields():
     assert options.deterministic is options.experimental_deterministic is False
     assert options.optimization.enabled is False
     assert options.threading.private_threadpool_size == 2
+
+
+@pytest.mark.parametrize(("value", "text"), [(AUTOTUNE, "AUTOTUNE"), (AUTOTUNE(max=8), "AUTOTUNE(max=8)")], ids=str)
+def test_autotune_is_the_integer_of_tf_data_with_or_without_a_bound(value, text):
+    assert (value, hash(value), json.dumps(value), np.array(value).dtype) == (-1, hash(-1), "-1", np.int64)
+    for again in (value, copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+        assert (again, repr(again), again.max) == (-1, text, value.max)
+
+
+@pytest.mark.parametrize(
+    ("bound", "error", "message"),
+    [
+        (0, ValueError, "max must be at least 1, got 0"),
+        (True, TypeError, "max must be an int, got True of type bool"),
+        (2.0, TypeError, "max must be an int, got 2.0 of type float"),
+        (None, TypeError, "max must be an int, got None of type NoneType"),
+    ],
+)
+def test_a_bound_of_autotune_is_an_int_of_at_least_one(bound, error, message):
+    with pytest.raises(error, match=rf"AUTOTUNE\(\): {message}"):
+        AUTOTUNE(max=bound)
+    assert AUTOTUNE(max=np.int64(3)).max == 3
 
 
 def test_merging_needs_options():

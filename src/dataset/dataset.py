@@ -31,7 +31,7 @@ import numpy.typing as npt
 from dataset import deferred
 from dataset.extras import load_extra
 from dataset.io.image.folder import EXTENSIONS
-from dataset.options import AUTOTUNE, Options
+from dataset.options import AUTOTUNE, Options, bounded
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import (
     missing_attribute,
@@ -1553,7 +1553,7 @@ class Dataset(Generic[T_co]):
         [1, 1, 2, 2, 1, 2, 3, 3, 3]
         """
         require_parallelism("interleave", num_parallel_calls, deterministic)
-        cycle = deferred.DEFAULT_CYCLE_LENGTH if cycle_length is None or cycle_length == AUTOTUNE else cycle_length
+        cycle = AUTOTUNE if cycle_length is None else cycle_length
         block = 1 if block_length is None else block_length
         node = deferred.Interleave(
             self._plan,
@@ -2764,7 +2764,7 @@ class Dataset(Generic[T_co]):
         if on_mismatch not in {"error", "rebuild"}:
             raise ValueError(f'cache(): on_mismatch must be "error" or "rebuild", got {on_mismatch!r:.100}')
         if isinstance(filename, int):
-            if filename != AUTOTUNE:
+            if filename != AUTOTUNE or getattr(filename, "max", None):
                 raise TypeError(f"cache(): filename must be a path or AUTOTUNE, got {filename!r:.100}")
             folder = directory and deferred.local_folder("cache", directory)
             store = deferred.CacheDirectories(folder, on_mismatch) if folder else None
@@ -3048,7 +3048,8 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(3).map(lambda x: {"x": x * x}).to_ray(2).sum("x")  # doctest: +SKIP
         5
         """
-        division = deferred.divide(self._plan, deferred.actors_that_fit({}) if shares == AUTOTUNE else shares)
+        count = bounded(shares, deferred.actors_that_fit({})) if shares == AUTOTUNE else shares
+        division = deferred.divide(self._plan, count)
         return deferred.to_ray([Dataset(division.share(rank)) for rank in range(division.workers)])
 
     @overload

@@ -76,7 +76,7 @@ with lazy_imports():
     from dataset.ops.group.group_by_window import GroupByWindow
     from dataset.ops.ignore_errors import IgnoreErrors
     from dataset.ops.interleave.flat_map import FlatMap
-    from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+    from dataset.ops.interleave.interleave import Interleave
     from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
     from dataset.ops.mix.sample_from_datasets import sample_plan
     from dataset.ops.pack.batch_by_tokens import BatchByTokens

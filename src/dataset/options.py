@@ -12,8 +12,63 @@ import difflib
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-AUTOTUNE = -1
-"""Let the library choose a buffer size or a parallelism. The value equals tf.data's, so either constant works."""
+
+class Autotune(int):
+    """Type of ``AUTOTUNE``: the integer -1, and perhaps an upper bound of what the library may choose.
+
+    Attributes:
+        max: the bound; None for only those of the library.
+
+    >>> from dataset import AUTOTUNE, Dataset
+    >>> AUTOTUNE == -1, AUTOTUNE(max=8) == AUTOTUNE
+    (True, True)
+    >>> print(Dataset.range(3).map(str, num_parallel_calls=AUTOTUNE(max=8)).explain())
+    as written, and as it runs:
+      map(str) AUTOTUNE(max=8) parallel calls  3 elements  ...
+      range(3)                                 3 elements  ...
+    """
+
+    max: int | None
+
+    def __new__(cls, max: int | None = None) -> Self:  # noqa: A002  # the argument that users write
+        """Return -1 with this bound. Users call ``AUTOTUNE``, which checks it."""
+        self = super().__new__(cls, -1)
+        self.max = max
+        return self
+
+    def __call__(self, *, max: int) -> Autotune:  # noqa: A002  # the same
+        """Return an ``AUTOTUNE`` that chooses at most ``max``.
+
+        Raises:
+            TypeError: if ``max`` is not an int.
+            ValueError: if it is less than 1.
+        """
+        if isinstance(max, bool) or not hasattr(max, "__index__"):
+            raise TypeError(f"AUTOTUNE(): max must be an int, got {max!r} of type {type(max).__name__}")
+        if max.__index__() < 1:
+            raise ValueError(f"AUTOTUNE(): max must be at least 1, got {max!r}")
+        return Autotune(max.__index__())
+
+    def __repr__(self) -> str:
+        return "AUTOTUNE" if self.max is None else f"AUTOTUNE(max={self.max})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Autotune, (self.max,)
+
+
+AUTOTUNE = Autotune()
+"""Let the library choose a buffer size or a parallelism. The value equals tf.data's, so either constant works.
+
+``AUTOTUNE(max=8)`` chooses at most 8, for example because a server allows 8 connections. It is valid wherever
+``AUTOTUNE`` replaces a number. The bound changes no element and no saved state, except for ``num_parallel_reads``
+with a bound below 4: as many files are then open at once.
+"""
+
+
+def bounded(requested: int, number: int) -> int:
+    """Return ``number``, or the bound of ``requested`` if that is an AUTOTUNE with a lower one."""
+    bound = requested.max if isinstance(requested, Autotune) else None
+    return number if bound is None else min(number, bound)
 
 
 def _other_option(self: _Settings, name: str) -> Any:

@@ -169,6 +169,7 @@ REFUSED = {
     "cache": [
         (of(N.cache, "a", on_mismatch="ignore"), ValueError, 'on_mismatch must be "error" or "rebuild"'),
         (of(N.cache, 3), TypeError, "must be a path or AUTOTUNE"),
+        (of(N.cache, AUTOTUNE(max=3)), TypeError, r"must be a path or AUTOTUNE, got AUTOTUNE\(max=3\)"),
         (of(N.cache, directory="a"), ValueError, "directory is for cache"),
         (of(N.cache, AUTOTUNE, directory="s3://bucket/cache"), ValueError, "without a scheme"),
     ],

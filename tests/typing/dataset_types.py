@@ -74,6 +74,7 @@ assert_type(Dataset.range(3).map(lambda x: x * x), Dataset[np.int64])
 assert_type(TFRecordDataset("a").map(lambda record: record[:2]), Dataset[bytes])
 assert_type(Dataset.from_generator(examples).map(lambda image, label: (label, image)), Dataset[tuple[np.int64, Image]])
 assert_type(Dataset.range(3).enumerate().map(lambda i, x: i + x, num_parallel_calls=AUTOTUNE), Dataset[np.int64])
+assert_type(Dataset.range(3).map(str, num_parallel_calls=AUTOTUNE(max=8)).prefetch(AUTOTUNE(max=2)), Dataset[str])
 assert_type(Dataset.list_files("*").flat_map(TextLineDataset), Dataset[bytes])
 assert_type(Dataset.list_files("*").interleave(TFRecordDataset, num_parallel_calls=AUTOTUNE), Dataset[bytes])
 assert_type(

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dataset.io.dataset_files import cycle_length_of
 from dataset.io.files.list_files import is_pattern, matching_files
 from dataset.io.files.opening import path_string
 from dataset.ops.interleave.flat_map import FlatMap
@@ -56,5 +55,5 @@ def read_each_file(
     """Return a plan in which each file becomes a dataset, for names that are known only by running another dataset."""
     if num_parallel_reads is None:
         return FlatMap(names, read_one_file, name=name)
-    cycle = cycle_length_of(num_parallel_reads)
-    return Interleave(names, read_one_file, cycle, BLOCK_LENGTH, num_parallel_calls=num_parallel_reads, name=name)
+    reads = num_parallel_reads
+    return Interleave(names, read_one_file, reads, BLOCK_LENGTH, num_parallel_calls=reads, name=name)

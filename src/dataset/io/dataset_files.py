@@ -23,10 +23,9 @@ from dataset.io.files.list_files import note_pattern
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import filesystem_of, is_remote
-from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+from dataset.ops.interleave.interleave import Interleave
 from dataset.ops.sources.select_positions import Gatherer
 from dataset.ops.sources.tensor_slices import TensorSlices
-from dataset.options import AUTOTUNE
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
 from dataset.plan.nested import dataset_of, is_dataset
@@ -498,17 +497,12 @@ def read_files(
     return Interleave(
         source.source,
         reader_of_one_file(source, around),
-        cycle_length_of(num_parallel_reads),
+        num_parallel_reads,
         1,
         num_parallel_calls=num_parallel_reads,
         deterministic=deterministic,
         name=source.name,
     )
-
-
-def cycle_length_of(num_parallel_reads: int) -> int:
-    """Return the cycle length of the interleave for a number of parallel reads."""
-    return DEFAULT_CYCLE_LENGTH if num_parallel_reads == AUTOTUNE else num_parallel_reads
 
 
 def reader_of_one_file(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dataset.options import AUTOTUNE
+from dataset.options import AUTOTUNE, Autotune
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node, ParallelNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
@@ -103,11 +103,11 @@ class Elementwise(ParallelNode):
         return self.columnwise is not None and self.columnwise.reads_nothing and _gives_numbers(self.source)
 
     def parallel_settings(self) -> tuple[Any, ...]:
-        """Return the number of calls, their order, whether workers are counted, and the executor.
+        """Return the number of calls in words, their order, whether workers are counted, and the executor.
 
         Fused ops agree in them.
         """
-        return self.num_parallel_calls, self.deterministic, True, self.executor
+        return self.parallelism(), self.deterministic, True, self.executor
 
     @property
     def executor(self) -> str | int:
@@ -145,7 +145,8 @@ class Elementwise(ParallelNode):
         stages = [nodes[-1].first_operator(context, packed=packed)]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
-        calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
+        calls = self.num_parallel_calls
+        calls_each = calls.max if isinstance(calls, Autotune) else None if calls == AUTOTUNE else calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, times, calls_each)
         _, _, counted, executor = self.parallel_settings()
         return in_parallel(context, operator, self, counted=counted, executor=executor, stages=len(stages))

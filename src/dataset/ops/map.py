@@ -88,7 +88,7 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
         return operator
 
     def parallel_settings(self) -> tuple[Any, ...]:
-        return self.num_parallel_calls, self.deterministic, not self.use_unbounded_threadpool, self.executor
+        return self.parallelism(), self.deterministic, not self.use_unbounded_threadpool, self.executor
 
 
 class MapOperator(ElementwiseOperator):

@@ -65,7 +65,11 @@ class Prefetch(
         return None if self.buffer_size else self.source
 
     def label(self) -> str:
-        return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
+        return f"prefetch({self.buffer_size})"
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what must match a saved state. The bound of AUTOTUNE may change."""
+        return {"buffer_size": int(self.buffer_size)}
 
     def annotation(self) -> str:
         return "once it pays" if self.adaptive else ""

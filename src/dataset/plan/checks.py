@@ -30,7 +30,7 @@ def require_int(
         value: the user's value.
         minimum: the least valid value; default, any.
         maximum: the greatest valid value; default, any.
-        allow: special values below the minimum that are valid, too.
+        allow: special values below the minimum that are valid, too. The result is of their type, such as AUTOTUNE.
 
     Raises:
         TypeError: if ``value`` is not an int (True and 2.0 are not).
@@ -40,7 +40,10 @@ def require_int(
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{op}(): {argument} must be an int, got {value!r} of type {type(value).__name__}")
-    if minimum is not None and value < minimum and value not in allow:
+    if value in allow:
+        special = allow[allow.index(value)]
+        return value if isinstance(value, type(special)) else special
+    if minimum is not None and value < minimum:
         raise ValueError(f"{op}(): {argument} must be at least {minimum}, got {value}")
     if maximum is not None and value > maximum:
         raise ValueError(f"{op}(): {argument} must be at most {maximum}, got {value}")

@@ -251,7 +251,8 @@ class ParallelNode(UnaryNode, RewritableNode):
         """Return the description of the workers in plans."""
         if self.num_parallel_calls is None:
             return ""
-        calls = "AUTOTUNE" if self.num_parallel_calls == -1 else self.num_parallel_calls
+        calls = str(self.num_parallel_calls)  # AUTOTUNE tells its bound, but other packages have -1
+        calls = "AUTOTUNE" if calls == "-1" else calls
         return f"{calls} parallel calls{', in any order' if self.deterministic is False else ''}"
 
     def annotation(self) -> str:

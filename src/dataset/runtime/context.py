@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from dataset.options import AUTOTUNE, Options
+from dataset.options import AUTOTUNE, Options, bounded
 from dataset.plan.epochs import openings, random_states
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, inputs_first
@@ -275,8 +275,9 @@ class ExecutionContext:
             name: the name of the option.
             requested: the user's value.
             autotuned: the initial value for AUTOTUNE.
-            maximum: the upper bound for AUTOTUNE.
+            maximum: the upper bound for AUTOTUNE. Both are limited by the bound that the user may have set.
         """
+        autotuned, maximum = bounded(requested, autotuned), bounded(requested, maximum)
         is_tuned = self._record is not None and self.iteration.options.autotune.enabled is not False
         if requested != AUTOTUNE:
             knob = Tunable(name, requested)

@@ -14,7 +14,7 @@ import numpy as np
 from dataset.errors import DataLossError, StateError
 from dataset.io.arrow.requested_columns import ArrowLayout, require_fill_null
 from dataset.io.dataset_file_patterns import BLOCK_LENGTH, known_paths, listed_files, read_each_file
-from dataset.io.dataset_files import FilesOperator, FileSource, cycle_length_of, file_names, reader_of_one_file
+from dataset.io.dataset_files import FilesOperator, FileSource, file_names, reader_of_one_file
 from dataset.io.parquet.parquet_file import ParquetContainer
 from dataset.io.parquet.reader import ParquetFile, Request
 from dataset.ops.interleave.interleave import Interleave
@@ -225,7 +225,7 @@ def _in_parallel(files: Parquet, num_parallel_reads: int) -> Node:
     return files.in_parallel(
         files.source,
         reader_of_one_file(files),
-        cycle_length_of(num_parallel_reads),
+        num_parallel_reads,
         BLOCK_LENGTH,
         num_parallel_calls=num_parallel_reads,
         files=files,

@@ -92,7 +92,7 @@ def make_batched_features_dataset(
     files = dataset_of(Shuffle(names, len(paths), shuffle_seed) if shuffle else names)
     records = files.interleave(
         lambda name: read(name, *(reader_args or ())),
-        cycle_length=None if threads == AUTOTUNE else threads,
+        cycle_length=threads,
         num_parallel_calls=None if threads == 1 else threads,
         deterministic=None if threads == 1 else not sloppy_ordering,
     )

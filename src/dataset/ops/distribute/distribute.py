@@ -10,7 +10,7 @@ from dataset.ops import distribute as engines
 from dataset.ops.distribute.engine import Engine
 from dataset.ops.distribute.operator import DistributeOperator
 from dataset.ops.distribute.share_runner import Division, ShareRunner
-from dataset.options import AUTOTUNE, Options
+from dataset.options import AUTOTUNE, Options, bounded
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, walk
@@ -37,7 +37,7 @@ class Distribute(UnaryNode, remote=True):
     """Creates the observer of a share."""
 
     def __post_init__(self) -> None:
-        require_int(self.op, "workers", self.workers, minimum=1, allow=(AUTOTUNE,))
+        self._set("workers", require_int(self.op, "workers", self.workers, minimum=1, allow=(AUTOTUNE,)))
         require_int(self.op, "max_restarts", self.max_restarts, minimum=0)
         if self.engine not in {"processes", "ray"}:
             raise ValueError(f'{self.op}(): engine must be "processes" or "ray", got {self.engine!r}')
@@ -51,7 +51,8 @@ class Distribute(UnaryNode, remote=True):
         """How the input is divided. With AUTOTUNE on Ray, the cluster is asked how many workers it has room for."""
         workers = self.workers
         if workers == AUTOTUNE:
-            workers = usable_cores() if self.engine == "processes" else engines.actors_that_fit(self.resources or {})
+            most = usable_cores() if self.engine == "processes" else engines.actors_that_fit(self.resources or {})
+            workers = bounded(workers, most)
         return self.divide(self.source, workers)
 
     def parameters(self) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class Distribute(UnaryNode, remote=True):
 
     def label(self) -> str:
         engine = "" if self.engine == "processes" else f", engine={self.engine!r}"
-        return f"{self.op}({'AUTOTUNE' if self.workers == AUTOTUNE else self.workers}{engine})"
+        return f"{self.op}({self.workers}{engine})"
 
     @property
     def engine_words(self) -> str:

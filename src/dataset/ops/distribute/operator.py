@@ -163,7 +163,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             return Tunable("num_parallel_calls", division.workers)
         is_tuned = self._context.iteration.options.autotune.enabled is not False
         most = division.workers if node.engine == "ray" else max(division.workers, limits.cores)
-        return self._context.tunable("num_parallel_calls", AUTOTUNE, 1 if is_tuned else division.workers, most)
+        return self._context.tunable("num_parallel_calls", node.workers, 1 if is_tuned else division.workers, most)
 
     def _begin_at_position(self, workers: int) -> None:
         """Let the shares of this many workers begin where the number of delivered elements says."""

@@ -12,6 +12,7 @@ from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
+from dataset.options import AUTOTUNE, bounded
 from dataset.plan.checks import require_int
 from dataset.plan.node import ParallelNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
@@ -43,7 +44,10 @@ class Interleave(FlatMap, ParallelNode):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set("cycle_length", require_int("interleave", "cycle_length", self.cycle_length, minimum=1))
+        cycle_length = self.cycle_length
+        if cycle_length == AUTOTUNE:
+            cycle_length = bounded(cycle_length, DEFAULT_CYCLE_LENGTH)
+        self._set("cycle_length", require_int("interleave", "cycle_length", cycle_length, minimum=1))
         self._set("block_length", require_int("interleave", "block_length", self.block_length, minimum=1))
 
     def label(self) -> str:
