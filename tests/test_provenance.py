@@ -533,7 +533,9 @@ def test_a_cache_in_files_reports_its_own_rows_in_every_pass(paths, tmp_path):
 
 
 def test_worker_processes_keep_the_records(paths):
-    assert check(traced(TFRecordDataset(paths).map(same, num_parallel_calls=2, executor="process").batch(5))) == 8
+    how = {"num_parallel_calls": 2, "executor": "process"}
+    data = TFRecordDataset(paths).map(same, **how).random_map(lambda rng, x: x, **how)
+    assert check(traced(data.batch(5))) == 8
 
 
 def test_converted_elements_keep_the_records(paths):

@@ -1403,6 +1403,8 @@ class Dataset(Generic[T_co]):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
+        *,
+        executor: str | int = "thread",
     ) -> Dataset[S]:
         """Apply a function that draws random numbers to each element, such as an augmentation. Beyond tf.data.
 
@@ -1417,17 +1419,21 @@ class Dataset(Generic[T_co]):
             num_parallel_calls: the most calls at once, as for ``map``.
             deterministic: whether to keep the order of the elements, as for ``map``.
             name: a label.
+            executor: where parallel calls run, as for ``map``; "process" suits augmentation in Python.
 
         Raises:
-            TypeError: if ``map_func`` is not callable, or takes whole columns; if ``seed`` is not an int.
+            TypeError: if ``map_func`` is not callable, or takes whole columns; if ``seed`` is not an int; while
+                iterating, if the function cannot be sent to a process.
+            ValueError: if ``num_parallel_calls`` is less than 1 and not AUTOTUNE; if the executor is unknown.
+            WorkerDiedError: while iterating, in the place of the element during which a worker process died.
 
         >>> def flip(rng, image):
         ...     return image[:, ::-1] if rng.random() < 0.5 else image
         >>> images = np.arange(60).reshape(20, 1, 3)
-        >>> def run():
-        ...     dataset = Dataset.from_tensor_slices(images).random_map(flip, seed=4)
+        >>> def run(**settings):
+        ...     dataset = Dataset.from_tensor_slices(images).random_map(flip, seed=4, **settings)
         ...     return [image.tolist() for image in dataset]
-        >>> run() == run()
+        >>> run() == run() == run(num_parallel_calls=2, executor="process")
         True
         """
         return Dataset(
@@ -1437,6 +1443,7 @@ class Dataset(Generic[T_co]):
                 seed,
                 num_parallel_calls=num_parallel_calls,
                 deterministic=deterministic,
+                executor=executor,
                 name=name,
             )
         )

@@ -66,6 +66,11 @@ CASES = {
         symptoms(NUMBERS.map(plus, num_parallel_calls=2), contention=0.9, **THREADS),
         "@dataset.vectorized on a function for whole columns",
     ),
+    "holds the lock and draws": (
+        symptoms(NUMBERS.random_map(pow, num_parallel_calls=2), contention=0.9, **THREADS),
+        "@dataset.vectorized on a function for whole columns, or executor",
+    ),
+    "filters and holds the lock": (symptoms(NUMBERS.filter(plus), contention=0.9, **THREADS), ""),
     "in processes": (symptoms(NUMBERS.map(plus), contention=0.9, parallelism=2, runs="in processes"), ""),
     "releases the lock": (symptoms(NUMBERS.map(plus, num_parallel_calls=2), contention=0.1, **THREADS), ""),
     "slow storage": (symptoms(TextLineDataset("f"), cpu_seconds=0.1), "several files and interleave"),

@@ -65,6 +65,13 @@ VECTOR = SparseTensor([[1]], [5], [3])
         (of_map(synchronous=True, num_parallel_calls=2), ValueError, "cannot be combined with num_parallel_calls=2"),
         (of_random_map(1.5), TypeError, r"random_map\(\): seed must be an int"),
         (of_random_map(1, 0), ValueError, r"random_map\(\): num_parallel_calls must be at least 1"),
+        (
+            of_map(executor="gpu"),
+            ValueError,
+            r"map\(\): executor must be \"thread\", \"process\" or AUTOTUNE, got 'gpu'",
+        ),
+        (of_random_map(executor=b"process"), ValueError, r"random_map\(\): executor must be .*, got b'process'"),
+        (of_random_map(executor=AUTOTUNE(max=2)), ValueError, r"or AUTOTUNE, got AUTOTUNE\(max=2\)"),
         (of_random_map(1, None, "no"), TypeError, r"random_map\(\): deterministic must be True or False"),
         (of(N.random_map, vectorized(lambda *args: args)), TypeError, r"random_map\(\): .*marked as vectorized"),
         (of(N.scan, 0, vectorized(lambda *args: args)), TypeError, r"scan\(\): scan_func .*marked as vectorized"),

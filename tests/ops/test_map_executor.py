@@ -4,10 +4,14 @@ import logging
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset
+from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.parallel import pool
+from dataset.runtime.parallel.tasks import Task
+from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import nothing_left
 from support.resuming import advanced, loaded, to_json
 
@@ -100,8 +104,85 @@ def test_threads_that_gain_something_and_other_executors_stay():
     assert {process for _, process in iterator} == {os.getpid()}
 
 
-def test_the_plan_and_errors_name_it():
-    dataset = Dataset.range(3).map(with_process, executor=AUTOTUNE)
-    assert "in threads or processes" in dataset.explain()
-    with pytest.raises(ValueError, match=r'executor must be "thread", "process" or AUTOTUNE, got \'gpu\''):
-        Dataset.range(3).map(with_process, executor="gpu")
+@pytest.mark.parametrize(("executor", "words"), [("process", "in processes"), (AUTOTUNE, "in threads or processes")])
+def test_the_plan_names_it(executor, words):
+    numbers = Dataset.range(3)
+    assert words in numbers.map(with_process, executor=executor).explain()
+    assert words in numbers.random_map(draw, executor=executor).explain()
+
+
+# Random functions
+
+PROCESSES = {"num_parallel_calls": 2, "executor": "process"}
+
+
+def draw(rng, x):
+    if x == 17:
+        raise ValueError("17")
+    return x, rng.integers(1 << 40)
+
+
+def drawn(**how):
+    return Dataset.range(40).random_map(draw, seed=3, **how)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dataset: dataset.repeat(3),
+        lambda dataset: dataset.shard(3, 1),
+        lambda dataset: dataset.shuffle(9, seed=1).ignore_errors().batch(7),
+    ],
+    ids=["epochs", "a shard", "batches"],
+)
+def test_elements_draw_the_same_in_processes(change):
+    assert_elements_equal(outcomes(iter(change(drawn(**PROCESSES)))), outcomes(iter(change(drawn()))))
+
+
+def test_a_process_draws_for_the_iteration_of_a_loaded_state():
+    here, dataset = drawn(), drawn(**PROCESSES)
+    outcomes(iter(here))
+    with iter(here) as iterator, iter(dataset) as resumed:  # the second iteration, and the first
+        advanced(iterator, 20)
+        resumed.load_state_dict(iterator.state_dict())
+        rest = advanced(resumed, 5)
+        with loaded(drawn(), to_json(resumed.state_dict())) as again:
+            expected = outcomes(iterator)
+            assert_elements_equal(rest + outcomes(again), expected)
+        assert_elements_equal(rest + outcomes(resumed), expected)
+
+
+def test_a_worker_draws_for_the_epoch_that_was_loaded_after_the_worker_was_created():
+    with iter(drawn(num_parallel_calls=2)) as iterator:
+        advanced(iterator, 1)
+        operator = iterator._root.inner
+        worker = operator.worker_copy()
+        operator.load({**operator.save(), "epoch": 1})
+        task = Task(chunk_of_rows([np.int64(3)]), 3, 1)
+        [found] = worker.do(task, operator.task_context())
+        expected = outcomes(iter(drawn().repeat(2)))[43]
+        assert_elements_equal([found.only()], [expected])
+
+
+def test_a_shard_that_resumes_from_another_number_of_processes_draws_the_same_in_processes():
+    def sharded(rank, count, **how):
+        return drawn(**how).shard_by_process(rank, count)
+
+    with iter(sharded(0, 2)) as iterator:
+        advanced(iterator, 6)
+        state = to_json(iterator.state_dict())
+    for rank in range(3):
+        with loaded(sharded(rank, 3), state) as here, loaded(sharded(rank, 3, **PROCESSES), state) as there:
+            assert_elements_equal(outcomes(there), outcomes(here))
+
+
+def test_random_work_that_moves_to_processes_draws_the_same():
+    def function(rng, x):
+        return rng.integers(1 << 40), os.getpid()
+
+    numbers = Dataset.range(COUNT)
+    expected = values(numbers.random_map(function, seed=3))
+    iterator, before = moving(numbers.random_map(function, seed=3, executor=AUTOTUNE))
+    after = list(iterator)
+    assert values(before + after) == expected
+    assert {int(process) for _, process in after} - {os.getpid()}

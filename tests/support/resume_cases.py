@@ -227,6 +227,7 @@ BY_PROCESSES = _chains("""
 map => numbers_in(range(24)).map(failing(8, 7), num_parallel_calls=2, executor='process')
 map in any order => numbers_in(range(24)).map(failing(8, 7), num_parallel_calls=2, executor='process',
     deterministic=False)
+random_map => numbers_in(range(9)).random_map(noisy, seed=2, num_parallel_calls=2, executor='process').repeat(2)
 map and batch => Dataset.range(24).shuffle(6, seed=1).map(np.sqrt, num_parallel_calls=2, executor='process').batch(4)
     .prefetch(1)
 """)

@@ -78,6 +78,11 @@ class Symptoms:
         return self.calls_function and not any(rules)
 
     @property
+    def takes_executor(self) -> bool:
+        """Whether users can choose where it calls its function."""
+        return "executor" in vars(self.record.node)
+
+    @property
     def is_sequential(self) -> bool:
         """Whether it has no ``num_parallel_calls``."""
         return self.own.parallelism is None
@@ -190,6 +195,7 @@ REMEDIES = (
         '`@dataset.vectorized` on a function for whole columns, or `executor="process"`',
         lambda it: (
             it.calls_each
+            and it.takes_executor
             and it.computes
             and it.own.runs != "in processes"
             and (it.own.runs == "inline" or it.contention > _MOSTLY)

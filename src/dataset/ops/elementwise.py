@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dataset.options import AUTOTUNE, Autotune
+from dataset.plan.checks import require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node, ParallelNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
@@ -38,11 +39,26 @@ _COLUMNS_MAX = 1024, 1 << 20  # if it runs on columns, whose fixed cost is highe
 
 
 @dataclass(frozen=True, eq=False)
-class WritesIntoBatch(ParallelNode):
-    """Base node of an op whose results may be written into the arrays of a batch downstream."""
+class MapNode(ParallelNode):
+    """Base node of map and random_map: each element is the result of a function, called in threads or processes."""
 
+    executor: str | int = field(default="thread", kw_only=True, repr=False)
     write_into_batch: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer if the results will be stacked."""
+    """Set by the optimizer if the results will be written into the arrays of a batch downstream."""
+
+    def require_calls(self) -> None:
+        """Check the arguments of parallel calls; calls in processes are parallel."""
+        require_parallelism(self.op, self.num_parallel_calls, self.deterministic)
+        executor = self.executor
+        is_bounded = isinstance(executor, Autotune) and executor.max is not None
+        if executor not in {"thread", "process", AUTOTUNE} or is_bounded:
+            raise ValueError(f'{self.op}(): executor must be "thread", "process" or AUTOTUNE, got {executor!r}')
+        if executor != "thread" and self.num_parallel_calls is None:
+            self._set("num_parallel_calls", AUTOTUNE)
+
+    def parallelism(self) -> str:
+        place = {"process": " in processes", AUTOTUNE: " in threads or processes"}.get(self.executor, "")
+        return super().parallelism() + place
 
 
 @dataclass(frozen=True, eq=False)

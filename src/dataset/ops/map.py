@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.ops.elementwise import Elementwise, WritesIntoBatch
-from dataset.options import AUTOTUNE
-from dataset.plan.checks import require_callable, require_parallelism
+from dataset.ops.elementwise import Elementwise, MapNode
+from dataset.plan.checks import require_callable
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Miss, Node
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
@@ -31,7 +30,7 @@ from dataset.runtime.resources.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
+class Map(MapNode, Elementwise, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
     """Node that applies ``function`` to each element."""
 
     op: ClassVar[str] = "map"
@@ -40,15 +39,10 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
     synchronous: bool = field(default=False, kw_only=True, repr=False)
     """Whether calls must never run ahead or concurrently."""
     use_unbounded_threadpool: bool = field(default=False, kw_only=True, repr=False)
-    executor: str | int = field(default="thread", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         require_callable("map", "map_func", self.function)
-        require_parallelism("map", self.num_parallel_calls, self.deterministic)
-        if self.executor not in {"thread", "process", AUTOTUNE}:
-            raise ValueError(f'map(): executor must be "thread", "process" or AUTOTUNE, got {self.executor!r}')
-        if self.executor != "thread" and self.num_parallel_calls is None:
-            self._set("num_parallel_calls", AUTOTUNE)
+        self.require_calls()
 
     @property
     def called(self) -> Callable[..., Any]:
@@ -77,7 +71,6 @@ class Map(Elementwise, WritesIntoBatch, aligned=True, static_spec=False, seekabl
 
     def _details(self) -> list[str]:
         parallel, columns, joined = super()._details()
-        parallel += {"process": " in processes", AUTOTUNE: " in threads or processes"}.get(self.executor, "")
         in_blocks = "" if self.function_of_blocks is None else "on records in blocks"
         return [parallel, columns, in_blocks, joined, "into arrays" if self.write_into_batch else ""]
 
@@ -207,7 +200,7 @@ class MapOperator(ElementwiseOperator):
     def single_element_tasks(self) -> bool:
         return self.structure is None
 
-    def task_context(self) -> Structure | None:
+    def task_context(self) -> Any:
         return self.structure
 
     def begin(self, task: Task, context: Structure | None) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from dataset.ops.elementwise import WritesIntoBatch
+from dataset.ops.elementwise import MapNode
 from dataset.ops.map import MapOperator
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
-from dataset.plan.checks import require_callable, require_parallelism
+from dataset.plan.checks import require_callable
 from dataset.plan.node import Sharding
 from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
@@ -19,11 +19,12 @@ from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pool import in_parallel
-from dataset.runtime.random.streams import ElementGenerators, random_state
+from dataset.runtime.parallel.tasks import Task
+from dataset.runtime.random.streams import ElementGenerators, EpochLedger, random_state
 
 
 @dataclass(frozen=True, eq=False)
-class RandomMap(WritesIntoBatch, pure=False, static_spec=False, separable=True, elastic=True):
+class RandomMap(MapNode, pure=False, static_spec=False, separable=True, elastic=True):
     """Node that applies ``function`` to a random generator and each element."""
 
     op: ClassVar[str] = "random_map"
@@ -37,7 +38,7 @@ class RandomMap(WritesIntoBatch, pure=False, static_spec=False, separable=True, 
     def __post_init__(self, seed: int | None) -> None:
         require_callable("random_map", "map_func", self.function)
         require_one_by_one("random_map", "map_func", self.function)
-        require_parallelism("random_map", self.num_parallel_calls, self.deterministic)
+        self.require_calls()
         if self.random is None:  # else the node is a copy
             self._set("random", random_state("random_map", seed))
 
@@ -58,7 +59,7 @@ class RandomMap(WritesIntoBatch, pure=False, static_spec=False, separable=True, 
     def lower(self, context: ExecutionContext) -> Operator:
         operator = RandomMapOperator(context, context(self.source), self)
         operator.write_into_batch = self.write_into_batch
-        return in_parallel(context, operator, self)
+        return in_parallel(context, operator, self, executor=self.executor)
 
 
 class RandomMapOperator(MapOperator):
@@ -80,6 +81,22 @@ class RandomMapOperator(MapOperator):
         positions = range(self.position, self.position + inputs.length)
         places = (self.base + places_in(self.shards, position - self.since) for position in positions)
         return [map(self.generators.at, places if self.shards else positions), *super().arguments(inputs)]
+
+    # A worker is created before a state may be loaded, so each task says for which epoch it draws.
+
+    def task_context(self) -> Any:
+        return super().task_context(), (self.key, self.iteration, self.epoch), self.since, self.base
+
+    def begin(self, task: Task, context: Any) -> None:
+        structure, draws, self.since, self.base = context
+        super().begin(task, structure)
+        if draws != (self.key, self.iteration, self.epoch):
+            self._open(*draws)
+
+    def worker_copy(self) -> Self:
+        copied = super().worker_copy()
+        copied.epochs = EpochLedger()  # it loads no state
+        return copied
 
     def save(self) -> State:
         chance = {"key": self.key, "iteration": self.iteration, "epoch": self.epoch}

@@ -59,5 +59,4 @@ def _fused(node: Elementwise, below: Elementwise) -> Node | Miss:
 
 
 def _settings(node: Elementwise) -> str:
-    calls = node.parallelism() or "one call at a time"
-    return calls if node.executor == "thread" else f"{calls}, executor={node.executor!r}"
+    return node.parallelism() or "one call at a time"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.ops.elementwise import WritesIntoBatch
+from dataset.ops.elementwise import MapNode
 from dataset.plan.node import Node
 
 
@@ -20,6 +20,6 @@ def fuse_map_and_batch(node: Node) -> Node | None:
     if node.traits.stacks <= 1:
         return None
     (source,) = node.inputs
-    if not isinstance(source, WritesIntoBatch) or source.write_into_batch:
+    if not isinstance(source, MapNode) or source.write_into_batch:
         return None
     return node.with_inputs([dataclasses.replace(source, write_into_batch=True)])
