@@ -1,6 +1,7 @@
 """Tests of the remedies in stats(): which row of the table fits, and that the page of the docs shows the same table."""
 
 import itertools
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.autotune.remedies import REMEDIES, Symptoms, remedy_for
+from dataset.autotune.report import Measured
 from dataset.optimize.driver import optimize
 from dataset.runtime.metrics import scheduling_times
 from dataset.runtime.metrics.profile import PipelineProfile
@@ -85,6 +87,10 @@ CASES = {
     "copies": (symptoms(NUMBERS.batch(10)), "batch(..., num_parallel_calls=AUTOTUNE)"),
     "no stage": (symptoms(NUMBERS.shuffle(10), has_stages=False), "prefetch(AUTOTUNE) at the end"),
     "no memory": (symptoms(NUMBERS.prefetch(3), memory=0.95, memory_refusals=3), "smaller elements"),
+    "calls with threads of their own": (
+        replace(symptoms(NUMBERS.map(plus), cpu_seconds=0.3), is_crowded_out=True, hides_threads=True),
+        "OPENBLAS_NUM_THREADS=1 in the environment",
+    ),
     "crowded out": (
         replace(symptoms(NUMBERS.map(plus), cpu_seconds=0.1), core_wait=9.0, is_crowded_out=True),
         "fewer processes on this machine, or another machine: the machine is overloaded",
@@ -139,6 +145,25 @@ def test_a_slow_function_gets_its_remedy_and_the_fast_pipeline_none():
     assert stats.bottleneck.remedy.startswith("num_parallel_calls=AUTOTUNE")
     assert f"\nremedy: {stats.bottleneck.remedy}\n" in repr(stats)
     assert "map(fetch) is the bottleneck" in stats.verdict
+
+
+def test_threads_that_functions_start_are_told_by_the_cpu_time_of_the_process(monkeypatch):
+    for framework in ("jax", "tensorflow"):
+        monkeypatch.delitem(sys.modules, framework, raising=False)
+
+    def hides_threads(cpu_seconds, outside=0.0):
+        iterator = iter(Dataset.range(20).map(plus))
+        next(iterator)
+        profile = iterator._profile
+        profile._cpu_began -= cpu_seconds  # as if threads had computed
+        profile.began -= outside  # as if the loop had, too
+        return Measured(profile, 1, {}).symptoms(next(iter(profile.top.below()))).hides_threads
+
+    assert hides_threads(100.0)
+    assert not hides_threads(0.0)
+    assert not hides_threads(100.0, outside=200.0)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    assert not hides_threads(100.0)
 
 
 def test_a_consumer_that_waits_although_it_is_the_bottleneck_is_told_to_prefetch():

@@ -32,6 +32,7 @@ class Symptoms:
         has_stages: whether anything in the pipeline works in the background.
         core_wait: how long its threads waited for a core, per second of CPU time.
         is_crowded_out: whether that is most of its time, although this process leaves cores to others.
+        hides_threads: whether most of the CPU time of this process is that of threads which functions have started.
     """
 
     record: OpRecord
@@ -41,6 +42,7 @@ class Symptoms:
     has_stages: bool
     core_wait: float = 0.0
     is_crowded_out: bool = False
+    hides_threads: bool = False
 
     @property
     def cpu_share(self) -> float:
@@ -133,6 +135,12 @@ REMEDIES = (
         "smaller elements, or `options.autotune.ram_budget`",
         lambda it: it.own.memory_refusals > 0 and it.memory > _NEARLY_FULL,
         "options.autotune.ram_budget = ...",
+    ),
+    Remedy(
+        "a map that calls `@` or `np.linalg` is the bottleneck, and `top` shows far more CPU time than its `cpu`",
+        "each call has threads of its own, which wait for each other in busy loops",
+        "`OPENBLAS_NUM_THREADS=1` in the environment, or `MKL_NUM_THREADS=1` if NumPy uses MKL",
+        lambda it: it.calls_each and it.hides_threads and it.own.runs != "in processes",
     ),
     Remedy(
         "`top` shows other processes that compute, and all cores are busy",
