@@ -32,7 +32,7 @@ class Symptoms:
         has_stages: whether anything in the pipeline works in the background.
         core_wait: how long its threads waited for a core, per second of CPU time.
         is_crowded_out: whether that is most of its time, although this process leaves cores to others.
-        hides_threads: whether most of the CPU time of this process is that of threads which functions have started.
+        hides_threads: whether much of the CPU time of this process is that of threads which functions have started.
     """
 
     record: OpRecord

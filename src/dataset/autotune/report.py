@@ -239,7 +239,7 @@ class Measured:
         )
 
     def _hides_threads(self) -> bool:
-        """Return whether threads use the CPU that neither ops have nor the loop that iterates can have.
+        """Return whether much CPU time of this process is neither that of ops nor, possibly, of the loop that iterates.
 
         The loop counts as if it used all cores outside of ``next``.
         """
