@@ -1,498 +1,394 @@
-"""Measures AUTOTUNE against the best fixed setting of a grid, and prints what was got beside what was wanted.
+"""Measures AUTOTUNE against the best fixed setting, in cells whose function, position, length and consumer differ.
 
-    python benchmarks/studies/autotune.py [--runs 3] [--only TEXT] [--json FILE]
+    python benchmarks/studies/autotune.py [--quick] [--runs 3] [--only TEXT] [--json FILE] [--log]
 
-The best of many noisy numbers is too good. So the grid is measured once to find the best setting, and this one is
-measured again beside AUTOTUNE; only the second number is quoted. The two take turns, run by run, together with
-AUTOTUNE where ``options.autotune.enabled`` is False; what is printed is the median over the runs of the ratio, with the
-least and the greatest. Where a grid ends before the best that could be had, a setting beyond it stands below, with
-nothing wanted.
+A cell is a pipeline of autotune_cells.py. Its fixed settings are measured first, for a moment each, to find how many
+elements make an epoch and which settings are the fastest. Those within a tenth of the fastest run whole epochs, and the
+best of them is measured again in alternation with AUTOTUNE: only these last numbers are quoted, since the best of many
+noisy numbers is too good. All numbers are medians over the runs.
 
-Each run has a process of its own, forked from one that has only imported the library. The tuner then knows nothing
-from the run before, no thread or buffer is left from it, and the processor time of a process is that of one pipeline.
-What makes a function take so many milliseconds is found once, so that the work is the same in all of them. What is
-counted begins behind a warm-up, which is the same for all: 200 batches or 3 s, whichever is over first.
+Each measurement runs in a process of its own, forked from one that has never iterated a dataset. A pipeline that is
+rebuilt is built again for each epoch. The time of all epochs counts, from the first `iter`, with the builds:
 
-Other processes that take a core for one side and not for the other spoil a ratio. Where they took much of one in a
-round, further rounds are run, at most as many again, and those with the quietest machine count. It takes 8 minutes on
-a machine with nothing else to do.
+- first: the elements delivered in the first 0.3 s, between batches in proportion to the time.
+- afterwards: those delivered later, per second.
+- epoch 3 (1): the rate in the third (first) epoch.
+- CPU: the time of all processes per element, without that of the consumer.
+
+A mark * says that other programs took more than a quarter of a core in one of the runs: the cell is worth less. The
+whole grid takes about half an hour on two cores. --quick takes a minute and a half: one run of two cells of each class,
+or of those that --only names, with fewer settings. Cells that are held out were written after the constants of the controller were
+frozen, and have a table of their own.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
-import itertools
 import json
+import math
 import multiprocessing
 import os
 import platform
-import resource
 import statistics
-import sys
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from parallel import (
-    WIDTH,
-    decode,
-    measure,
-    photo,
-    records,
-    report,
-    seconds,
-    spin,
-    steps_for,
-    ten_ms,
-    use_one_thread_for_each_call,
-    work,
-)
+import psutil
+from autotune_cells import BOTH, FILES, LONG, TUNED, WAITS, Cell, Setting, cells, numpy
 
-from dataset import AUTOTUNE, Dataset, Options
-
-Knobs = dict[str, int | None]
-
-CALLS = (None, 1, 2, 3, 4, 8)
-BUFFERS = (0, 2, 8)
+FIRST = 0.3
+"""Seconds from the first `iter` that are reported apart."""
+STEP = 5e-3
+"""Seconds that a consumer which is not free takes for a batch."""
+LOOK = 0.3
+"""Seconds in which the first pass measures a setting, after its first batch."""
+CLOSE = 0.9
+"""Of the fastest rate of the first pass: settings from there on are measured again, at most as many as FINALISTS."""
 FINALISTS = 3
-ENDLESS = 1 << 40
-LAST = 5
-"""Lines of the tuning log that are shown."""
-QUIET = 0.15
-"""Cores that other processes may take in a run."""
+PATIENCE = 4
+"""How many times as long as the best fixed setting a side may take."""
+QUIET = 0.25
+"""Cores that other programs may take while a side is measured."""
+ENDLESS = 1 << 30
+
+CALLS = (None, 2, 4, 16, 64)
+WAITING_CALLS = (*CALLS, 128)
+"""For functions that wait: up to the most calls that the tuner makes by default."""
+QUICK_CALLS = (None, 2, 16)
+
+RATIOS = ("first", "afterwards", "epoch 1", "epoch 3")
+WIDTH = 84
+
+
+# One measurement
+
+
+@dataclass
+class Result:
+    """What was measured of one side.
+
+    Attributes:
+        first: elements per second in the first 0.3 s.
+        afterwards: elements per second after it, or in all if nothing came after it.
+        epochs: elements per second in each epoch.
+        whole: elements per second in all epochs.
+        cpu: seconds of processor time per element.
+        others: cores that other programs kept busy meanwhile.
+        log: what the tuner says of its decisions in the first epoch, if requested.
+    """
+
+    first: float
+    afterwards: float
+    epochs: list[float]
+    whole: float
+    cpu: float
+    others: float
+    log: list[str] = field(default_factory=list)
+
+
+def measured(cell: Cell, setting: Setting, count: int, epochs: int, limit: float, with_log: bool = False) -> Result:
+    """Iterate so many epochs of about ``count`` elements each, or until the limit in seconds."""
+    step = consumer(cell)
+    marks = [(0.0, 0)]
+    ends: list[int] = []
+    log: list[str] = []
+    total, own = 0, 0.0
+    busy, cpu, started = busy_seconds(), cpu_seconds(), time.perf_counter()
+    dataset = None
+    for _ in range(epochs):
+        if dataset is None or cell.rebuilt:
+            dataset = cell.build(count, setting)
+        with iter(dataset) as iterator:
+            for batch in iterator:
+                total += length(batch)
+                marks.append((time.perf_counter() - started, total))
+                if marks[-1][0] > limit:
+                    break
+                own += step(batch)
+            if with_log and not ends:
+                log = [str(decision) for decision in iterator.tuning_log()]
+        ends.append(len(marks) - 1)
+        if marks[-1][0] > limit:
+            break
+    wall, cpu, busy = time.perf_counter() - started, cpu_seconds() - cpu, busy_seconds() - busy
+    first = delivered(marks, FIRST)
+    last, total = marks[-1]
+    return Result(
+        first / min(FIRST, last),
+        (total - first) / (last - FIRST) if last > FIRST else total / last,
+        [rate(marks[start], marks[end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)],
+        total / last,
+        (cpu - own) / total,
+        max(0, busy - cpu) / wall,
+        log,
+    )
+
+
+def delivered(marks: list[tuple[float, int]], until: float) -> float:
+    """The elements until then; those of the next batch are counted in proportion to its time."""
+    before = marks[0]
+    for mark in marks[1:]:
+        if mark[0] > until:
+            return before[1] + (mark[1] - before[1]) * (until - before[0]) / (mark[0] - before[0])
+        before = mark
+    return before[1]
+
+
+def rate(start: tuple[float, int], end: tuple[float, int]) -> float:
+    return (end[1] - start[1]) / (end[0] - start[0])
+
+
+def steady_rate(cell: Cell, setting: Setting, seconds: float) -> float:
+    """Elements per second after the first batch, which may have to wait for processes to start or for a shuffle."""
+    step = consumer(cell)
+    total = 0
+    with iter(cell.build(ENDLESS, setting)) as iterator:
+        batch = next(iterator)
+        first = now = time.perf_counter()
+        while not total or now - first < seconds:
+            step(batch)
+            batch = next(iterator)
+            total += length(batch)
+            now = time.perf_counter()
+    return total / (now - first)
+
+
+def consumer(cell: Cell) -> Callable[[Any], float]:
+    """Return a function that uses a batch and returns the processor time that this took."""
+    if cell.consumer == "free":
+        return lambda _: 0.0
+    work = numpy(STEP)
+
+    def step(batch: Any) -> float:
+        started = time.thread_time()
+        if cell.consumer == "computing":
+            work(batch)
+        else:
+            time.sleep(STEP)
+        return time.thread_time() - started
+
+    return step
+
+
+def length(batch: Any) -> int:
+    while isinstance(batch, dict):
+        batch = next(iter(batch.values()))
+    return len(batch)
+
+
+def cpu_seconds() -> float:
+    """The processor time of this process and of those below it."""
+    times = time.process_time() + sum(os.times()[2:4])
+    for process in psutil.Process().children(recursive=True):
+        try:
+            times += sum(process.cpu_times()[:4])
+        except psutil.Error:  # it has ended
+            pass
+    return times
+
+
+def busy_seconds() -> float:
+    """How long the cores of this machine, taken together, were not idle."""
+    times = psutil.cpu_times()
+    return sum(times[:8]) - times.idle - getattr(times, "iowait", 0)
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what the function returns in a process that is forked for it."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=send_result, args=(theirs, function, arguments))
+    process.start()
+    theirs.close()
+    try:
+        found = ours.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(f"the process ended with status {process.exitcode} and without a result") from None
+    process.join()
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def send_result(connection: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        connection.send(function(*arguments))
+    except Exception as error:  # noqa: BLE001  # raised again in the parent
+        connection.send(RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+# One cell
+
+
+@dataclass
+class Found:
+    """What was found of a cell: the best fixed setting, the rates of the first pass, and the runs of both sides."""
+
+    cell: Cell
+    best: Setting
+    count: int
+    looks: dict[str, float]
+    fixed: list[Result]
+    tuned: list[Result]
+
+    def ratio(self, what: str) -> float:
+        """The median over the runs of AUTOTUNE over the best fixed setting, run by run."""
+        return statistics.median(value(tuned, what) / value(fixed, what) for tuned, fixed in self.pairs())
+
+    def pairs(self) -> Iterator[tuple[Result, Result]]:
+        return zip(self.tuned, self.fixed, strict=True)
+
+    @property
+    def is_quiet(self) -> bool:
+        return max(result.others for result in (*self.tuned, *self.fixed)) <= QUIET
+
+    def to_dict(self) -> dict[str, Any]:
+        cell = {name: getattr(self.cell, name) for name in ("kind", "position", "epoch", "rebuilt", "consumer")}
+        return {
+            **cell,
+            "held_out": self.cell.held_out,
+            "best": str(self.best),
+            "count": self.count,
+            "quiet": self.is_quiet,
+            "ratios": {what: round(self.ratio(what), 4) for what in (*RATIOS, "cpu")},
+            "first_pass": self.looks,
+            "fixed": [asdict(result) for result in self.fixed],
+            "tuned": [asdict(result) for result in self.tuned],
+        }
+
+
+def value(result: Result, what: str) -> float:
+    if what.startswith("epoch"):
+        return result.epochs[min(int(what[-1]), len(result.epochs)) - 1]
+    return max(float(getattr(result, what)), 1e-9)
+
+
+def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
+    cell.source(1)  # makes its data here, once
+    epochs = 3 if cell.epoch == LONG else 5
+    calls = QUICK_CALLS if quick else WAITING_CALLS if cell.kind in (WAITS, BOTH, FILES) else CALLS
+    looks = {setting: apart(steady_rate, cell, setting, LOOK / (1 + quick)) for setting in cell.settings(calls)}
+    order = sorted(looks, key=looks.__getitem__, reverse=True)
+    count = max(4 * cell.batch, int(looks[order[0]] * cell.epoch))
+    limit = PATIENCE * cell.epoch * epochs
+
+    def side(setting: Setting) -> Result:
+        result = apart(measured, cell, setting, count, epochs, limit, with_log and setting is TUNED)
+        assert isinstance(result, Result)
+        return result
+
+    finalists = [setting for setting in order if looks[setting] >= CLOSE * looks[order[0]]][:FINALISTS]
+    whole = {setting: side(setting).whole for setting in finalists if len(finalists) > 1 and not quick}
+    best = max(whole, key=whole.__getitem__, default=order[0])
+    fixed, tuned = [], []
+    for run in range(runs):  # each side goes first in turn
+        for setting in (TUNED, best)[:: 1 if run % 2 else -1]:
+            (tuned if setting is TUNED else fixed).append(side(setting))
+    return Found(cell, best, count, {str(setting): round(rate) for setting, rate in looks.items()}, fixed, tuned)
+
+
+# Reports
+
+
+def report(found: Found) -> None:
+    ratios = "".join(f"{found.ratio(what):>11.2f}" for what in (*RATIOS, "cpu"))
+    cpu = [statistics.median(result.cpu for result in side) * 1e6 for side in (found.tuned, found.fixed)]
+    rates = [statistics.median(result.whole for result in side) for side in (found.tuned, found.fixed)]
+    print(f"{found.cell.name + ' *' * (not found.is_quiet):<{WIDTH}}{ratios}")
+    print(
+        f"    {rates[0]:,.0f} elements/s and {cpu[0]:,.1f} us of CPU each; "
+        f"with {found.best}: {rates[1]:,.0f} and {cpu[1]:,.1f} us",
+        flush=True,
+    )
+
+
+def summary(every: list[Found]) -> dict[str, dict[str, float]]:
+    """Geometric means by class, and of all cells."""
+    groups = {kind: [found for found in every if found.cell.kind == kind] for kind in kinds(every)}
+    groups["all cells"] = every
+    return {
+        name: {"cells": len(group), **{what: mean(found.ratio(what) for found in group) for what in (*RATIOS, "cpu")}}
+        for name, group in groups.items()
+    }
+
+
+def kinds(every: Iterable[Found]) -> list[str]:
+    return list(dict.fromkeys(found.cell.kind for found in every))
+
+
+def mean(ratios: Iterable[float]) -> float:
+    return math.exp(statistics.fmean(math.log(max(ratio, 1e-3)) for ratio in ratios))
+
+
+def report_summary(title: str, every: list[Found]) -> None:
+    print(f"\n{title:<{WIDTH}}{header()}")
+    for name, row in summary(every).items():
+        ratios = "".join(f"{row[what]:>11.2f}" for what in (*RATIOS, "cpu"))
+        print(f"{name + ' (' + str(int(row['cells'])) + ')':<{WIDTH}}{ratios}")
+    for what in ("first", "afterwards"):
+        print(f"worst, {what}:")
+        for found in sorted(every, key=lambda found: found.ratio(what))[:5]:
+            print(f"    {found.ratio(what):.2f} {found.cell.name}")
+
+
+def header() -> str:
+    return "".join(f"{what:>11}" for what in (*RATIOS, "CPU"))
+
+
+def chosen(only: str, quick: bool) -> list[Cell]:
+    """The cells with this text in their name; if quick and without a text, two of each class, rebuilt and iterated."""
+    matching = [cell for cell in cells() if only in cell.name]
+    if not quick or only:
+        return matching
+    first: dict[tuple[str, bool], Cell] = {}
+    for cell in matching:
+        if cell.epoch != LONG and not cell.held_out:
+            first.setdefault((cell.kind, cell.rebuilt), cell)
+    return list(first.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3, help="runs of AUTOTUNE, and of what it is compared with")
-    parser.add_argument("--only", default="", help="only cases with this text in their name")
+    parser.add_argument("--runs", type=int, default=3, help="runs of AUTOTUNE and of the best fixed setting")
+    parser.add_argument("--only", default="", help="only cells with this text in their name")
+    parser.add_argument("--quick", action="store_true", help="one run of a cell of each class, with fewer settings")
     parser.add_argument("--json", type=Path, help="write everything that was measured to this file")
+    parser.add_argument("--log", action="store_true", help="print the tuner's decisions in the first epoch")
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{platform.python_implementation()} {platform.python_version()}, {cores} cores\n")
-    print(f"{'':<{WIDTH}}{'got':>12}{'wanted':>12}")
-    machine = Machine.measured()
-    found: dict[str, Any] = {}
-    for name in (*WORKLOADS, MEMORY):
-        if arguments.only in name:
-            measure(name, functools.partial(examine, name, machine, found.setdefault(name, {})), arguments.runs)
+    print(f"{'AUTOTUNE over the best fixed setting':<{WIDTH}}{header()}")
+    every: list[Found] = []
+    for cell in chosen(arguments.only, arguments.quick):
+        try:
+            found = examine(cell, 1 if arguments.quick else arguments.runs, arguments.quick, arguments.log)
+        except RuntimeError as error:  # the other cells are worth having
+            print(f"{cell.name}\n    {error}", flush=True)
+            continue
+        every.append(found)
+        report(found)
+        if arguments.log:
+            print("\n".join(f"    {line}" for decision in found.tuned[0].log for line in decision.splitlines()))
+    parts = {"tuned on": [], "held out": []}
+    for found in every:
+        parts["held out" if found.cell.held_out else "tuned on"].append(found)
+    for title, part in parts.items():
+        if part:
+            report_summary(f"Geometric means of the cells that were {title}", part)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"cores": cores, "machine": vars(machine), "cases": found}, indent=1))
-
-
-def examine(name: str, machine: Machine, found: dict[str, Any], runs: int) -> None:
-    if name == MEMORY:
-        report_memory(found)
-        return
-    results = report_speed(name, machine, found, runs)
-    if WORKLOADS[name].consumer:
-        report_background(results)
-    for line in results["tuned"][-1].settled:
-        print(f"    {line}")
-
-
-# What the machine is given to do
-
-
-@dataclass(frozen=True)
-class Machine:
-    """How much work fits into a second here."""
-
-    steps: int
-    sines: int
-
-    @classmethod
-    def measured(cls) -> Machine:
-        best = min(seconds(lambda: sines(BLOCK, 0)) for _ in range(50))
-        return cls(steps=steps_for(1), sines=int(BLOCK / best))
-
-    def holds_the_lock(self, duration: float) -> Callable[[Any], Any]:
-        """A function in pure Python that takes so many seconds."""
-        return functools.partial(spin, int(self.steps * duration))
-
-    def computes(self, duration: float) -> Callable[[Any], Any]:
-        """A function in NumPy that takes so many seconds, and lets other threads run meanwhile."""
-        return functools.partial(sines, int(self.sines * duration))
-
-
-BLOCK = 1 << 16
-_NUMBERS = np.linspace(0, 100, BLOCK)
-
-
-def sines(count: int, x: Any) -> Any:
-    for start in range(0, count, BLOCK):
-        np.sin(_NUMBERS[: count - start])
-    return x
-
-
-def waits(duration: float) -> Callable[[Any], Any]:
-    def function(x: Any) -> Any:
-        time.sleep(duration)
-        return x
-
-    return function
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A pipeline that never ends, and the settings to choose from.
-
-    Attributes:
-        make: takes the machine, and each knob by its name.
-        grid: the values of each knob; None is one at a time, in the thread that iterates.
-        consumer: seconds that the consumer computes per batch.
-        beyond: a setting outside of the grid, with more threads than most would think of, to compare with.
-    """
-
-    make: Callable[..., Dataset[Any]]
-    grid: dict[str, tuple[int | None, ...]]
-    consumer: float = 0
-    beyond: Knobs | None = None
-
-    def settings(self) -> list[Knobs]:
-        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
-
-    def all(self, value: int | None) -> Knobs:
-        """Each knob set to this."""
-        return dict.fromkeys(self.grid, value)
-
-
-def slow_files(_: Machine, reads: int, calls: int) -> Dataset[Any]:
-    def read(number: Any) -> Dataset[Any]:
-        return Dataset.from_generator(lambda: records(number), output_signature=Dataset.range(1).element_spec)
-
-    files = Dataset.range(ENDLESS).interleave(read, cycle_length=16, num_parallel_calls=reads)
-    return files.map(work, num_parallel_calls=calls).batch(32)
-
-
-def slow_map(_: Machine, calls: int) -> Dataset[Any]:
-    return Dataset.range(ENDLESS).map(ten_ms, num_parallel_calls=calls).batch(32)
-
-
-def photos(_: Machine, calls: int, prefetch: int) -> Dataset[Any]:
-    use_one_thread_for_each_call()
-    contents = Dataset.from_tensor_slices([photo(seed) for seed in range(8)]).repeat()
-    return contents.map(decode, num_parallel_calls=calls).batch(32).prefetch(prefetch)
-
-
-def one_map(function: Callable[[Any], Any], batch: int, calls: int, prefetch: int) -> Dataset[Any]:
-    return Dataset.range(ENDLESS).map(function, num_parallel_calls=calls).batch(batch).prefetch(prefetch)
-
-
-def three_maps(functions: list[Callable[[Any], Any]], batch: int, first: int, second: int, third: int) -> Dataset[Any]:
-    dataset: Dataset[Any] = Dataset.range(ENDLESS)
-    for function, calls in zip(functions, (first, second, third), strict=True):
-        dataset = dataset.map(function, num_parallel_calls=calls)
-    return dataset.batch(batch)
-
-
-COSTS = (50e-6, 500e-6, 5e-3)
-
-WORKLOADS = {
-    "slow files, interleave(cycle_length=16), map(1 ms of sleep), batch(32)": Workload(
-        slow_files, {"reads": (1, 4, 16), "calls": (1, 4, 16, 32, 64)}, beyond={"reads": 16, "calls": 128}
-    ),
-    "map(10 ms of sleep), batch(32)": Workload(slow_map, {"calls": (1, 2, 4, 8, 16, 32, 64)}, beyond={"calls": 512}),
-    "JPEG decode and resize of 400x300 photos, batch(32), prefetch": Workload(
-        photos, {"calls": CALLS, "prefetch": BUFFERS}
-    ),
-    "map(1 ms of NumPy), batch(32), prefetch": Workload(
-        lambda machine, **knobs: one_map(machine.computes(1e-3), 32, **knobs), {"calls": CALLS, "prefetch": BUFFERS}
-    ),
-    "map(50 us of pure Python), batch(128), prefetch": Workload(
-        lambda machine, **knobs: one_map(machine.holds_the_lock(50e-6), 128, **knobs),
-        {"calls": (None, 1, 2, 4, 8), "prefetch": (0, 2)},
-    ),
-    "map(50 us), map(500 us), map(5 ms) of NumPy, batch(8)": Workload(
-        lambda machine, **knobs: three_maps([machine.computes(cost) for cost in COSTS], 8, **knobs),
-        {"first": (None, 2), "second": (None, 1, 2), "third": (None, 2, 3, 4)},
-    ),
-    "map(50 us), map(500 us), map(5 ms) of sleep, batch(32)": Workload(
-        lambda _, **knobs: three_maps([waits(cost) for cost in COSTS], 32, **knobs),
-        {"first": (1, 2, 4), "second": (4, 8, 16, 32), "third": (16, 64)},
-        beyond={"first": 4, "second": 32, "third": 128},
-    ),
-    "a consumer that computes 20 ms per batch of 5 ms": Workload(
-        lambda machine, **knobs: one_map(machine.computes(5e-3 / 32), 32, **knobs),
-        {"calls": (None, 1, 2, 4), "prefetch": (0, 1, 2, 8)},
-        consumer=20e-3,
-    ),
-}
-
-
-# One run
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long to warm up, in batches and seconds, and how many seconds to measure."""
-
-    batches: int
-    warm_up: float
-    window: float
-
-
-FULL, FIRST_LOOK, SECOND_LOOK = Timing(200, 3.0, 2.0), Timing(50, 0.2, 0.4), Timing(100, 0.3, 0.8)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What to measure; ``enabled`` is that of the options, and ``consumer`` that of the workload."""
-
-    name: str
-    machine: Machine
-    knobs: Knobs
-    consumer: float = 0
-    enabled: bool | None = None
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was measured.
-
-    Attributes:
-        rate: batches per second.
-        cpu: seconds of processor time per batch, those of the consumer left out.
-        others: cores that other processes kept busy meanwhile.
-        settled: what the tuner says of itself.
-    """
-
-    rate: float
-    cpu: float
-    others: float
-    settled: list[str]
-
-
-def carry_out(runs: list[Run], timing: Timing) -> list[Result]:
-    return [one_result(run, timing) for run in runs]
-
-
-def one_result(run: Run, timing: Timing) -> Result:
-    options = Options()
-    options.autotune.enabled = run.enabled
-    dataset = WORKLOADS[run.name].make(run.machine, **run.knobs).with_options(options)
-    use = run.machine.computes(run.consumer)
-    with iter(dataset) as iterator:
-        take(iterator, use, timing.warm_up, timing.batches)
-        started, busy, cpu = time.perf_counter(), busy_seconds(), time.process_time()
-        count, own = take(iterator, use, timing.window)
-        duration, busy, cpu = time.perf_counter() - started, busy_seconds() - busy, time.process_time() - cpu
-        return Result(count / duration, (cpu - own) / count, max(0, busy - cpu) / duration, settled(iterator))
-
-
-def take(
-    batches: Iterator[Any], use: Callable[[Any], Any], duration: float, at_most: int = ENDLESS
-) -> tuple[int, float]:
-    """How many were taken, and the processor time of their use."""
-    count, own, ends = 0, 0.0, time.perf_counter() + duration
-    while not count or (count < at_most and time.perf_counter() < ends):
-        batch = next(batches)
-        before = time.thread_time()
-        use(batch)
-        own += time.thread_time() - before
-        count += 1
-    return count, own
-
-
-def busy_seconds() -> float:
-    """How long the cores of this machine, taken together, were not idle; 0 where nobody counts it."""
-    try:
-        user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    except OSError:
-        return 0
-    return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
-
-
-def settled(iterator: Any) -> list[str]:
-    """What the tuner says it has done; nothing where it cannot say."""
-    lines = [repr(iterator.stats())] if hasattr(iterator, "stats") else []
-    log = list(iterator.tuning_log()) if hasattr(iterator, "tuning_log") else []
-    return "\n".join([*lines, *map(str, log[-LAST:])]).splitlines()
-
-
-def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the function returns there, or raises."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dataset", "cv2"])
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-# The best setting of the grid
-
-
-def best_run(name: str, machine: Machine, found: dict[str, Any]) -> Run:
-    """That with the setting which was fastest when the fastest few of the grid were measured again."""
-    workload = WORKLOADS[name]
-    runs = [Run(name, machine, knobs, workload.consumer) for knobs in workload.settings()]
-    rates = rates_of(runs, FIRST_LOOK)
-    found["grid"] = [{**run.knobs, "rate": rate} for run, rate in zip(runs, rates, strict=True)]
-    order = sorted(range(len(runs)), key=rates.__getitem__, reverse=True)
-    finalists = [runs[index] for index in order[:FINALISTS]]
-    once, again = (rates_of(finalists, SECOND_LOOK) for _ in range(2))
-    sums = [sum(pair) for pair in zip(once, again, strict=True)]
-    return finalists[sums.index(max(sums))]
-
-
-def rates_of(runs: list[Run], timing: Timing) -> list[float]:
-    """One after the other in one process: settings that are fixed learn nothing from the run before."""
-    return [result.rate for result in in_new_process(carry_out, runs, timing)]
-
-
-# AUTOTUNE beside it
-
-Sides = dict[str, Run]
-Results = dict[str, list[Result]]
-
-
-def report_speed(name: str, machine: Machine, found: dict[str, Any], runs: int) -> Results:
-    workload = WORKLOADS[name]
-    sides = {"best": best_run(name, machine, found)}
-    for side, knobs, enabled in [
-        ("tuned", workload.all(AUTOTUNE), None),
-        ("off", workload.all(AUTOTUNE), False),
-        ("beyond", workload.beyond, None),
-    ]:
-        if knobs is not None:
-            sides[side] = Run(name, machine, knobs, workload.consumer, enabled)
-    if workload.consumer:
-        sides["alone"] = Run(name, machine, {"calls": None, "prefetch": 0})
-    results = compare(sides, runs)
-    found.update({side: {"knobs": sides[side].knobs, "runs": [*map(vars, results[side])]} for side in sides})
-    report_rates(sides, results, len(found["grid"]))
-    return results
-
-
-def compare(sides: Sides, runs: int) -> Results:
-    """The rounds with the quietest machine: so many, out of at most twice as many."""
-    rounds: list[list[Result]] = []
-    while len(rounds) < 2 * runs and sum(disturbance(results) < QUIET for results in rounds) < runs:
-        rounds.append([in_new_process(carry_out, [run], FULL)[0] for run in sides.values()])
-    quietest = sorted(rounds, key=disturbance)[:runs]
-    return {side: list(results) for side, results in zip(sides, zip(*quietest, strict=True), strict=True)}
-
-
-def disturbance(results: list[Result]) -> float:
-    return max(result.others for result in results)
-
-
-def report_rates(sides: Sides, results: Results, settings: int) -> None:
-    report_ratio("AUTOTUNE / the best setting", results["tuned"], results["best"], at_least=0.9)
-    report_ratio("AUTOTUNE, with enabled=False / the best setting", results["off"], results["best"])
-    report_rate(f"the best of {settings} settings: {shown(sides['best'].knobs)}", results["best"])
-    if "beyond" in sides:
-        report_rate(f"beyond the grid: {shown(sides['beyond'].knobs)}", results["beyond"])
-    if (others := max(map(disturbance, results.values()))) >= QUIET:
-        report("NOT QUIET: other processes took, in one of the runs", others, unit="cores")
-
-
-def report_rate(what: str, results: list[Result]) -> None:
-    report(what, statistics.median(result.rate for result in results), unit="1/s")
-
-
-def report_ratio(
-    what: str, results: list[Result], others: list[Result], attribute: str = "rate", **bounds: float
-) -> None:
-    pairs = zip(results, others, strict=True)
-    ratios = [getattr(one, attribute) / getattr(other, attribute) for one, other in pairs]
-    report(f"{what} ({min(ratios):.2f} to {max(ratios):.2f})", statistics.median(ratios), **bounds)
-
-
-def shown(knobs: Knobs) -> str:
-    return ", ".join(f"{knob}={value}" for knob, value in knobs.items())
-
-
-# Work that nobody waits for
-
-
-def report_background(results: Results) -> None:
-    """The processor time beside the consumer's, over that of the pipeline alone, with no threads."""
-    alone = results["alone"]
-    what = "background CPU / the least needed"
-    report_ratio(f"{what}, AUTOTUNE", results["tuned"], alone, "cpu", at_most=1.2)
-    report_ratio(f"{what}, with enabled=False", results["off"], alone, "cpu")
-    report_ratio(f"{what}, the best setting", results["best"], alone, "cpu")
-    report("the least needed, per batch", statistics.median(result.cpu for result in alone) * 1e3, unit="ms")
-
-
-# Memory
-
-MEMORY = "ram_budget of 200 MB, elements of 10 MB, a consumer that sleeps"
-BUDGET, ELEMENT = 200_000_000, 10_000_000
-
-
-class Live:
-    """The bytes of the elements that somebody holds, and the most that they were."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # a finalizer may run in the midst of the count
-        self.now = self.peak = 0
-
-    def make(self, x: Any) -> Any:
-        element = np.full(ELEMENT, x % 255, np.uint8)
-        self._add(ELEMENT)
-        weakref.finalize(element, self._add, -ELEMENT)
-        return element
-
-    def _add(self, nbytes: int) -> None:
-        with self._lock:
-            self.now += nbytes
-            self.peak = max(self.peak, self.now)
-
-    def start_over(self) -> None:
-        with self._lock:
-            self.peak = self.now
-
-
-def sleepy_consumer(buffer_size: int, budget: int | None) -> dict[str, float]:
-    """The most bytes held while the consumer sleeps with nothing in its hands, and what the process grew by."""
-    live, before, peak = Live(), resident_bytes(), 0
-    dataset = Dataset.range(ENDLESS).map(live.make, num_parallel_calls=AUTOTUNE).prefetch(buffer_size)
-    with iter(dataset.with_options(with_ram_budget(budget))) as iterator:
-        for _ in range(15):
-            next(iterator)
-            live.start_over()
-            time.sleep(0.2)
-            peak = max(peak, live.peak)
-    return {"held": peak, "grown": resident_bytes() - before}
-
-
-def with_ram_budget(budget: int | None) -> Options:
-    options = Options()
-    if budget is not None:
-        options.autotune.ram_budget = budget
-    return options
-
-
-def resident_bytes() -> int:
-    """The most of the process that ever was in memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def report_memory(found: dict[str, Any]) -> None:
-    budget = BUDGET if has_ram_budget() else None
-    if budget is None:
-        print("  options.autotune.ram_budget is not accepted; without it:")
-    for buffer_size in (AUTOTUNE, 100):
-        name = f"prefetch({'AUTOTUNE' if buffer_size == AUTOTUNE else buffer_size})"
-        result = found[name] = in_new_process(sleepy_consumer, buffer_size, budget)
-        report(f"held by map(AUTOTUNE).{name}", result["held"] / 1e6, at_most=BUDGET / 1e6, unit="MB")
-        report("the process grew by, with the element in the consumer's hands", result["grown"] / 1e6, unit="MB")
-
-
-def has_ram_budget() -> bool:
-    try:
-        with_ram_budget(BUDGET)
-    except (AttributeError, ValueError):
-        return False
-    return True
+        whole = {
+            "python": platform.python_version(),
+            "cores": cores,
+            "runs": 1 if arguments.quick else arguments.runs,
+            "summary": {title: summary(part) for title, part in parts.items() if part},
+            "cells": {found.cell.name: found.to_dict() for found in every},
+        }
+        arguments.json.write_text(json.dumps(whole, indent=1) + "\n")
 
 
 if __name__ == "__main__":
