@@ -2,10 +2,10 @@
 
     python benchmarks/studies/autotune.py [--quick] [--runs 3] [--only TEXT] [--json FILE] [--log]
 
-A cell is a pipeline of autotune_cells.py. Its fixed settings are measured first, for a moment each, to find how many
-elements make an epoch and which settings are the fastest. Those within a tenth of the fastest run whole epochs, and the
-best of them is measured again in alternation with AUTOTUNE: only these last numbers are quoted, since the best of many
-noisy numbers is too good. All numbers are medians over the runs.
+A cell is a pipeline of autotune_cells.py or autotune_held_out.py. Its fixed settings are measured first, for a moment
+each, to find how many elements make an epoch and which settings are the fastest. Those within a tenth of the fastest
+run whole epochs, and the best of them is measured again in alternation with AUTOTUNE: only these last numbers are
+quoted, since the best of many noisy numbers is too good. All numbers are medians over the runs.
 
 Each measurement runs in a process of its own, forked from one that has never iterated a dataset. A pipeline that is
 rebuilt is built again for each epoch. The time of all epochs counts, from the first `iter`, with the builds:
@@ -17,13 +17,14 @@ rebuilt is built again for each epoch. The time of all epochs counts, from the f
 
 A mark * says that other programs took more than a quarter of a core in one of the runs: the cell is worth less. The
 whole grid takes about half an hour on two cores. --quick takes a minute and a half: one run of two cells of each class,
-or of those that --only names, with fewer settings. Cells that are held out were written after the constants of the controller were
-frozen, and have a table of their own.
+or of those that --only names, with fewer settings. Cells that are held out were not used to develop the controller, and
+have a table of their own. The published results are those of --json docs/assets/benchmarks/autotune.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import multiprocessing
@@ -38,7 +39,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from autotune_cells import BOTH, FILES, LONG, TUNED, WAITS, Cell, Setting, cells, numpy
+from autotune_cells import BOTH, CHANGING, FILES, LONG, TUNED, WAITS, Cell, Setting, numpy, tuned_cells
+from autotune_held_out import held_out_cells
 
 FIRST = 0.3
 """Seconds from the first `iter` that are reported apart."""
@@ -175,8 +177,8 @@ def consumer(cell: Cell) -> Callable[[Any], float]:
 
 
 def length(batch: Any) -> int:
-    while isinstance(batch, dict):
-        batch = next(iter(batch.values()))
+    while isinstance(batch, dict | tuple):
+        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
     return len(batch)
 
 
@@ -184,10 +186,8 @@ def cpu_seconds() -> float:
     """The processor time of this process and of those below it."""
     times = time.process_time() + sum(os.times()[2:4])
     for process in psutil.Process().children(recursive=True):
-        try:
+        with contextlib.suppress(psutil.Error):  # it has ended
             times += sum(process.cpu_times()[:4])
-        except psutil.Error:  # it has ended
-            pass
     return times
 
 
@@ -255,10 +255,9 @@ class Found:
             "best": str(self.best),
             "count": self.count,
             "quiet": self.is_quiet,
-            "ratios": {what: round(self.ratio(what), 4) for what in (*RATIOS, "cpu")},
+            "ratios": {what: self.ratio(what) for what in (*RATIOS, "cpu")},
             "first_pass": self.looks,
-            "fixed": [asdict(result) for result in self.fixed],
-            "tuned": [asdict(result) for result in self.tuned],
+            **{side: [asdict(result) for result in getattr(self, side)] for side in ("fixed", "tuned")},
         }
 
 
@@ -271,7 +270,7 @@ def value(result: Result, what: str) -> float:
 def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
     cell.source(1)  # makes its data here, once
     epochs = 3 if cell.epoch == LONG else 5
-    calls = QUICK_CALLS if quick else WAITING_CALLS if cell.kind in (WAITS, BOTH, FILES) else CALLS
+    calls = QUICK_CALLS if quick else WAITING_CALLS if cell.kind in (WAITS, BOTH, FILES, CHANGING) else CALLS
     looks = {setting: apart(steady_rate, cell, setting, LOOK / (1 + quick)) for setting in cell.settings(calls)}
     order = sorted(looks, key=looks.__getitem__, reverse=True)
     count = max(4 * cell.batch, int(looks[order[0]] * cell.epoch))
@@ -342,7 +341,7 @@ def header() -> str:
 
 def chosen(only: str, quick: bool) -> list[Cell]:
     """The cells with this text in their name; if quick and without a text, two of each class, rebuilt and iterated."""
-    matching = [cell for cell in cells() if only in cell.name]
+    matching = [cell for cell in [*tuned_cells(), *held_out_cells()] if only in cell.name]
     if not quick or only:
         return matching
     first: dict[tuple[str, bool], Cell] = {}
@@ -364,9 +363,10 @@ def main() -> None:
     print(f"{platform.python_implementation()} {platform.python_version()}, {cores} cores\n")
     print(f"{'AUTOTUNE over the best fixed setting':<{WIDTH}}{header()}")
     every: list[Found] = []
+    runs = 1 if arguments.quick else arguments.runs
     for cell in chosen(arguments.only, arguments.quick):
         try:
-            found = examine(cell, 1 if arguments.quick else arguments.runs, arguments.quick, arguments.log)
+            found = examine(cell, runs, arguments.quick, arguments.log)
         except RuntimeError as error:  # the other cells are worth having
             print(f"{cell.name}\n    {error}", flush=True)
             continue
@@ -381,14 +381,28 @@ def main() -> None:
         if part:
             report_summary(f"Geometric means of the cells that were {title}", part)
     if arguments.json:
-        whole = {
+        about = {
             "python": platform.python_version(),
             "cores": cores,
-            "runs": 1 if arguments.quick else arguments.runs,
+            "runs": runs,
+            "quick": arguments.quick,
             "summary": {title: summary(part) for title, part in parts.items() if part},
-            "cells": {found.cell.name: found.to_dict() for found in every},
         }
-        arguments.json.write_text(json.dumps(whole, indent=1) + "\n")
+        arguments.json.write_text(as_json(about, every))
+
+
+def as_json(about: dict[str, Any], every: list[Found]) -> str:
+    """With a line for each cell, and numbers of four digits."""
+
+    def short(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: short(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [short(one) for one in value]
+        return float(f"{value:.4g}") if isinstance(value, float) else value
+
+    rows = ",\n".join(f"  {json.dumps(found.cell.name)}: {json.dumps(short(found.to_dict()))}" for found in every)
+    return f'{json.dumps(short(about), indent=1)[:-2]},\n "cells": {{\n{rows}\n }}\n}}\n'
 
 
 if __name__ == "__main__":

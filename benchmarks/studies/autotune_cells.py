@@ -42,10 +42,11 @@ Stage = Callable[[Dataset[Any], Setting], Dataset[Any]]
 
 WAITS, BOTH, FILES = "waits", "waits and computes", "files that wait"
 HELD, RELEASED, COLUMNS = "lock held", "lock released", "on columns"
-PARSE, AUGMENT, TOKENS = "cheap, after a shuffle", "augmentation", "tokenizing"
-MIXED = "changing"
+PARSE, AUGMENT, TOKENS, CHANGING = "cheap", "augmentation", "tokenizing", "changing"
 
 SHORT, LONG = 0.3, 3.0
+
+BATCH, SHUFFLE, PREFETCH, SHUFFLED = "before batch", "before shuffle", "before prefetch", "after shuffle"
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Cell:
         stages: apply its functions, each with the same setting.
         batch: the number of elements in a batch.
         source: makes the input, of so many elements.
-        position: "batch": directly before batch; "shuffle": before shuffle and batch; "prefetch": before batch and
-            prefetch; "shuffled": after a shuffle; "shuffled, prefetch": both.
+        position: BATCH: directly before batch; SHUFFLE: before shuffle and batch; PREFETCH: before batch and prefetch;
+            SHUFFLED: after a shuffle and before batch.
         epoch: seconds that the best fixed setting takes for one.
         rebuilt: whether each epoch has a pipeline of its own.
         consumer: what is done with a batch: "free": nothing; "sleeping" or "computing": a step of 5 ms.
@@ -72,7 +73,7 @@ class Cell:
     stages: tuple[Stage, ...]
     batch: int = 32
     source: Source = Dataset.range
-    position: str = "batch"
+    position: str = BATCH
     epoch: float = SHORT
     rebuilt: bool = True
     consumer: str = "free"
@@ -88,19 +89,19 @@ class Cell:
     def build(self, count: int, setting: Setting) -> Dataset[Any]:
         """Return the pipeline for an epoch of about ``count`` elements."""
         dataset = self.source(count)
-        if "shuffled" in self.position:
+        if self.position == SHUFFLED:
             dataset = dataset.shuffle(8 * self.batch, seed=1)
         for stage in self.stages:
             dataset = stage(dataset, setting)
-        if self.position == "shuffle":
+        if self.position == SHUFFLE:
             dataset = dataset.shuffle(8 * self.batch, seed=1)
         dataset = dataset.batch(self.batch)
-        return dataset.prefetch(setting.buffer) if "prefetch" in self.position else dataset
+        return dataset.prefetch(setting.buffer) if self.position == PREFETCH else dataset
 
     def settings(self, calls: tuple[int | None, ...]) -> list[Setting]:
         """Return the fixed settings with these numbers of calls, and those that only this cell has."""
         settings = [Setting(number) for number in calls]
-        if "prefetch" in self.position:
+        if self.position == PREFETCH:
             settings.append(Setting(None, buffer=0))
         if self.processes:
             settings.append(Setting(2, "process"))
@@ -269,7 +270,8 @@ def normalize(image: Any) -> Any:
     return (image - np.float32(0.45)) / np.float32(0.22)
 
 
-WORDS = "the quick brown fox jumps over a lazy dog while seven new boxes of old wine wait near every harbour".split()
+SENTENCE = "the quick brown fox jumps over a lazy dog while seven new boxes of old wine wait near every harbour"
+WORDS = SENTENCE.split()
 
 
 def sentences() -> list[str]:
@@ -297,173 +299,66 @@ class Tokenizer:
 TOKENIZER = Tokenizer(WORDS[:14], 64)
 
 
-# The cells. Functions whose cost has to be scaled are made when the list is, once per program.
+# The cells
+
+ITERATED: dict[str, Any] = {"rebuilt": False}
+TRAINING: dict[str, Any] = {"position": PREFETCH, "epoch": LONG, "rebuilt": False, "consumer": "computing"}
+"""A pipeline beside a training step."""
 
 
-def cells() -> list[Cell]:
-    """Return all cells, those held out last."""
-    return [*tuned_cells(), *held_out_cells()]
-
-
-@functools.cache
+@functools.cache  # scales functions when it is called first, so that the work is the same in all forks
 def tuned_cells() -> list[Cell]:
-    waiting = [
+    """Return the cells that the controller was developed on."""
+    return [
         Cell(WAITS, "1 ms", (each(waits(1e-3)),)),
         Cell(WAITS, "0.2 ms", (each(waits(2e-4)),), 128),
-        Cell(WAITS, "1 ms", (each(waits(1e-3)),), position="shuffle", epoch=LONG, rebuilt=False, consumer="sleeping"),
+        Cell(WAITS, "1 ms", (each(waits(1e-3)),), position=SHUFFLE, epoch=LONG, rebuilt=False, consumer="sleeping"),
         Cell(WAITS, "10 ms", (each(waits(1e-2)),)),
-        Cell(
-            WAITS, "10 ms", (each(waits(1e-2)),), position="prefetch", epoch=LONG, rebuilt=False, consumer="computing"
-        ),
-        Cell(WAITS, "10 ms, dict", (each(fetch_row),), position="shuffled", rebuilt=False),
+        Cell(WAITS, "10 ms", (each(waits(1e-2)),), **TRAINING),
+        Cell(WAITS, "10 ms, dict", (each(fetch_row),), position=SHUFFLED, **ITERATED),
         Cell(WAITS, "1 ms, then a cheap map", (each(waits(1e-3)), each(pure))),
-    ]
-    both = [
         Cell(BOTH, "1 ms, 100 us of Python", (each(Store(1e-3, python(1e-4)).get),)),
-        Cell(
-            BOTH,
-            "2 ms, 500 us of NumPy",
-            (each(Store(2e-3, numpy(5e-4)).get),),
-            position="prefetch",
-            epoch=LONG,
-            rebuilt=False,
-            consumer="computing",
-        ),
-        Cell(BOTH, "5 ms, then JSON", (each(Store(5e-3, parse_document).get),), position="shuffled", rebuilt=False),
+        Cell(BOTH, "2 ms, 500 us of NumPy", (each(Store(2e-3, numpy(5e-4)).get),), **TRAINING),
+        Cell(BOTH, "5 ms, then JSON", (each(Store(5e-3, parse_document).get),), position=SHUFFLED, **ITERATED),
         Cell(BOTH, "maps of 2 ms and 200 us of Python", (each(waits(2e-3)), each(python(2e-4)))),
-    ]
-    files = [
         Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes),
-        Cell(
-            FILES,
-            "64 files, then 1 ms",
-            (read_files(1e-2, 2e-4), each(waits(1e-3))),
-            source=file_sizes,
-            epoch=LONG,
-            rebuilt=False,
-        ),
-        Cell(
-            FILES,
-            "64 files in blocks",
-            (read_files(1e-2, 1e-2, 16),),
-            source=file_sizes,
-            position="prefetch",
-            consumer="sleeping",
-        ),
-    ]
-    held = [
-        Cell(HELD, "200 us", (each(python(2e-4)),), rebuilt=False, processes=True),
+        Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes, **ITERATED),
+        Cell(FILES, "and 1 ms", (read_files(1e-2, 2e-4), each(waits(1e-3))), source=file_sizes, epoch=LONG),
+        Cell(FILES, "in blocks", (read_files(1e-2, 1e-2, 16),), 32, file_sizes, PREFETCH, consumer="sleeping"),
+        Cell(HELD, "200 us", (each(python(2e-4)),), processes=True, **ITERATED),
         Cell(HELD, "5 us", (each(python(5e-6)),), 128),
-        Cell(HELD, "50 us", (each(python(5e-5)),), 64, position="shuffle", processes=True),
-        Cell(
-            HELD,
-            "50 us",
-            (each(python(5e-5)),),
-            64,
-            position="prefetch",
-            epoch=LONG,
-            rebuilt=False,
-            consumer="computing",
-            processes=True,
-        ),
+        Cell(HELD, "50 us", (each(python(5e-5)),), 64, position=SHUFFLE, processes=True),
+        Cell(HELD, "50 us", (each(python(5e-5)),), 64, processes=True, **TRAINING),
         Cell(HELD, "200 us", (each(python(2e-4)),), epoch=LONG, processes=True),
-        Cell(HELD, "200 us", (each(python(2e-4)),), position="shuffled", processes=True),
-        Cell(HELD, "2 ms", (each(python(2e-3)),), 8, position="prefetch", consumer="sleeping", processes=True),
-        Cell(
-            HELD,
-            "maps of 50 us and 200 us",
-            (each(python(5e-5)), each(python(2e-4))),
-            rebuilt=False,
-            processes=True,
-        ),
-    ]
-    released = [
+        Cell(HELD, "200 us", (each(python(2e-4)),), position=SHUFFLED, processes=True),
+        Cell(HELD, "2 ms", (each(python(2e-3)),), 8, position=PREFETCH, consumer="sleeping", processes=True),
+        Cell(HELD, "maps of 50 and 200 us", (each(python(5e-5)), each(python(2e-4))), processes=True, **ITERATED),
         Cell(RELEASED, "1 ms of NumPy", (each(numpy(1e-3)),), 16),
-        Cell(
-            RELEASED,
-            "2 ms of hashing",
-            (each(digest),),
-            8,
-            position="prefetch",
-            epoch=LONG,
-            rebuilt=False,
-            consumer="computing",
-        ),
-        Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, position="shuffled"),
-        Cell(RELEASED, "JPEG", (each(decode),), 8, repeated(photos), rebuilt=False),
-        Cell(RELEASED, "1 ms of NumPy", (each(numpy(1e-3)),), 16, position="shuffle", consumer="sleeping"),
-        Cell(RELEASED, "maps of 200 us and 1 ms", (each(numpy(2e-4)), each(numpy(1e-3))), 16, rebuilt=False),
-    ]
-    columns = [
+        Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, **TRAINING),
+        Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, position=SHUFFLED),
+        Cell(RELEASED, "JPEG", (each(decode),), 8, repeated(photos), **ITERATED),
+        Cell(RELEASED, "1 ms of NumPy", (each(numpy(1e-3)),), 16, position=SHUFFLE, consumer="sleeping"),
+        Cell(RELEASED, "maps of 200 us and 1 ms", (each(numpy(2e-4)), each(numpy(1e-3))), 16, **ITERATED),
         Cell(COLUMNS, "a lambda", (each(lambda x: x * 3 + 1),), 128),
-        Cell(COLUMNS, "a function", (each(pure),), 128, position="shuffle", rebuilt=False),
-        Cell(
-            COLUMNS,
-            "a dict",
-            (each(lambda x: {"x": x, "y": x * 0.5 - 2}),),
-            128,
-            position="prefetch",
-            epoch=LONG,
-            rebuilt=False,
-            consumer="computing",
-        ),
+        Cell(COLUMNS, "a function", (each(pure),), 128, position=SHUFFLE, **ITERATED),
+        Cell(COLUMNS, "a dict", (each(lambda x: {"x": x, "y": x * 0.5 - 2}),), 128, **TRAINING),
         Cell(COLUMNS, "two lambdas", (each(lambda x: x + 7), each(lambda x: x * x)), 128),
-    ]
-    parse = [
-        Cell(PARSE, "4 us", (each(parse_sample),), 128, repeated(samples), "shuffled"),
-        Cell(PARSE, "4 us", (each(parse_sample),), 128, repeated(samples), "shuffled, prefetch", LONG, rebuilt=False),
-        Cell(
-            PARSE,
-            "4 us",
-            (each(parse_sample),),
-            128,
-            repeated(samples),
-            "shuffled",
-            rebuilt=False,
-            consumer="computing",
-        ),
-    ]
-    augmented = [
+        Cell(PARSE, "4 us", (each(parse_sample),), 128, repeated(samples), SHUFFLED),
+        Cell(PARSE, "4 us", (each(parse_sample),), 128, repeated(samples), SHUFFLED, LONG, rebuilt=False),
+        Cell(PARSE, "4 us", (each(parse_sample),), 128, repeated(samples), SHUFFLED, consumer="computing", **ITERATED),
         Cell(AUGMENT, "random_map", (randomly(augment),), 32, repeated(images)),
-        Cell(
-            AUGMENT,
-            "random_map",
-            (randomly(augment),),
-            32,
-            repeated(images),
-            "prefetch",
-            LONG,
-            rebuilt=False,
-            consumer="computing",
-        ),
-        Cell(
-            AUGMENT,
-            "random_map and map",
-            (randomly(augment), each(normalize)),
-            32,
-            repeated(images),
-            "shuffled",
-            rebuilt=False,
-        ),
-    ]
-    tokens = [
+        Cell(AUGMENT, "random_map", (randomly(augment),), 32, repeated(images), **TRAINING),
+        Cell(AUGMENT, "and map", (randomly(augment), each(normalize)), 32, repeated(images), SHUFFLED, **ITERATED),
         Cell(TOKENS, "words", (each(TOKENIZER.encode),), 32, repeated(sentences), processes=True),
         Cell(
             TOKENS,
             "words",
             (each(TOKENIZER.encode),),
-            32,
-            repeated(sentences),
-            "shuffled",
-            LONG,
+            source=repeated(sentences),
+            position=SHUFFLED,
+            epoch=LONG,
             rebuilt=False,
             consumer="sleeping",
             processes=True,
         ),
     ]
-    return [*waiting, *both, *files, *held, *released, *columns, *parse, *augmented, *tokens]
-
-
-@functools.cache
-def held_out_cells() -> list[Cell]:
-    return []
