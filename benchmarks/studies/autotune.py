@@ -276,13 +276,14 @@ def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
     count = max(4 * cell.batch, int(looks[order[0]] * cell.epoch))
     limit = PATIENCE * cell.epoch * epochs
 
-    def side(setting: Setting) -> Result:
+    def side(setting: Setting, epochs: int = epochs) -> Result:
         result = apart(measured, cell, setting, count, epochs, limit, with_log and setting is TUNED)
         assert isinstance(result, Result)
         return result
 
     finalists = [setting for setting in order if looks[setting] >= CLOSE * looks[order[0]]][:FINALISTS]
-    whole = {setting: side(setting).whole for setting in finalists if len(finalists) > 1 and not quick}
+    again = finalists if len(finalists) > 1 and not quick else []
+    whole = {setting: side(setting, 1 if cell.epoch == LONG else epochs).whole for setting in again}
     best = max(whole, key=whole.__getitem__, default=order[0])
     fixed, tuned = [], []
     for run in range(runs):  # each side goes first in turn
