@@ -66,11 +66,20 @@ def test_elements_are_counted_between_batches_in_proportion_to_the_time():
 
 def test_what_is_reported_is_the_median_of_the_ratios_of_the_pairs():
     tuned, fixed = [result(first=rate) for rate in (1, 8, 9)], [result(first=rate) for rate in (2, 2, 10)]
-    found = study.Found(CELLS[0], study.Setting(), 8, {}, fixed, tuned)
+    found = study.Found(CELLS[0], study.Setting(), 8, {}, tuned, {study.Setting(): fixed})
     assert found.ratio("first") == pytest.approx(0.9)
     assert found.ratio("epoch 3") == 1  # the last, where there are fewer
     assert study.summary([found])["all cells"]["first"] == pytest.approx(0.9)
     assert json.loads(study.as_json({"cores": 2}, [found]))["cells"][CELLS[0].name]["ratios"]["first"] == 0.9
+
+
+def test_processes_are_compared_with_threads_too():
+    threads, processes = study.Setting(4), study.Setting(2, "process")
+    assert study.finalists({study.Setting(): 70, threads: 80, processes: 100}, quick=False) == [processes, threads]
+    fixed = {processes: [result(first=1.0, afterwards=30.0, cpu=2.0)], threads: [result(first=5.0)]}
+    found = study.Found(CELLS[0], processes, 8, {}, [result()], fixed)
+    assert (found.ratio("first"), found.ratio("cpu")) == (2, 0.5)
+    assert found.ratio("afterwards") == pytest.approx(1 / 3)
 
 
 def test_an_error_in_a_measurement_is_raised_where_it_was_started():

@@ -31,16 +31,21 @@ import multiprocessing
 import os
 import platform
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+sys.path.append(str(Path(__file__).parents[1]))
+
 from autotune_cells import BOTH, CHANGING, FILES, LONG, TUNED, WAITS, Cell, Setting, numpy, tuned_cells
 from autotune_held_out import held_out_cells
+from harness.machine import conditions
 
 FIRST = 0.3
 """Seconds from the first `iter` that are reported apart."""
@@ -227,25 +232,37 @@ def send_result(connection: Connection, function: Callable[..., Any], arguments:
 
 @dataclass
 class Found:
-    """What was found of a cell: the best fixed setting, the rates of the first pass, and the runs of both sides."""
+    """What was found of a cell.
+
+    Attributes:
+        best: the best fixed setting.
+        count: the elements of an epoch.
+        looks: elements per second by setting, in the first pass.
+        tuned: the runs of AUTOTUNE.
+        fixed: those of the best fixed setting and, if these are processes, of the best one of threads, too: while
+            processes start, it is the one to compare with.
+    """
 
     cell: Cell
     best: Setting
     count: int
-    looks: dict[str, float]
-    fixed: list[Result]
+    looks: dict[Setting, float]
     tuned: list[Result]
+    fixed: dict[Setting, list[Result]]
 
     def ratio(self, what: str) -> float:
         """The median over the runs of AUTOTUNE over the best fixed setting, run by run."""
-        return statistics.median(value(tuned, what) / value(fixed, what) for tuned, fixed in self.pairs())
+        return statistics.median(
+            value(tuned, what) / max(value(fixed, what) for fixed in others)
+            for tuned, *others in zip(self.tuned, *self.compared_with(what), strict=True)
+        )
 
-    def pairs(self) -> Iterator[tuple[Result, Result]]:
-        return zip(self.tuned, self.fixed, strict=True)
+    def compared_with(self, what: str) -> Iterable[list[Result]]:
+        return [self.fixed[self.best]] if what == "cpu" else self.fixed.values()
 
     @property
     def is_quiet(self) -> bool:
-        return max(result.others for result in (*self.tuned, *self.fixed)) <= QUIET
+        return max(result.others for side in (self.tuned, *self.fixed.values()) for result in side) <= QUIET
 
     def to_dict(self) -> dict[str, Any]:
         cell = {name: getattr(self.cell, name) for name in ("kind", "position", "epoch", "rebuilt", "consumer")}
@@ -256,8 +273,9 @@ class Found:
             "count": self.count,
             "quiet": self.is_quiet,
             "ratios": {what: self.ratio(what) for what in (*RATIOS, "cpu")},
-            "first_pass": self.looks,
-            **{side: [asdict(result) for result in getattr(self, side)] for side in ("fixed", "tuned")},
+            "first_pass": {str(setting): rate for setting, rate in self.looks.items()},
+            "tuned": [asdict(result) for result in self.tuned],
+            "fixed": {str(setting): [asdict(result) for result in side] for setting, side in self.fixed.items()},
         }
 
 
@@ -272,24 +290,44 @@ def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
     epochs = 3 if cell.epoch == LONG else 5
     calls = QUICK_CALLS if quick else WAITING_CALLS if cell.kind in (WAITS, BOTH, FILES, CHANGING) else CALLS
     looks = {setting: apart(steady_rate, cell, setting, LOOK / (1 + quick)) for setting in cell.settings(calls)}
-    order = sorted(looks, key=looks.__getitem__, reverse=True)
-    count = max(4 * cell.batch, int(looks[order[0]] * cell.epoch))
-    limit = PATIENCE * cell.epoch * epochs
 
-    def side(setting: Setting, epochs: int = epochs) -> Result:
-        result = apart(measured, cell, setting, count, epochs, limit, with_log and setting is TUNED)
+    def side(setting: Setting, rate: float, epochs: int = epochs) -> Result:
+        limit = PATIENCE * cell.epoch * epochs
+        result = apart(measured, cell, setting, elements(cell, rate), epochs, limit, with_log and setting is TUNED)
         assert isinstance(result, Result)
         return result
 
-    finalists = [setting for setting in order if looks[setting] >= CLOSE * looks[order[0]]][:FINALISTS]
-    again = finalists if len(finalists) > 1 and not quick else []
-    whole = {setting: side(setting, 1 if cell.epoch == LONG else epochs).whole for setting in again}
-    best = max(whole, key=whole.__getitem__, default=order[0])
-    fixed, tuned = [], []
-    for run in range(runs):  # each side goes first in turn
-        for setting in (TUNED, best)[:: 1 if run % 2 else -1]:
-            (tuned if setting is TUNED else fixed).append(side(setting))
-    return Found(cell, best, count, {str(setting): round(rate) for setting, rate in looks.items()}, fixed, tuned)
+    again = finalists(looks, quick)
+    if len(again) > 1:
+        fastest = max(looks.values())
+        whole = {setting: side(setting, fastest, 1 if cell.epoch == LONG else epochs).whole for setting in again}
+    else:
+        whole = looks
+    best = max(again, key=whole.__getitem__)
+    with_threads = max((setting for setting in again if setting.executor == "thread"), key=whole.__getitem__)
+    tuned: list[Result] = []
+    fixed: dict[Setting, list[Result]] = {best: [], with_threads: []}
+    sides = {TUNED: tuned, **fixed}
+    for run in range(runs):
+        for setting in list(sides)[:: -1 if run % 2 else 1]:
+            sides[setting].append(side(setting, whole[best]))
+    return Found(cell, best, elements(cell, whole[best]), looks, tuned, fixed)
+
+
+def finalists(looks: dict[Setting, float], quick: bool) -> list[Setting]:
+    """The settings that are about as fast as the fastest, and the best one of threads if this is not among them.
+
+    Processes are fast in the first pass, which does not count their start.
+    """
+    order = sorted(looks, key=looks.__getitem__, reverse=True)
+    close = [setting for setting in order if looks[setting] >= CLOSE * looks[order[0]]][: 1 if quick else FINALISTS]
+    with_threads = next(setting for setting in order if setting.executor == "thread")
+    return close if with_threads in close else [*close, with_threads]
+
+
+def elements(cell: Cell, rate: float) -> int:
+    """The elements of an epoch at this rate."""
+    return max(4 * cell.batch, int(rate * cell.epoch))
 
 
 # Reports
@@ -297,8 +335,9 @@ def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
 
 def report(found: Found) -> None:
     ratios = "".join(f"{found.ratio(what):>11.2f}" for what in (*RATIOS, "cpu"))
-    cpu = [statistics.median(result.cpu for result in side) * 1e6 for side in (found.tuned, found.fixed)]
-    rates = [statistics.median(result.whole for result in side) for side in (found.tuned, found.fixed)]
+    sides = found.tuned, found.fixed[found.best]
+    cpu = [statistics.median(result.cpu for result in side) * 1e6 for side in sides]
+    rates = [statistics.median(result.whole for result in side) for side in sides]
     print(f"{found.cell.name + ' *' * (not found.is_quiet):<{WIDTH}}{ratios}")
     print(
         f"    {rates[0]:,.0f} elements/s and {cpu[0]:,.1f} us of CPU each; "
@@ -383,8 +422,7 @@ def main() -> None:
             report_summary(f"Geometric means of the cells that were {title}", part)
     if arguments.json:
         about = {
-            "python": platform.python_version(),
-            "cores": cores,
+            **conditions(),
             "runs": runs,
             "quick": arguments.quick,
             "summary": {title: summary(part) for title, part in parts.items() if part},

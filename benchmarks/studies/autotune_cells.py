@@ -324,7 +324,7 @@ def tuned_cells() -> list[Cell]:
         Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes),
         Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes, **ITERATED),
         Cell(FILES, "and 1 ms", (read_files(1e-2, 2e-4), each(waits(1e-3))), source=file_sizes, epoch=LONG),
-        Cell(FILES, "in blocks", (read_files(1e-2, 1e-2, 16),), 32, file_sizes, PREFETCH, consumer="sleeping"),
+        Cell(FILES, "in blocks", (read_files(1e-2, 2e-3, 4),), 32, file_sizes, PREFETCH, consumer="sleeping"),
         Cell(HELD, "200 us", (each(python(2e-4)),), processes=True, **ITERATED),
         Cell(HELD, "5 us", (each(python(5e-6)),), 128),
         Cell(HELD, "50 us", (each(python(5e-5)),), 64, position=SHUFFLE, processes=True),
