@@ -43,7 +43,7 @@ import psutil
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from autotune_cells import BOTH, CHANGING, FILES, LONG, TUNED, WAITS, Cell, Setting, numpy, tuned_cells
+from autotune_cells import BOTH, CHANGING, FILES, LONG, TUNED, WAITS, Cell, Setting, releases_lock, tuned_cells
 from autotune_held_out import held_out_cells
 from harness.machine import conditions
 
@@ -58,6 +58,8 @@ CLOSE = 0.9
 FINALISTS = 3
 PATIENCE = 4
 """How many times as long as the best fixed setting a side may take."""
+HANGS = 120
+"""Seconds after which a measurement is given up; those that work stop by themselves long before."""
 QUIET = 0.25
 """Cores that other programs may take while a side is measured."""
 ENDLESS = 1 << 30
@@ -168,7 +170,7 @@ def consumer(cell: Cell) -> Callable[[Any], float]:
     """Return a function that uses a batch and returns the processor time that this took."""
     if cell.consumer == "free":
         return lambda _: 0.0
-    work = numpy(STEP)
+    work = releases_lock(STEP)
 
     def step(batch: Any) -> float:
         started = time.thread_time()
@@ -209,6 +211,10 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     process = context.Process(target=send_result, args=(theirs, function, arguments))
     process.start()
     theirs.close()
+    if not ours.poll(HANGS):
+        process.kill()
+        process.join()
+        raise RuntimeError(f"no result after {HANGS} s: the process was ended")
     try:
         found = ours.recv()
     except EOFError:

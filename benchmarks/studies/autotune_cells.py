@@ -164,7 +164,7 @@ def scale() -> tuple[int, int]:
 _NUMBERS = np.linspace(0, 100, 1 << 12)
 
 
-def python(duration: float) -> Function:
+def holds_lock(duration: float) -> Function:
     """A function in pure Python that holds the interpreter lock for so many seconds."""
     return functools.partial(spin, max(1, int(scale()[0] * duration)))
 
@@ -175,7 +175,7 @@ def sines(blocks: int, x: Any) -> Any:
     return x
 
 
-def numpy(duration: float) -> Function:
+def releases_lock(duration: float) -> Function:
     """A function in NumPy that takes so many seconds, and lets other threads run meanwhile."""
     return functools.partial(sines, max(1, int(scale()[1] * duration)))
 
@@ -317,28 +317,32 @@ def tuned_cells() -> list[Cell]:
         Cell(WAITS, "10 ms", (each(waits(1e-2)),), **TRAINING),
         Cell(WAITS, "10 ms, dict", (each(fetch_row),), position=SHUFFLED, **ITERATED),
         Cell(WAITS, "1 ms, then a cheap map", (each(waits(1e-3)), each(pure))),
-        Cell(BOTH, "1 ms, 100 us of Python", (each(Store(1e-3, python(1e-4)).get),)),
-        Cell(BOTH, "2 ms, 500 us of NumPy", (each(Store(2e-3, numpy(5e-4)).get),), **TRAINING),
+        Cell(BOTH, "1 ms, 100 us of Python", (each(Store(1e-3, holds_lock(1e-4)).get),)),
+        Cell(BOTH, "2 ms, 500 us of NumPy", (each(Store(2e-3, releases_lock(5e-4)).get),), **TRAINING),
         Cell(BOTH, "5 ms, then JSON", (each(Store(5e-3, parse_document).get),), position=SHUFFLED, **ITERATED),
-        Cell(BOTH, "maps of 2 ms and 200 us of Python", (each(waits(2e-3)), each(python(2e-4)))),
+        Cell(BOTH, "maps of 2 ms and 200 us of Python", (each(waits(2e-3)), each(holds_lock(2e-4)))),
         Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes),
         Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes, **ITERATED),
         Cell(FILES, "and 1 ms", (read_files(1e-2, 2e-4), each(waits(1e-3))), source=file_sizes, epoch=LONG),
         Cell(FILES, "in blocks", (read_files(1e-2, 2e-3, 4),), 32, file_sizes, PREFETCH, consumer="sleeping"),
-        Cell(HELD, "200 us", (each(python(2e-4)),), processes=True, **ITERATED),
-        Cell(HELD, "5 us", (each(python(5e-6)),), 128),
-        Cell(HELD, "50 us", (each(python(5e-5)),), 64, position=SHUFFLE, processes=True),
-        Cell(HELD, "50 us", (each(python(5e-5)),), 64, processes=True, **TRAINING),
-        Cell(HELD, "200 us", (each(python(2e-4)),), epoch=LONG, processes=True),
-        Cell(HELD, "200 us", (each(python(2e-4)),), position=SHUFFLED, processes=True),
-        Cell(HELD, "2 ms", (each(python(2e-3)),), 8, position=PREFETCH, consumer="sleeping", processes=True),
-        Cell(HELD, "maps of 50 and 200 us", (each(python(5e-5)), each(python(2e-4))), processes=True, **ITERATED),
-        Cell(RELEASED, "1 ms of NumPy", (each(numpy(1e-3)),), 16),
+        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), processes=True, **ITERATED),
+        Cell(HELD, "5 us", (each(holds_lock(5e-6)),), 128),
+        Cell(HELD, "50 us", (each(holds_lock(5e-5)),), 64, position=SHUFFLE, processes=True),
+        Cell(HELD, "50 us", (each(holds_lock(5e-5)),), 64, processes=True, **TRAINING),
+        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), epoch=LONG, processes=True),
+        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), position=SHUFFLED, processes=True),
+        Cell(HELD, "2 ms", (each(holds_lock(2e-3)),), 8, position=PREFETCH, consumer="sleeping", processes=True),
+        Cell(
+            HELD, "maps of 50 and 200 us", (each(holds_lock(5e-5)), each(holds_lock(2e-4))), processes=True, **ITERATED
+        ),
+        Cell(RELEASED, "1 ms of NumPy", (each(releases_lock(1e-3)),), 16),
         Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, **TRAINING),
         Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, position=SHUFFLED),
         Cell(RELEASED, "JPEG", (each(decode),), 8, repeated(photos), **ITERATED),
-        Cell(RELEASED, "1 ms of NumPy", (each(numpy(1e-3)),), 16, position=SHUFFLE, consumer="sleeping"),
-        Cell(RELEASED, "maps of 200 us and 1 ms", (each(numpy(2e-4)), each(numpy(1e-3))), 16, **ITERATED),
+        Cell(RELEASED, "1 ms of NumPy", (each(releases_lock(1e-3)),), 16, position=SHUFFLE, consumer="sleeping"),
+        Cell(
+            RELEASED, "maps of 200 us and 1 ms", (each(releases_lock(2e-4)), each(releases_lock(1e-3))), 16, **ITERATED
+        ),
         Cell(COLUMNS, "a lambda", (each(lambda x: x * 3 + 1),), 128),
         Cell(COLUMNS, "a function", (each(pure),), 128, position=SHUFFLE, **ITERATED),
         Cell(COLUMNS, "a dict", (each(lambda x: {"x": x, "y": x * 0.5 - 2}),), 128, **TRAINING),

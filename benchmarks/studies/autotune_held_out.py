@@ -39,7 +39,7 @@ from autotune_cells import (
     Cell,
     Setting,
     each,
-    python,
+    holds_lock,
     randomly,
     repeated,
     sentences,
@@ -278,7 +278,13 @@ def held_out_cells() -> list[Cell]:
         Cell(AUGMENT, "audio", (randomly(noisy),), 32, repeated(signals), SHUFFLE),
         Cell(COLUMNS, "a dict of three", (each(category),), 256, **ITERATED),
         Cell(COLUMNS, "images to float", (each(to_float),), 128, repeated(thumbnails), PREFETCH),
-        Cell(CHANGING, "one of eight takes 1 ms of Python", (each(alternating(python(1e-3))),), 64),
-        Cell(CHANGING, "100 us of Python or 1 ms of waiting", (each(phases(python(1e-4))),), epoch=LONG, rebuilt=False),
+        Cell(CHANGING, "one of eight takes 1 ms of Python", (each(alternating(holds_lock(1e-3))),), 64),
+        Cell(
+            CHANGING,
+            "100 us of Python or 1 ms of waiting",
+            (each(phases(holds_lock(1e-4))),),
+            epoch=LONG,
+            rebuilt=False,
+        ),
     ]
     return [dataclasses.replace(cell, held_out=True) for cell in every]
