@@ -1,6 +1,6 @@
 """Measures AUTOTUNE against the best fixed setting, in cells whose function, position, length and consumer differ.
 
-    python benchmarks/studies/autotune.py [--quick] [--runs 3] [--only TEXT] [--json FILE] [--log]
+    python benchmarks/studies/autotune.py [--quick] [--runs 3] [--only TEXT] [--held-out] [--json FILE] [--log]
 
 A cell is a pipeline of autotune_cells.py or autotune_held_out.py. Its fixed settings are measured first, for a moment
 each, to find how many elements make an epoch and which settings are the fastest. Those within a tenth of the fastest
@@ -15,10 +15,12 @@ rebuilt is built again for each epoch. The time of all epochs counts, from the f
 - epoch 3 (1): the rate in the third (first) epoch.
 - CPU: the time of all processes per element, without that of the consumer.
 
-A mark * says that other programs took more than a quarter of a core in one of the runs: the cell is worth less. The
-whole grid takes about half an hour on two cores. --quick takes a minute and a half: one run of two cells of each class,
-or of those that --only names, with fewer settings. Cells that are held out were not used to develop the controller, and
-have a table of their own. The published results are those of --json docs/assets/benchmarks/autotune.json.
+A mark * says that other programs took more than a quarter of a core in one of the runs: the cell is worth less.
+
+The whole takes about half an hour on two cores. --quick takes a minute and a half: one run of two cells of each class,
+or of those that --only names, with fewer settings. --held-out adds the cells that must not be used to develop the
+controller; they have a table of their own. The published results are those of --held-out
+--json docs/assets/benchmarks/autotune.json.
 """
 
 from __future__ import annotations
@@ -385,15 +387,15 @@ def header() -> str:
     return "".join(f"{what:>11}" for what in (*RATIOS, "CPU"))
 
 
-def chosen(only: str, quick: bool) -> list[Cell]:
+def chosen(only: str, quick: bool, held_out: bool) -> list[Cell]:
     """The cells with this text in their name; if quick and without a text, two of each class, rebuilt and iterated."""
-    matching = [cell for cell in [*tuned_cells(), *held_out_cells()] if only in cell.name]
+    matching = [cell for cell in [*tuned_cells(), *(held_out_cells() if held_out else [])] if only in cell.name]
     if not quick or only:
         return matching
-    first: dict[tuple[str, bool], Cell] = {}
+    first: dict[tuple[str, bool, bool], Cell] = {}
     for cell in matching:
-        if cell.epoch != LONG and not cell.held_out:
-            first.setdefault((cell.kind, cell.rebuilt), cell)
+        if cell.epoch != LONG:
+            first.setdefault((cell.kind, cell.rebuilt, cell.held_out), cell)
     return list(first.values())
 
 
@@ -402,6 +404,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="runs of AUTOTUNE and of the best fixed setting")
     parser.add_argument("--only", default="", help="only cells with this text in their name")
     parser.add_argument("--quick", action="store_true", help="one run of a cell of each class, with fewer settings")
+    parser.add_argument("--held-out", action="store_true", help="measure the cells that are held out, too")
     parser.add_argument("--json", type=Path, help="write everything that was measured to this file")
     parser.add_argument("--log", action="store_true", help="print the tuner's decisions in the first epoch")
     arguments = parser.parse_args()
@@ -410,7 +413,7 @@ def main() -> None:
     print(f"{'AUTOTUNE over the best fixed setting':<{WIDTH}}{header()}")
     every: list[Found] = []
     runs = 1 if arguments.quick else arguments.runs
-    for cell in chosen(arguments.only, arguments.quick):
+    for cell in chosen(arguments.only, arguments.quick, arguments.held_out):
         try:
             found = examine(cell, runs, arguments.quick, arguments.log)
         except RuntimeError as error:  # the other cells are worth having
