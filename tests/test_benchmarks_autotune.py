@@ -79,13 +79,9 @@ def test_processes_are_compared_with_threads_too():
     assert study.finalists({study.Setting(): 70, threads: 80, processes: 100}, quick=False) == [processes, threads]
     fixed = {processes: [result(first=1.0, afterwards=30.0, cpu=2.0)], threads: [result(first=5.0)]}
     found = study.Found(CELLS[0], processes, 8, {}, [result()], fixed)
-    assert (found.ratio("first"), found.ratio("cpu")) == (2, 0.5)
+    assert found.ratio("first") == pytest.approx(2)
+    assert found.ratio("cpu") == pytest.approx(0.5)
     assert found.ratio("afterwards") == pytest.approx(1 / 3)
-
-
-def test_an_error_in_a_measurement_is_raised_where_it_was_started():
-    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        study.apart(lambda: 1 / 0)
 
 
 @pytest.mark.explore
@@ -98,4 +94,4 @@ def test_the_program_measures_a_cell_with_processes_and_writes_its_results(tmp_p
     assert whole["summary"]["tuned on"]["lock held"]["cells"] == 1, done.stdout
     (cell,) = whole["cells"].values()
     assert set(cell["first_pass"]) == {"None", "2", "16", "None, no buffer", "2 processes"}
-    assert len(cell["tuned"][0]["epochs"]) == 5
+    assert len(cell["tuned"][0]["epochs"]) == 3

@@ -17,9 +17,9 @@ rebuilt is built again for each epoch. The time of all epochs counts, from the f
 
 A mark * says that other programs took more than a quarter of a core in one of the runs: the cell is worth less.
 
-The whole takes about half an hour on two cores. --quick takes a minute and a half: one run of two cells of each class,
-or of those that --only names, with fewer settings. --held-out adds the cells that must not be used to develop the
-controller; they have a table of their own. The published results are those of --held-out
+The whole takes about half an hour on two cores. --quick takes a minute and a half: two short runs of two cells of each
+class, or of those that --only names, with fewer settings. --held-out adds the cells that must not be used to develop
+the controller; they have a table of their own. The published results are those of --held-out
 --json docs/assets/benchmarks/autotune.json.
 """
 
@@ -260,10 +260,11 @@ class Found:
 
     def ratio(self, what: str) -> float:
         """The median over the runs of AUTOTUNE over the best fixed setting, run by run."""
-        return statistics.median(
+        ratios = [
             value(tuned, what) / max(value(fixed, what) for fixed in others)
             for tuned, *others in zip(self.tuned, *self.compared_with(what), strict=True)
-        )
+        ]
+        return math.exp(statistics.median(map(math.log, ratios)))  # of two runs, the geometric mean
 
     def compared_with(self, what: str) -> Iterable[list[Result]]:
         return [self.fixed[self.best]] if what == "cpu" else self.fixed.values()
@@ -295,7 +296,7 @@ def value(result: Result, what: str) -> float:
 
 def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
     cell.source(1)  # makes its data here, once
-    epochs = 3 if cell.epoch == LONG else 5
+    epochs = 3 if cell.epoch == LONG or quick else 5
     calls = QUICK_CALLS if quick else WAITING_CALLS if cell.kind in (WAITS, BOTH, FILES, CHANGING) else CALLS
     looks = {setting: apart(steady_rate, cell, setting, LOOK / (1 + quick)) for setting in cell.settings(calls)}
 
@@ -403,7 +404,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="runs of AUTOTUNE and of the best fixed setting")
     parser.add_argument("--only", default="", help="only cells with this text in their name")
-    parser.add_argument("--quick", action="store_true", help="one run of a cell of each class, with fewer settings")
+    parser.add_argument(
+        "--quick", action="store_true", help="two short runs of two cells of each class, with fewer settings"
+    )
     parser.add_argument("--held-out", action="store_true", help="measure the cells that are held out, too")
     parser.add_argument("--json", type=Path, help="write everything that was measured to this file")
     parser.add_argument("--log", action="store_true", help="print the tuner's decisions in the first epoch")
@@ -412,7 +415,7 @@ def main() -> None:
     print(f"{platform.python_implementation()} {platform.python_version()}, {cores} cores\n")
     print(f"{'AUTOTUNE over the best fixed setting':<{WIDTH}}{header()}")
     every: list[Found] = []
-    runs = 1 if arguments.quick else arguments.runs
+    runs = 2 if arguments.quick else arguments.runs
     for cell in chosen(arguments.only, arguments.quick, arguments.held_out):
         try:
             found = examine(cell, runs, arguments.quick, arguments.log)
