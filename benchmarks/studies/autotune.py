@@ -15,6 +15,8 @@ rebuilt is built again for each epoch. The time of all epochs counts, from the f
 - epoch 3 (1): the rate in the third (first) epoch.
 - CPU: the time of all processes per element, without that of the consumer.
 
+In cells of the class "processes", executor=AUTOTUNE is compared with two worker processes, too.
+
 A mark * says that other programs took more than a quarter of a core in one of the runs: the cell is worth less.
 
 The whole takes about half an hour on two cores. --quick takes a minute and a half: two short runs of two cells of each
@@ -45,7 +47,7 @@ import psutil
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from autotune_cells import BOTH, CHANGING, FILES, LONG, TUNED, WAITS, Cell, Setting, releases_lock, tuned_cells
+from autotune_cells import BOTH, CHANGING, FILES, LONG, WAITS, Cell, Setting, releases_lock, tuned_cells
 from autotune_held_out import held_out_cells
 from harness.machine import conditions
 
@@ -302,7 +304,7 @@ def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
 
     def side(setting: Setting, rate: float, epochs: int = epochs) -> Result:
         limit = PATIENCE * cell.epoch * epochs
-        result = apart(measured, cell, setting, elements(cell, rate), epochs, limit, with_log and setting is TUNED)
+        result = apart(measured, cell, setting, elements(cell, rate), epochs, limit, with_log and setting == cell.tuned)
         assert isinstance(result, Result)
         return result
 
@@ -316,7 +318,7 @@ def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
     with_threads = max((setting for setting in again if setting.executor == "thread"), key=whole.__getitem__)
     tuned: list[Result] = []
     fixed: dict[Setting, list[Result]] = {best: [], with_threads: []}
-    sides = {TUNED: tuned, **fixed}
+    sides = {cell.tuned: tuned, **fixed}
     for run in range(runs):
         for setting in list(sides)[:: -1 if run % 2 else 1]:
             sides[setting].append(side(setting, whole[best]))

@@ -27,7 +27,7 @@ class Setting(NamedTuple):
     """How a pipeline runs: the arguments of its functions, and the size of its prefetch if it has one."""
 
     calls: int | None = None
-    executor: str = "thread"
+    executor: str | int = "thread"
     buffer: int = 2
 
     def __str__(self) -> str:
@@ -35,13 +35,11 @@ class Setting(NamedTuple):
         return f"{calls}{' processes' * (self.executor == 'process')}{', no buffer' * (self.buffer == 0)}"
 
 
-TUNED = Setting(AUTOTUNE, buffer=AUTOTUNE)
-
 Source = Callable[[int], Dataset[Any]]
 Stage = Callable[[Dataset[Any], Setting], Dataset[Any]]
 
 WAITS, BOTH, FILES = "waits", "waits and computes", "files that wait"
-HELD, RELEASED, COLUMNS = "lock held", "lock released", "on columns"
+HELD, PROCESSES, RELEASED, COLUMNS = "lock held", "processes", "lock released", "on columns"
 PARSE, AUGMENT, TOKENS, CHANGING = "cheap", "augmentation", "tokenizing", "changing"
 
 SHORT, LONG = 0.3, 3.0
@@ -54,7 +52,7 @@ class Cell:
     """A pipeline and how it is used.
 
     Attributes:
-        kind: the class of its functions.
+        kind: the class of its functions. PROCESSES: they hold the lock, and may run in worker processes.
         title: what it computes.
         stages: apply its functions, each with the same setting.
         batch: the number of elements in a batch.
@@ -64,7 +62,6 @@ class Cell:
         epoch: seconds that the best fixed setting takes for one.
         rebuilt: whether each epoch has a pipeline of its own.
         consumer: what is done with a batch: "free": nothing; "sleeping" or "computing": a step of 5 ms.
-        processes: whether the fixed settings include worker processes.
         held_out: whether it is reported apart, as it was never used to choose a constant of the controller.
     """
 
@@ -77,7 +74,6 @@ class Cell:
     epoch: float = SHORT
     rebuilt: bool = True
     consumer: str = "free"
-    processes: bool = False
     held_out: bool = False
 
     @property
@@ -98,12 +94,17 @@ class Cell:
         dataset = dataset.batch(self.batch)
         return dataset.prefetch(setting.buffer) if self.position == PREFETCH else dataset
 
+    @property
+    def tuned(self) -> Setting:
+        """AUTOTUNE for everything that this cell leaves open."""
+        return Setting(AUTOTUNE, AUTOTUNE if self.kind == PROCESSES else "thread", AUTOTUNE)
+
     def settings(self, calls: tuple[int | None, ...]) -> list[Setting]:
         """Return the fixed settings with these numbers of calls, and those that only this cell has."""
         settings = [Setting(number) for number in calls]
         if self.position == PREFETCH:
             settings.append(Setting(None, buffer=0))
-        if self.processes:
+        if self.kind == PROCESSES:
             settings.append(Setting(2, "process"))
         return settings
 
@@ -322,16 +323,16 @@ def tuned_cells() -> list[Cell]:
         Cell(FILES, "64 files", (read_files(5e-3, 5e-4),), source=file_sizes, **ITERATED),
         Cell(FILES, "and 1 ms", (read_files(1e-2, 2e-4), each(waits(1e-3))), source=file_sizes, epoch=LONG),
         Cell(FILES, "in blocks", (read_files(1e-2, 2e-3, 4),), 32, file_sizes, PREFETCH, consumer="sleeping"),
-        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), processes=True, **ITERATED),
+        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), **ITERATED),
         Cell(HELD, "5 us", (each(holds_lock(5e-6)),), 128),
-        Cell(HELD, "50 us", (each(holds_lock(5e-5)),), 64, position=SHUFFLE, processes=True),
-        Cell(HELD, "50 us", (each(holds_lock(5e-5)),), 64, processes=True, **TRAINING),
-        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), epoch=LONG, processes=True),
-        Cell(HELD, "200 us", (each(holds_lock(2e-4)),), position=SHUFFLED, processes=True),
-        Cell(HELD, "2 ms", (each(holds_lock(2e-3)),), 8, position=PREFETCH, consumer="sleeping", processes=True),
-        Cell(
-            HELD, "maps of 50 and 200 us", (each(holds_lock(5e-5)), each(holds_lock(2e-4))), processes=True, **ITERATED
-        ),
+        Cell(HELD, "50 us", (each(holds_lock(5e-5)),), 64, position=SHUFFLE),
+        Cell(HELD, "50 us", (each(holds_lock(5e-5)),), 64, **TRAINING),
+        Cell(HELD, "2 ms", (each(holds_lock(2e-3)),), 8, position=PREFETCH, consumer="sleeping"),
+        Cell(HELD, "maps of 50 and 200 us", (each(holds_lock(5e-5)), each(holds_lock(2e-4)))),
+        Cell(PROCESSES, "200 us", (each(holds_lock(2e-4)),), position=SHUFFLED),
+        Cell(PROCESSES, "200 us", (each(holds_lock(2e-4)),), epoch=LONG),
+        Cell(PROCESSES, "2 ms", (each(holds_lock(2e-3)),), 8, **TRAINING),
+        Cell(PROCESSES, "words", (each(TOKENIZER.encode),), 32, repeated(sentences), **ITERATED),
         Cell(RELEASED, "1 ms of NumPy", (each(releases_lock(1e-3)),), 16),
         Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, **TRAINING),
         Cell(RELEASED, "2 ms of hashing", (each(digest),), 8, position=SHUFFLED),
@@ -350,16 +351,15 @@ def tuned_cells() -> list[Cell]:
         Cell(AUGMENT, "random_map", (randomly(augment),), 32, repeated(images)),
         Cell(AUGMENT, "random_map", (randomly(augment),), 32, repeated(images), **TRAINING),
         Cell(AUGMENT, "and map", (randomly(augment), each(normalize)), 32, repeated(images), SHUFFLED, **ITERATED),
-        Cell(TOKENS, "words", (each(TOKENIZER.encode),), 32, repeated(sentences), processes=True),
+        Cell(TOKENS, "words", (each(TOKENIZER.encode),), 32, repeated(sentences)),
         Cell(
             TOKENS,
             "words",
             (each(TOKENIZER.encode),),
-            source=repeated(sentences),
-            position=SHUFFLED,
-            epoch=LONG,
-            rebuilt=False,
+            32,
+            repeated(sentences),
+            SHUFFLED,
             consumer="sleeping",
-            processes=True,
+            **ITERATED,
         ),
     ]
