@@ -2,9 +2,9 @@
 
 python benchmarks/publish.py [build/benchmarks]
 
-The results and pictures go to docs/assets/benchmarks/. The tables go to docs/benchmarks.md, between comments such as
-``<!-- results: begin -->`` and ``<!-- results: end -->``. The rest of the page, and the tables of benchmarks without
-new results, stay unchanged.
+The results and pictures go to docs/assets/benchmarks/. The tables go to docs/benchmarks.md, or to the page in PAGES,
+between comments such as ``<!-- results: begin -->`` and ``<!-- results: end -->``. The rest of the page, and the tables
+of benchmarks without new results, stay unchanged.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ PARTS: dict[str, Callable[[Result], str]] = {
     "results": markdown.page,
     "startup": markdown.startup,
     "scale": markdown.scale,
+    "autotune": markdown.autotune,
 }
 """By the name of a results file: the function that renders it."""
+
+PAGES = {"autotune": "autotuner.md"}
+"""By the name of a results file: the page of the docs with its tables, if it is not benchmarks.md."""
 
 
 def filled(text: str, part: str, tables: str) -> str | None:
@@ -38,13 +42,13 @@ def filled(text: str, part: str, tables: str) -> str | None:
 
 
 def publish(measured: Path, root: Path = ROOT) -> None:
-    """Publish the results in a folder: any of ``results.json``, ``startup.json`` and ``scale.json``."""
+    """Publish the results in a folder: any of those that PARTS names, with ``.json``."""
     from harness import plots
 
     assets = root / "docs" / "assets" / "benchmarks"
     assets.mkdir(parents=True, exist_ok=True)
-    page = root / "docs" / "benchmarks.md"
     for part, render in PARTS.items():
+        page = root / "docs" / PAGES.get(part, "benchmarks.md")
         if not (measured / f"{part}.json").exists():
             print(f"no {part}.json in {measured}; its published tables stay unchanged", file=sys.stderr)
             continue

@@ -255,16 +255,20 @@ def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(
     width = {"name": "width: zip -> batch", "points": [{"size": 1, "failed": "took longer"}, scaled(10, 2.0)]}
     depth = {"name": "depth: map", "points": [scaled(1, 5.0), scaled(200, 4.0)]}
     made = workload({"dataset": ok(2.0), "grain": ok(1.0), "numpy": ok(0.5)}, {"copy": ok(4.0)})
+    ratios = {"first": 0.8, "afterwards": 0.951, "epoch 1": 0.7, "epoch 3": 1, "cpu": 1.2}
+    cell = {"held_out": True, "ratios": ratios}
     parts = {
         "results": {"versions": machine.versions(), "runs": 1, "cap_s": 1, "workloads": {"a": made}},
         "startup": {"timings": [{"what": "import dataset", "seconds": [0.3, 0.1, 0.2]}]},
         "scale": {"runs": 3, "lines": [width, depth]},
+        "autotune": {"runs": 3, "summary": {"held out": {"waits": {"cells": 1, **ratios}}}, "cells": {"1 ms": cell}},
     }
     for name, part in parts.items():
         (measured / f"{name}.json").write_text(json.dumps({**machine.conditions(), **part}))
     (measured / "scale.svg").write_text("a picture\n")
     page = docs / "benchmarks.md"
-    page.write_text("".join(f"<!-- {part}: begin -->\n<!-- {part}: end -->\n" for part in publish.PARTS))
+    for file in (page, docs / "autotuner.md"):
+        file.write_text("".join(f"<!-- {part}: begin -->\n<!-- {part}: end -->\n" for part in publish.PARTS))
 
     publish.publish(measured, tmp_path)
     assets = docs / "assets" / "benchmarks"
@@ -283,6 +287,7 @@ def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(
         "| width: zip → batch, 1 to 10; 1: took longer | 2.00 | 2.00 | 2.00 | 3.00 to 3.00 | 0.100 to 0.100 |",
     ]:
         assert line in text
+    assert "| waits | 1 | 0.80 | 0.95 | 0.70 | 1.00 | 1.20 |" in (docs / "autotuner.md").read_text()
 
     publish.publish(measured, tmp_path)
     assert (assets / "speeds.svg").read_bytes() == first
@@ -295,5 +300,5 @@ def test_publishes_pictures_and_tables_of_what_was_measured_and_leaves_the_rest(
 @pytest.mark.parametrize("part", publish.PARTS)
 def test_published_tables_are_those_of_the_published_results(part):
     results = json.loads((ROOT / "docs" / "assets" / "benchmarks" / f"{part}.json").read_text())
-    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    text = (ROOT / "docs" / publish.PAGES.get(part, "benchmarks.md")).read_text()
     assert publish.filled(text, part, publish.PARTS[part](results)) == text, "publish.py renders the page anew"

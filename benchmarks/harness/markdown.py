@@ -64,6 +64,30 @@ def startup(results: Result) -> str:
     return f"{_when(results)}.\n\n{table}"
 
 
+AUTOTUNE_HEADS = ("", "cells", "first 0.3 s", "afterwards", "first epoch", "third epoch", "CPU per element")
+
+
+def autotune(results: Result) -> str:
+    """Return the tables of the study of AUTOTUNE: geometric means by class, and the worst cells."""
+    about = f"{_when(results)}; medians of {results['runs']} runs."
+    parts = [f"{about} [All runs, as JSON](assets/benchmarks/autotune.json)."]
+    for title, classes in results["summary"].items():
+        body = [
+            [name, str(row["cells"]), *(f"{ratio:.2f}" for what, ratio in row.items() if what != "cells")]
+            for name, row in classes.items()
+        ]
+        parts += [f"Cells that were {title}:", as_markdown(AUTOTUNE_HEADS, body)]
+        for period in ("first", "afterwards"):
+            ratios = {
+                name: cell["ratios"][period]
+                for name, cell in results["cells"].items()
+                if cell["held_out"] == (title == "held out")
+            }
+            worst = min(ratios, key=ratios.__getitem__)
+            parts.append(f"The worst, {period}: {ratios[worst]:.2f} ({worst}).")
+    return "\n\n".join(parts)
+
+
 SCALE_HEADS = ("", "ns, at least", "at most", "at the largest", "start, ms", "memory, MiB")
 
 
