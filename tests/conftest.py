@@ -37,6 +37,7 @@ with contextlib.suppress(ImportError):
 
 from chains.names import build  # noqa: E402
 from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
+from dataset.autotune.tuning_memory import forget  # noqa: E402
 from dataset.native import library  # noqa: E402
 from dataset.runtime.random import streams  # noqa: E402
 from support import flaky  # noqa: E402
@@ -91,6 +92,12 @@ def _seeds_of_ops_without_one(request, monkeypatch):
     monkeypatch.setattr(streams, "secrets", SimpleNamespace(randbits=rng(request.node.nodeid).getrandbits))
     yield
     set_random_seed(None)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_learned():
+    """Let no pipeline begin with what those of other tests have learned about the speed of the same functions."""
+    forget()
 
 
 @pytest.fixture

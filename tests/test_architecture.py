@@ -25,7 +25,7 @@ ARROW = (
 """Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""
 
 INSIDE = {
-    "runtime": "chunks random contract resources metrics context state processes parallel functions iteration",
+    "runtime": "chunks random contract resources choice metrics context state processes parallel functions iteration",
     "ops": "sources . shuffle interleave mix batch group pack cache shard distribute rejection_resample",
     "io": "files . text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
 }

@@ -15,8 +15,8 @@ from chains.draw import draw_chain
 from dataset import AUTOTUNE, Dataset, TextLineDataset
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
+from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.background import BackgroundOperator
-from dataset.runtime.parallel.task_sizer import Learned
 from dataset.runtime.resources.cores import usable_cores
 from support.pipelines import with_options
 from support.process_helpers import exit_code_of, fork
@@ -27,7 +27,7 @@ SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in
 
 
 def plus(x):
-    return x + 1
+    return sum((x, 1))  # not proved to be arithmetic, which needs no threads
 
 
 def knobs(iterator):
@@ -117,16 +117,15 @@ def test_the_log_is_a_copy_and_keeps_the_first_and_the_last_decisions(script, mo
 
 def test_the_next_iteration_begins_with_the_values_that_the_last_one_that_was_begun_ended_with(script):
     dataset, other = everywhere(), everywhere()
-    script += [setting("prefetch", 7), setting("map", 3)]
+    script += [setting("prefetch", 7), setting("map", 1)]
     list(dataset)
     iter(dataset).close()
-    for again, expected in [(dataset, {"prefetch": 7, "map": 3}), (other, {"prefetch": 2})]:
+    for again, expected in [(dataset, {"prefetch": 7, "map": 1}), (other, {"prefetch": 7, "map": 1})]:
         with iter(again) as iterator:
             next(iterator)
             assert expected.items() <= values(iterator).items()
             said = [(one.operator, one.action, one.after, one.reason) for one in iterator.tuning_log() if one.after]
-            assert (("prefetch", "keep", 7, "as in the previous iteration") in said) == (again is dataset)
-            assert (said == []) == (again is other)
+            assert ("prefetch", "keep", 7, "as in the previous iteration") in said
 
 
 def test_what_was_only_being_tried_is_not_handed_on(script):
@@ -143,7 +142,7 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
 def test_operators_that_are_opened_anew_keep_what_they_have_learned():
     """Otherwise each epoch begins with workers, and notices again that the consumer is faster."""
     with iter(Dataset.range(20).map(plus, num_parallel_calls=2).repeat()) as iterator:
-        iterator._root.source.warm_start(Learned(bound=10.0))
+        iterator._root.source.warm_start(Learned("inline", 2, patience=1, rest=1e9))
         opened = set()
         for _ in range(100):
             next(iterator)
@@ -151,7 +150,7 @@ def test_operators_that_are_opened_anew_keep_what_they_have_learned():
             assert iterator._root.source.inline
             iterator._observer.look(time.perf_counter())
         assert len(opened) == 5
-        assert [one.action for one in iterator.tuning_log()] == ["run inline"]
+        assert not iterator.tuning_log()
 
 
 # Unchanged settings
@@ -192,7 +191,7 @@ def test_the_defaults_are_what_tuning_begins_with():
     with iter(everywhere()) as iterator:
         assert values(iterator) == DEFAULTS
         assert {name: (knob.minimum, knob.maximum) for name, knob in knobs(iterator).items()} == {
-            "map": (1, 128), "interleave": (1, 6), "batch": (1, 128), "prefetch": (1, 128),
+            "map": (1, 64), "interleave": (1, 6), "batch": (1, 64), "prefetch": (1, 128),
         }  # fmt: skip
 
 
@@ -266,19 +265,16 @@ def test_files_that_autotune_reads_at_once(reads, cycle, calls):
     assert (dataset.plan.cycle_length, knob.maximum) == (cycle, calls)
 
 
-def test_a_copy_of_a_dataset_that_was_tuned_is_one_that_was_not():
+def test_a_copy_of_a_dataset_begins_as_the_dataset_itself():
     dataset = Dataset.range(50).map(plus, num_parallel_calls=AUTOTUNE, name="map").prefetch(AUTOTUNE, name="prefetch")
-    expected = values(iter(dataset))
     with iter(dataset) as iterator:
         next(iterator)
         for knob in knobs(iterator).values():
             knob.value = 5
-        copies = [copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))]
-    copies += [copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))]
-    for one in copies:
+    for one in (dataset, copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))):
         with iter(one) as iterator:
             assert next(iterator) == 1
-            assert values(iterator) == expected
+            assert values(iterator) == {"map": 5, "prefetch": 5}
             assert len(list(iterator)) == 49
 
 

@@ -216,7 +216,7 @@ def test_what_a_filter_leaves_out_is_not_remembered_one_by_one(order):
     plan = Dataset.range(40_000).map(lambda x: x).filter(lambda x: x in {5, 39_990}).plan
     coordinator, operator = open_plan(one_after_another(plan, 2, joined=True, order=order))
     try:
-        operator._task_sizer.may_inline = False
+        operator.controller.exclude("inline")
         assert operator.pull(1).only() == 5
         assert operator.pull(1).only() == 39_990
         assert len(operator._accepted) < 100

@@ -14,10 +14,11 @@ import pytest
 from dataset import AUTOTUNE, Dataset
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.prefetch import PrefetchOperator
-from dataset.runtime.parallel import task_sizer
+from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.pool import ParallelOperator
 from dataset.runtime.resources import limits as opening
 from dataset.testing import no_leaks
+from support.controllers import Starting
 from support.overlap import Calls
 from support.pipelines import with_options
 from support.process_helpers import WAIT
@@ -129,7 +130,8 @@ IN_ANY_ORDER = {"map in any order"}
 
 @each_pipeline
 def test_the_buffers_stay_below_the_budget_while_the_consumer_sleeps(make, monkeypatch):
-    monkeypatch.setattr(task_sizer, "_START_SECONDS", 0.0)
+    monkeypatch.setattr(pool, "Controller", Starting)
+    monkeypatch.setattr(Starting, "pulls", 1)
     needed = 2 if make is PIPELINES["AUTOTUNE"] else 1  # the first element is computed without workers
     arrays = Arrays()
     with no_leaks(), iter(within(make(arrays))) as iterator:

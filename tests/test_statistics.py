@@ -236,7 +236,7 @@ def test_it_says_where_an_op_runs():
     }
     with iter(Dataset.range(20_000).map(plus, num_parallel_calls=2)) as iterator:
         next(iterator)
-        iterator._root._task_sizer.inline = True  # as after tasks that took almost no time
+        iterator._root.controller.choice.accept("inline")  # as after tasks that took almost no time
         list(iterator)
         found = {operator.name: operator.runs for operator in iterator.stats().operators}
     assert found == {"map(plus)": "inline", "range(20000)": "in the consumer's thread"}

@@ -47,7 +47,7 @@ import psutil
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from autotune_cells import BOTH, CHANGING, FILES, LONG, WAITS, Cell, Setting, releases_lock, tuned_cells
+from autotune_cells import LONG, Cell, Setting, releases_lock, tuned_cells
 from autotune_held_out import held_out_cells
 from harness.machine import conditions
 
@@ -69,8 +69,8 @@ QUIET = 0.25
 ENDLESS = 1 << 30
 
 CALLS = (None, 2, 4, 16, 64)
-WAITING_CALLS = (*CALLS, 128)
-"""For functions that wait: up to the most calls that the tuner makes by default."""
+"""Up to the most calls that AUTOTUNE makes by default."""
+
 QUICK_CALLS = (None, 2, 16)
 
 RATIOS = ("first", "afterwards", "epoch 1", "epoch 3")
@@ -299,7 +299,7 @@ def value(result: Result, what: str) -> float:
 def examine(cell: Cell, runs: int, quick: bool, with_log: bool) -> Found:
     cell.source(1)  # makes its data here, once
     epochs = 3 if cell.epoch == LONG or quick else 5
-    calls = QUICK_CALLS if quick else WAITING_CALLS if cell.kind in (WAITS, BOTH, FILES, CHANGING) else CALLS
+    calls = QUICK_CALLS if quick else CALLS
     looks = {setting: apart(steady_rate, cell, setting, LOOK / (1 + quick)) for setting in cell.settings(calls)}
 
     def side(setting: Setting, rate: float, epochs: int = epochs) -> Result:

@@ -1353,9 +1353,9 @@ class Dataset(Generic[T_co]):
 
         Args:
             map_func: takes an element, returns an element; always with the same structure.
-            num_parallel_calls: the most calls at once. Default: one at a time, when an element is requested. AUTOTUNE
-                begins with the number of cores that this process may use; the autotuner then adjusts it, up to 128 for
-                functions that wait more than they compute.
+            num_parallel_calls: the most calls at once. Default: one at a time, when an element is requested. With
+                AUTOTUNE, the first calls show whether the function waits; then up to 64 calls run at once. For others,
+                the caller's own thread and as many threads as this process may use cores are compared.
             deterministic: whether to keep the order of the elements. Default: the value of the options, which is True
                 unless set. If False, elements are returned as soon as they are ready.
             synchronous: True means that calls are never made ahead or in parallel, whatever the options allow. It
@@ -1368,10 +1368,10 @@ class Dataset(Generic[T_co]):
                 ``num_parallel_calls`` (default AUTOTUNE) worker processes. The function, elements and results must be
                 serializable with pickle or cloudpickle, which the extra ``process`` installs. Large arrays are passed
                 in shared memory. Side effects of the function are limited to the worker process. Processes that are
-                idle when an iteration ends wait up to a minute for the next iteration of any dataset. AUTOTUNE
-                begins with threads. Half a second after these turned out to gain nothing, as the function holds the
-                interpreter lock, it tries processes, and keeps them if the consumer then waits less. A function that
-                cannot be sent stays in threads. Its side effects may happen in either place.
+                idle when an iteration ends wait up to a minute for the next iteration of any dataset. With AUTOTUNE,
+                if threads gain nothing, as the function holds the interpreter lock, processes are tried, too, and kept
+                if they are faster. A function that cannot be sent stays in this process. Its side effects may happen in
+                either place.
 
         Raises:
             TypeError: if ``map_func`` is not callable; while iterating, if it cannot be sent to a process.
@@ -2829,10 +2829,10 @@ class Dataset(Generic[T_co]):
 
         Args:
             buffer_size: the most elements to hold; after ``batch``, these are batches. AUTOTUNE, or None, begins with
-                2; the autotuner adjusts it, up to 128. The thread then only runs while producing elements and using
-                them both take long enough for it to pay off. Without it, elements that cost little and need no user
-                code that may wait are computed several at once, for a millisecond. If memory is short
-                (``options.autotune.ram_budget``), the buffer holds fewer elements.
+                2; the autotuner adjusts it, up to 128. The thread then only runs while that is faster than working
+                without it. Without it, elements that cost little and need no user code that may wait are computed
+                several at once, for a millisecond. If memory is short (``options.autotune.ram_budget``), the buffer
+                holds fewer elements.
             name: a label.
 
         Raises:

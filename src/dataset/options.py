@@ -60,7 +60,7 @@ AUTOTUNE = Autotune()
 """Let the library choose a buffer size or a parallelism. The value equals tf.data's, so either constant works.
 
 ``AUTOTUNE(max=8)`` chooses at most 8, for example because a server allows 8 connections. It is valid wherever
-``AUTOTUNE`` replaces a number. The bound changes no element and no saved state, except for ``num_parallel_reads``
+``AUTOTUNE`` stands for a number. The bound changes no element and no saved state, except for ``num_parallel_reads``
 with a bound below 4: as many files are then open at once.
 """
 
@@ -231,9 +231,12 @@ class AutotuneOptions(_Settings):
             0, for half of the memory that the process's control group and the machine have available when an iteration
             starts its background work; with ``enabled=False``, None means no bound. A number always applies. The size
             of an element is unknown before one is produced, so each op then produces its first element alone.
+        memory: the path of a file that keeps what the autotuner has learned for the next run of the program: which work
+            gains from threads, and in how many calls. It is plain JSON, by digests of the code of functions. It only
+            says where tuning begins; measurements check it. None keeps it in this process.
     """
 
-    _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int, "ram_budget": int}
+    _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int, "ram_budget": int, "memory": str}
     _without_effect: ClassVar[dict[str, str]] = {
         "autotune_algorithm": "there is one tuning algorithm",
         "initial_parallelism": "the autotuner chooses it; num_parallel_calls may be a number",
@@ -242,6 +245,7 @@ class AutotuneOptions(_Settings):
     enabled: bool | None
     cpu_budget: int | None
     ram_budget: int | None
+    memory: str | None
 
 
 class ThreadingOptions(_Settings):

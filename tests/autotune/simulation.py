@@ -5,8 +5,8 @@ are generators: they yield while they sleep, compute, or wait to be woken, and a
 time. Their code follows the runtime's, line by line where it matters: who rests when, who wakes whom.
 
 **Physics.** ``cores`` are shared equally: of k parts that compute, each advances at the speed min(1, cores / k). What
-needs the interpreter's lock gets it in turns, as in CPython, which takes it away every 5 ms: of m such parts, which
-have one core between them, each advances at 1 / m of its speed. Sleeping costs nobody anything.
+needs the interpreter's lock gets it in turns, as in CPython, which takes it away after 5 ms. Sleeping costs nobody
+anything. Starting a thread and handing over a task takes the lock for a while. Other processes need only a core.
 
 Example, a consumer that takes 2 ms per element of a parallel map that computes for 3 ms::
 
@@ -20,19 +20,32 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from dataset.runtime.choice import Action
 from dataset.runtime.metrics.background import Counters, Tunable
+from dataset.runtime.parallel.controller import PROCESSES, SIZE_MAX, THREADS, Clock, Controller
+from dataset.runtime.parallel.pool import INLINE_MAX, INLINE_SECONDS
 
 Thread: TypeAlias = Generator[None, None, None]
 
 STEAL_STEP = 0.01
 """Seconds after which, at the latest, the machine looks again what share of its cores others take."""
+
+SWITCH_SECONDS = 5e-3
+"""How long a thread may keep the lock while others wait for it."""
+
+THREAD_SECONDS = 1e-4
+HANDOVER_SECONDS = {THREADS: 2e-5, PROCESSES: 2e-4}
+"""What starting a thread and handing over a task cost, with the lock."""
+
+PARTS_MAX = 32
+"""In how many parts the elements of a task are simulated, at most."""
 
 WINDOW_PER_CALL = 32
 """Elements that may be on their way in a parallel map for each worker, as in runtime/parallel/tasks.py."""
@@ -70,14 +83,19 @@ class Machine:
         self.cores = cores
         self.steal = steal
         self.now = 0.0
-        self.cpu_seconds = 0.0
+        self.cpu_seconds = 0.0  # of this process
         self.lock_seconds = 0.0
+        cpu_seconds = lambda: self.cpu_seconds  # of the process, and here also of the thread
+        self.clock = Clock(lambda: self.now, cpu_seconds, lambda: self._switches[self._running], cpu_seconds)
         self._current: Thread | None = None
+        self._switches: Counter[Thread] = Counter()
         self._count = 0  # breaks ties in the heaps: first come, first served
         self._awake: deque[Thread] = deque()
         self._asleep: list[tuple[float, int, Thread]] = []
         self._computing = Sharing()
-        self._locked = Sharing()  # those that compute with the lock, or want to
+        self._locked: deque[tuple[float, Thread]] = deque()  # the seconds left of the lock's owner and those who wait
+        self._turn = 0.0  # how long the owner may still keep it
+        self._remote = Sharing()  # those that compute in other processes
 
     def start(self, thread: Thread) -> None:
         self._awake.append(thread)
@@ -86,12 +104,17 @@ class Machine:
         """Let a parked thread go on."""
         self._awake.append(thread)
 
-    def parking(self) -> Thread:
-        """The current thread, which must yield now, until somebody wakes it."""
+    @property
+    def _running(self) -> Thread:
         assert self._current is not None
         return self._current
 
-    def doing(self, wait: float, compute: float, locked: float) -> Thread:
+    def parking(self) -> Thread:
+        """The current thread, which must yield now, until somebody wakes it."""
+        self._switches[self._running] += 1
+        return self._running
+
+    def doing(self, wait: float, compute: float, locked: float, *, remotely: bool = False) -> Thread:
         """Sleep, then compute, then compute with the lock held, for so many seconds each. To be yielded from."""
         self._count += 1
         count = self._count
@@ -99,13 +122,12 @@ class Machine:
             heapq.heappush(self._asleep, (self.now + wait, count, self.parking()))
             yield
         if compute:
-            self.cpu_seconds += compute
-            self._computing.add(compute, count, self.parking())
+            (self._remote if remotely else self._computing).add(compute, count, self._running)
             yield
         if locked:
-            self.cpu_seconds += locked
-            self.lock_seconds += locked
-            self._locked.add(locked, count, self.parking())
+            if len(self._locked) == 1:
+                self._turn = SWITCH_SECONDS
+            self._locked.append((locked, self.parking() if self._locked else self._running))
             yield
 
     def run_until(self, is_over: Callable[[], bool], until: float) -> None:
@@ -123,31 +145,53 @@ class Machine:
     def _advance(self, until: float) -> bool:
         """Go to the next event and wake who waits for it; False where ``until`` comes first."""
         speed = self._speed()
-        turns = speed / max(1, len(self._locked))
-        computing, locked = self._computing.seconds_left(speed), self._locked.seconds_left(turns)
+        computing, remote = self._computing.seconds_left(speed), self._remote.seconds_left(speed)
+        locked = math.inf
+        if self._locked and speed:
+            owned = self._locked[0][0]
+            locked = (owned if len(self._locked) == 1 else min(owned, self._turn)) / speed
         asleep = self._asleep[0][0] - self.now if self._asleep else math.inf
         look = STEAL_STEP if self.steal else math.inf
-        seconds = max(0.0, min(computing, locked, asleep, look, until - self.now))
+        seconds = max(0.0, min(computing, remote, locked, asleep, look, until - self.now))
         if seconds == math.inf or (seconds == look and until == math.inf and not self._is_busy()):
             raise AssertionError(f"nothing can happen any more after {self.now} s: every thread waits to be woken")
-        self._computing.advance(seconds * speed)
-        self._locked.advance(seconds * turns)
+        progress = seconds * speed
+        self.cpu_seconds += progress * len(self._computing)
+        self._computing.advance(progress)
+        self._remote.advance(progress)
         self.now += seconds
+        if self._locked:
+            self._use_lock(progress, is_over=seconds == locked)
         if seconds == computing:
             self._awake.append(self._computing.pop())
-        elif seconds == locked:
-            self._awake.append(self._locked.pop())
+        elif seconds == remote:
+            self._awake.append(self._remote.pop())
         elif self._asleep and seconds >= asleep:
             self.now, _, thread = heapq.heappop(self._asleep)
             self._awake.append(thread)
         return bool(self._awake) or self.now < until
 
+    def _use_lock(self, progress: float, *, is_over: bool) -> None:
+        self.lock_seconds += progress
+        self.cpu_seconds += progress
+        left, owner = self._locked.popleft()
+        is_done = is_over and (not self._locked or left <= self._turn)
+        self._turn -= progress
+        if is_done:
+            self._awake.append(owner)
+        elif is_over:
+            self._locked.append((left - progress, owner))
+        else:
+            self._locked.appendleft((left - progress, owner))
+        if is_over:
+            self._turn = SWITCH_SECONDS
+
     def _is_busy(self) -> bool:
-        return bool(self._computing or self._locked or self._asleep)
+        return bool(self._computing or self._locked or self._remote or self._asleep)
 
     def _speed(self) -> float:
         cores = self.cores * (1 - self.steal(self.now)) if self.steal else self.cores
-        return min(1.0, cores / max(1, len(self._computing) + bool(self._locked)))
+        return min(1.0, cores / max(1, len(self._computing) + len(self._remote) + bool(self._locked)))
 
 
 @dataclass(frozen=True)
@@ -171,6 +215,11 @@ class Work:
     @property
     def seconds(self) -> float:
         return self.wait + self.compute
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the work of several elements is one part."""
+        return self.law == "constant" and [self.wait, self.compute].count(0.0) > 0 and self.lock_share in {0, 1}
 
     @property
     def variation(self) -> float:
@@ -225,7 +274,9 @@ class SimulatedStage:
         nbytes: of an element, or a function that draws it.
     """
 
-    relays = False
+    relays = inline = False
+    is_settled = True
+    actions: ClassVar[deque[Action]] = deque()
 
     def __init__(
         self,
@@ -241,7 +292,6 @@ class SimulatedStage:
         self.runs = "in threads"
         self.takes = takes
         self.counters = Counters()
-        self.inline = False
         self._work = work
         self._nbytes = nbytes
         self._ready: deque[int] = deque()  # bytes of each element
@@ -266,28 +316,32 @@ class SimulatedStage:
     def work_of(self, number: int) -> Work:
         return self._work(number) if callable(self._work) else self._work
 
-    def _fetching(self) -> Thread:
-        """Take what one element needs from below."""
-        self._owed += self.takes
+    def _fetching(self, elements: int) -> Thread:
+        """Take what so many elements need from below."""
+        self._owed += self.takes * elements
         count = int(self._owed)
         self._owed -= count
         self.counters.inputs += count
         if count:
             yield from self.below.pull(count)
 
-    def _working(self, input_seconds: float, fetched_seconds: float = 0.0) -> Generator[None, None, int]:
-        """Do the work of one element, of which a thread that cannot tell counts the fetching; returns its bytes."""
-        work = self.work_of(self._begun)
-        self._begun += 1
-        factor = self._draws.factor(work)
-        compute = work.compute * factor
-        locked = compute * work.lock_share
-        started = self.machine.now
-        yield from self.machine.doing(work.wait * factor, compute - locked, locked)
-        nbytes = self._nbytes(self._draws.rng) if callable(self._nbytes) else self._nbytes
-        seconds = self.machine.now - started + fetched_seconds
-        self.counters.add_task(1, nbytes, seconds, compute, input_seconds)
-        return nbytes
+    def _working(self, elements: int, *, remotely: bool = False) -> Generator[None, None, tuple[list[int], float]]:
+        """Do the work of some elements; returns the bytes of each, and the CPU seconds."""
+        numbers = range(self._begun, self._begun + elements)
+        self._begun += elements
+        is_one = isinstance(self._work, Work) and self._work.is_simple  # then it may be simulated as one part
+        total = 0.0
+        together = elements if is_one else -(-elements // PARTS_MAX)
+        for number in numbers[::together]:
+            work = self.work_of(number)
+            factor = self._draws.factor(work) * min(together, numbers.stop - number)
+            compute = work.compute * factor
+            locked = 0.0 if remotely else compute * work.lock_share
+            total += compute
+            yield from self.machine.doing(work.wait * factor, compute - locked, locked, remotely=remotely)
+        draw = self._nbytes
+        nbytes = [draw(self._draws.rng) for _ in range(elements)] if callable(draw) else [draw] * elements
+        return nbytes, total
 
     def _put(self, nbytes: int) -> None:
         self._ready.append(nbytes)
@@ -346,118 +400,248 @@ class SimulatedRecord:
             yield from record.walk()
 
 
+class FixedWay:
+    """Stands for a controller that compares nothing: tasks have one element.
+
+    Attributes:
+        inline: whether the consumer does the work itself.
+    """
+
+    size = 1
+    pull_max = 1 << 30
+    measures = in_processes = is_starting = False
+    is_settled = True
+    actions: ClassVar[deque[Action]] = deque()
+
+    def __init__(self, knob: Tunable | None = None, clock: Clock | None = None, *, inline: bool = False) -> None:
+        self.inline = inline
+
+    def begin_inline(self) -> None: ...
+
+    def end_inline(self, count: int, size_max: int) -> float:
+        return 1.0  # nothing is computed ahead
+
+    def lease(self, count: int, seconds: float) -> int:
+        return 0
+
+    def waited(self, since: float, until: float) -> None: ...
+
+    def add(self, count: int, seconds: float, size_max: int, now: float, waiting_since: float) -> None: ...
+
+
 class ParallelMap(SimulatedStage):
-    """Up to ``calls.value`` workers, as in runtime/parallel/pool.py, with tasks of one element.
+    """Up to ``calls.value`` workers and a consumer that may do the work itself, as in runtime/parallel/pool.py.
 
     Args:
         input_work: what reading an input costs, which one worker does at a time; besides, it waits for those below.
         ordered: whether finished elements wait for those before them.
+        control: makes the controller, of the knob and the clock.
     """
 
     def __init__(self, name: str, work: Schedule, calls: Tunable | int = 1, *, input_work: Work = Work(),
-                 ordered: bool = True, inline: bool = False, takes: float = 1.0,
+                 ordered: bool = True, takes: float = 1.0,
+                 control: Callable[[Tunable, Clock], Controller | FixedWay] = FixedWay,
                  nbytes: int | Callable[[np.random.Generator], int] = 0) -> None:  # fmt: skip
         knob = calls if isinstance(calls, Tunable) else Tunable("num_parallel_calls", calls)
         super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
         self.input_work = input_work
         self.ordered = ordered
-        self.inline = inline
+        self._control = control
+        self._threads = 0  # that were ever started
         self._active = 0
-        self._reads = False  # a worker reads the input
-        self._tasks: deque[list[int | None]] = deque()  # the bytes of each element on its way, None until it is done
-        self._demand = 1
-        self._wanted = 0
+        self._reads = False  # a worker reads the input, or is about to
+        self._tasks: deque[list[int]] = deque()  # the bytes of each element of a task; none until it is done
+        self._in_flight = 0  # elements of these tasks
+        self._hand = self._lease = self._leased = self._wanted = self._due = 0  # as in the pool
+        self._step = self._demand = 1
+        self._is_logged = self._has_waited = False
+
+    def open(self, simulation: Simulation, below: SimulatedStage | Source, rng: np.random.Generator) -> None:
+        super().open(simulation, below, rng)
+        self.controller = self._control(self.knob, self.machine.clock)
+
+    @property
+    def inline(self) -> bool:  # type: ignore[override]
+        return self.controller.inline and not (self._active or self._in_flight)
+
+    @property
+    def is_settled(self) -> bool:  # type: ignore[override]
+        return self.controller.is_settled
+
+    @property
+    def actions(self) -> deque[Action]:  # type: ignore[override]
+        return self.controller.actions
 
     def buffered(self) -> tuple[int, int]:
-        return len(self._tasks) + len(self._ready), self._finished_bytes
+        return self._in_flight + len(self._ready), self._finished_bytes
 
     @property
     def capacity(self) -> int:
         return self._ahead()
 
+    # The consumer's side
+
     def pull(self, n: int) -> Thread:
-        self._demand = max(n, self._demand * 7 // 8)
-        if not self.inline:
-            self._look()
+        while n:
+            if n != self._due:
+                self._demand = max(n, self._demand * 7 // 8)
+                if self.controller.measures:
+                    self.controller.requested(self.counters.taken - self._hand)
+            given = min(n, self._hand) or (yield from self._pull(n))
+            self._hand -= given
+            self._due = n = n - given
+
+    def _pull(self, n: int) -> Generator[None, None, int]:
+        """Put elements into the hand; returns how many of them to give."""
+        if self._lease:
+            self._lease -= 1
+            yield from self._compute(n)
+        else:
+            yield from self._meet(n)
+        return min(n, self._hand)
+
+    def _meet(self, n: int) -> Thread:
+        while not self._hand:
+            if len(self._ready) >= n or (self.inline and self._ready):
+                self._take_ready(n)
+            elif self.inline:
+                yield from self._pull_inline(n)
+            else:
+                self._has_waited = True
+                yield from self._wait(n)
+
+    def _take_ready(self, n: int) -> None:
+        self._look()
+        most = max(n, INLINE_MAX if self.controller.inline else self.controller.size)
+        self._hand = min(len(self._ready), most)
+        self._take(self._hand)
+        if 2 * len(self._ready) <= self._ahead():
+            self._call_worker()
+
+    def _wait(self, n: int) -> Thread:
         started = self.machine.now
         self._wanted = n
-        while len(self._ready) < n and not self._is_idle_inline():
+        while len(self._ready) < n and not self.inline:
             self._call_worker()
             self.counters.waiting_since = max(started, 1e-12)  # 0 says that nobody waits
             self._taker = self.machine.parking()
             yield
         self._wanted = 0
         self._count_wait(started)
-        ready = min(n, len(self._ready))
-        self._take(ready)
-        for _ in range(n - ready):
-            yield from self._inline()
-        if 2 * len(self._ready) <= self._ahead():
-            self._call_worker()
+        self.controller.waited(started, self.machine.now)
 
-    def _is_idle_inline(self) -> bool:
-        return self.inline and not self._active
-
-    def _inline(self) -> Thread:
-        started = self.machine.now
-        yield from self._reading()
-        yield from self._working(self.machine.now - started)
-        self.counters.taken += 1
+    def _pull_inline(self, n: int) -> Thread:
+        controller = self.controller
+        n = min(n, controller.pull_max)
+        count = n + max(0, self._step - n) // self._demand * self._demand
+        if controller.is_starting:
+            count = min(n, self._step)
+        elif 2 * self._demand > self._step and (not self._is_logged or self._has_waited):
+            count, self._is_logged = n, False
+        else:
+            self._is_logged = True
+        self._has_waited = False
+        controller.begin_inline()
+        nbytes = yield from self._compute(count)
+        seconds = controller.end_inline(count, self._size_max())
+        self._step = max(1, min(2 * count, INLINE_MAX, int(INLINE_SECONDS / max(1e-9, seconds) * count)))
+        self._lease = controller.lease(count, seconds) if not self._is_logged and self._step <= n else 0
+        if self._is_logged:
+            for size in nbytes:
+                self._hold(size)
+                self._put(size)
+            self._take_ready(n)
+        else:
+            self.counters.taken += count + self._leased
+            self._leased = self._lease * count
         self.simulation.tick()
 
-    def _ahead(self) -> int:
-        return self.knob.value + (self._demand if self._demand > 1 else 0)
+    def _compute(self, count: int) -> Generator[None, None, list[int]]:
+        yield from self._reading(count)
+        nbytes, _ = yield from self._working(count)
+        self._hand = 0 if self._is_logged else count
+        return nbytes
 
-    def _has_room(self) -> bool:
-        if self._reads or self.inline or len(self._ready) >= self._ahead():
-            return False
+    def _size_max(self) -> int:
+        return max(SIZE_MAX, self._demand)
+
+    def _ahead(self) -> int:
+        return self.knob.value * self.controller.size + (self._demand if self._demand > 1 else 0)
+
+    # The workers' side
+
+    def _room(self) -> int:
+        if self._reads or self.controller.inline or self._active > self.knob.value:
+            return 0
+        if len(self._ready) >= self._ahead():
+            return 0
         window = max(WINDOW_PER_CALL * self.knob.value, 4 * self._demand)
+        ahead = self._in_flight + len(self._ready)
+        size = min(self.controller.size, self._size_max(), window - ahead)
         is_needed = not self._tasks and len(self._ready) < self._wanted
-        return len(self._tasks) + len(self._ready) < window and self._is_admitted(is_needed)
+        return size if size > 0 and self._is_admitted(is_needed) else 0
 
     def go_on(self) -> None:
         self._call_worker()
 
     def _call_worker(self) -> None:
-        if self._active < self.knob.value and self._has_room():
+        if self._active < self.knob.value and self._room():
             self._active += 1
             self._reads = True
             self.machine.start(self._run())
 
     def _run(self) -> Thread:
-        while True:
-            started = self.machine.now
-            yield from self._reading()
-            self._reads = False
-            task: list[int | None] = [None]
-            self._tasks.append(task)
-            self._call_worker()
-            task[0] = yield from self._working(self.machine.now - started)
-            self._finish(task)
-            self.simulation.tick()
-            if self._active > self.knob.value or not self._has_room():
-                self._active -= 1
-                if self._is_idle_inline():
-                    self._wake_taker()
-                return
+        if self._active > self._threads:
+            self._threads += 1
+            yield from self.machine.doing(0, 0, THREAD_SECONDS)
+        remotely = self.controller.in_processes
+        self._reads = False
+        while size := self._room():
             self._reads = True
+            task: list[int] = []
+            self._tasks.append(task)
+            self._in_flight += size
+            started = self.machine.now
+            yield from self._reading(size)
+            self._reads = False
+            self._call_worker()
+            if isinstance(self.controller, Controller):
+                yield from self.machine.doing(0, 0, HANDOVER_SECONDS[PROCESSES if remotely else THREADS])
+            began = self.machine.now
+            nbytes, cpu_seconds = yield from self._working(size, remotely=remotely)
+            task += nbytes
+            seconds = self.machine.now - began
+            self.counters.add_task(size, sum(nbytes), seconds, seconds if remotely else cpu_seconds, began - started)
+            self._finish(task)
+            self.controller.add(size, seconds, self._size_max(), self.machine.now, self.counters.waiting_since)
+            self._tell_consumer()
+            self.simulation.tick()
+        self._active -= 1
+        self._tell_consumer()
 
-    def _reading(self) -> Thread:
-        yield from self._fetching()
-        factor = self._draws.factor(self.input_work)
+    def _tell_consumer(self) -> None:
+        if self._wanted and (len(self._ready) >= self._wanted or not self._active):
+            self._wake_taker()
+
+    def _reading(self, count: int) -> Thread:
+        yield from self._fetching(count)
+        factor = sum(self._draws.factor(self.input_work) for _ in range(count)) if self.input_work.seconds else 0.0
         compute = self.input_work.compute * factor
         locked = compute * self.input_work.lock_share
         yield from self.machine.doing(self.input_work.wait * factor, compute - locked, locked)
 
-    def _finish(self, task: list[int | None]) -> None:
-        self._hold(task[0] or 0)
+    def _finish(self, task: list[int]) -> None:
+        self._hold(sum(task))
         if not self.ordered:
             self._tasks.remove(task)
-            self._put(task[0] or 0)
-        while self.ordered and self._tasks and self._tasks[0][0] is not None:
-            self._put(self._tasks.popleft()[0] or 0)
-        if len(self._ready) >= self._wanted:
-            self._wake_taker()
+            self._accept(task)
+        while self.ordered and self._tasks and self._tasks[0]:
+            self._accept(self._tasks.popleft())
+
+    def _accept(self, task: list[int]) -> None:
+        self._in_flight -= len(task)
+        for nbytes in task:
+            self._put(nbytes)
 
 
 class Prefetch(SimulatedStage):
@@ -515,8 +699,9 @@ class Prefetch(SimulatedStage):
             self.counters.rest_seconds += self.machine.now - started
             self._held += 1
             started = self.machine.now
-            yield from self._fetching()
-            nbytes = yield from self._working(0.0, fetched_seconds=self.machine.now - started)
+            yield from self._fetching(1)
+            (nbytes,), cpu_seconds = yield from self._working(1)
+            self.counters.add_task(1, nbytes, self.machine.now - started, cpu_seconds, 0.0)
             self._hold(nbytes)
             self._put(nbytes)
             self._wake_taker()

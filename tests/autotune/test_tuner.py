@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulation import ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
+from simulation import FixedWay, ParallelMap, Prefetch, SimulatedRecord, Simulation, Work
 
 from dataset.autotune.tuner import Tuner
 from dataset.runtime.metrics.background import Tunable
@@ -36,9 +36,6 @@ class Driven:
     def __init__(self, stages, consumer, *, cores=2.0, budget=None, is_tuned=True, **arguments):
         self.stages = stages
         self.simulation = Simulation(stages, consumer, cores=cores, **arguments)
-        for schedule in [consumer, *(stage._work for stage in stages)]:
-            if isinstance(schedule, Changing):
-                schedule.simulation = self.simulation
         self.tuner = Tuner(budget or cores, self._record)
         self.log = []  # (seconds, name, action, before, after, reason)
         self.tops = ()
@@ -77,18 +74,6 @@ class Driven:
 
     def explained(self):
         return "\n".join(f"{now:8.2f} {' '.join(map(str, rest))}" for now, *rest in self.log)
-
-
-class Changing:
-    """Work that is another from some moment on."""
-
-    def __init__(self, before, after, at):
-        self.before, self.after, self.at = before, after, at
-        self.simulation = None
-
-    def __call__(self, number):
-        is_over = self.simulation is not None and self.simulation.now >= self.at
-        return self.after if is_over else self.before
 
 
 def best_rate(make, grid, seconds, **arguments):
@@ -156,20 +141,6 @@ def test_nothing_changes_if_the_consumer_is_the_bottleneck(make):
     assert check(make, WORKERS[:3]).log == []
 
 
-@pytest.mark.parametrize(("cores", "value"), [(2, 1), (2, 8), (8, 2)])
-def test_a_map_that_computes_keeps_the_cores_busy_and_no_more(cores, value):
-    driven = check(one_map(Work(compute=4 * MS), Work(wait=0.1 * MS), value), WORKERS[:4], cores=cores)
-    assert driven.values[0] <= max(value, cores + 1)
-    assert driven.actions(since=2)["keep"] == 0
-
-
-@pytest.mark.parametrize("value", [2, 16])
-def test_a_map_that_holds_the_lock_gets_few_workers(value):
-    work = Work(compute=0.1 * MS, lock_share=1)
-    driven = check(one_map(work, Work(wait=0.002 * MS), value), WORKERS[:3], seconds=1.5)
-    assert driven.values[0] <= 4
-
-
 KINDS = {
     "waiting": (Work(wait=10 * MS), Work(wait=MS), Work(wait=0.1 * MS)),
     "mixed": (Work(wait=10 * MS), Work(compute=MS), Work(wait=0.1 * MS)),
@@ -198,30 +169,7 @@ def test_a_prefetch_holds_as_much_as_the_variation_needs():
     assert driven.actions(since=10)["keep"] <= 1
 
 
-# Work that changes
-
-WAIT, QUICK, SLOW = Work(wait=10 * MS), Work(wait=MS), Work(wait=5 * MS)
-
-
-@pytest.mark.parametrize(
-    ("work", "consumer"),
-    [
-        (WAIT, Changing(QUICK, SLOW, at=8)),
-        (Changing(Work(compute=4 * MS), Work(wait=40 * MS), at=8), QUICK),
-        (Changing(Work(wait=40 * MS), Work(compute=4 * MS), at=8), QUICK),
-    ],
-    ids=["slower consumer", "now waits", "now computes"],
-)
-def test_within_5_seconds_of_a_change_it_is_tuned_again(work, consumer):
-    driven = Driven(*one_map(work, consumer)()).until(7)
-    before = driven.values[0]
-    driven.until(16)
-    afterwards = [part.after if isinstance(part, Changing) else part for part in (work, consumer)]
-    best = best_rate(one_map(*afterwards), WORKERS, 3)
-    assert driven.rate(13) >= 0.9 * best, driven.explained()
-    if afterwards[1] is SLOW:  # workers that are not needed any more are given back
-        assert before >= 10
-        assert driven.values[0] <= 4
+WAIT, QUICK = Work(wait=10 * MS), Work(wait=MS)
 
 
 def test_a_pause_of_the_consumer_changes_nothing():
@@ -299,7 +247,10 @@ def test_each_stage_keeps_one_worker_although_they_exceed_the_budget():
 
 
 def test_inline_stages_are_not_tuned_and_do_not_hide_those_upstream():
-    stages = [ParallelMap("cheap", Work(compute=0.05 * MS), calls(), inline=True), ParallelMap("read", WAIT, calls())]
+    stages = [
+        ParallelMap("cheap", Work(compute=0.05 * MS), calls(), control=lambda knob, clock: FixedWay(inline=True)),
+        ParallelMap("read", WAIT, calls()),
+    ]
     driven = Driven(stages, QUICK).until(4)
     assert {name for _, name, action, *_ in driven.log if action == "try"} == {"read"}
     assert driven.values[0] == 2
@@ -313,7 +264,7 @@ def test_what_is_on_trial_when_a_stage_becomes_inline_is_taken_back():
         seconds += 5 * MS
         driven.until(seconds)
     assert driven.actions() == {"try": 1}
-    driven.stages[0].inline = True
+    driven.stages[0].controller.inline = True
     driven.until(seconds + 1)
     assert driven.values == [2]
     _, name, action, before, after, reason = driven.log[1]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset
+from dataset.runtime.choice import Learned
 from dataset.runtime.chunks.normalization import chunk_of_rows
-from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.tasks import Task
 from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import nothing_left
@@ -32,20 +32,14 @@ def moving(dataset, *, after=5):
     """Return an iterator whose operator believes that threads gained nothing, and the elements before that."""
     iterator = iter(dataset)
     before = [next(iterator) for _ in range(after)]
-    sizer = iterator._root._task_sizer
-    sizer.inline, sizer._usual = True, 1e9
-    sizer._bound, sizer._inline_seconds = float("inf"), 0.3
-    assert sizer.gained_nothing
+    controller = iterator._root.controller
+    if "processes" in controller.choice.ways:
+        controller.warm_start(Learned("processes", 2, rest=1e9))
     return iterator, before
 
 
 def values(elements):
     return [int(value) for value, _ in elements]
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch):
-    monkeypatch.setattr(pool, "START_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,15 +12,15 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.runtime.context import open_plan
-from dataset.runtime.parallel import pool, task_sizer
-from dataset.runtime.parallel.task_sizer import SIZE_MAX, TaskSizer
+from dataset.runtime.parallel import pool
+from dataset.runtime.parallel.controller import SIZE_MAX
 from dataset.runtime.resources import coordinator
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.controllers import AlwaysInline, OnlyWorkers, Starting, TakingTurns
 from support.op_cases import fail_at
 from support.overlap import Calls
 from support.states import rest_of
-from support.task_sizers import AlwaysInline, TakingTurns
 
 
 def double(x):
@@ -68,7 +68,7 @@ def test_the_spec_or_a_single_element_takes_one_call():
 
 
 def test_a_large_request_that_held_elements_meet_in_part_gets_the_rest(monkeypatch):
-    monkeypatch.setattr(pool, "TaskSizer", lambda *given, **_: TaskSizer(*given, may_inline=False))
+    monkeypatch.setattr(pool, "Controller", OnlyWorkers)
     coordinator, operator = open_plan(Dataset.range(50_000).map(lambda x: x + 1, num_parallel_calls=2).plan)
     try:
         for start in range(2000):  # until tasks have several elements; one of them is not requested yet
@@ -95,15 +95,12 @@ def task_sizes(monkeypatch):
     """Leave all work to the workers, and return the sizes of their tasks."""
     sizes = []
 
-    class Sizer(TaskSizer):
-        def __init__(self, *arguments, **_):
-            super().__init__(*arguments, may_inline=False)
-
+    class Recorder(OnlyWorkers):
         def add(self, count, *others):
             sizes.append(count)
             super().add(count, *others)
 
-    monkeypatch.setattr(pool, "TaskSizer", Sizer)
+    monkeypatch.setattr(pool, "Controller", Recorder)
     return sizes
 
 
@@ -130,7 +127,7 @@ def test_many_workers_on_columns_keep_the_contract_of_operators(task_sizes):
 
 @pytest.fixture
 def inline(monkeypatch):
-    monkeypatch.setattr(pool, "TaskSizer", AlwaysInline)
+    monkeypatch.setattr(pool, "Controller", AlwaysInline)
 
 
 @pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
@@ -150,7 +147,7 @@ def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkey
         return chunk
 
     whole = pool.ParallelOperator._pull_inline
-    monkeypatch.setattr(pool, "TaskSizer", TakingTurns)
+    monkeypatch.setattr(pool, "Controller", TakingTurns)
     monkeypatch.setattr(pool, "ReplayLog", Log)
     monkeypatch.setattr(pool.ParallelOperator, "_pull_inline", pull_inline)
     check_operator(lambda: make(2), outcomes(iter(make(None))), positions=20)
@@ -160,7 +157,7 @@ def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkey
 
 def test_failures_are_in_their_places_when_workers_and_the_consumer_take_turns(monkeypatch):
     whole = outcomes(iter(FAILING["map that fails"](None)))
-    monkeypatch.setattr(pool, "TaskSizer", TakingTurns)
+    monkeypatch.setattr(pool, "Controller", TakingTurns)
     for _ in range(20):
         assert_elements_equal(outcomes(iter(FAILING["map that fails"](2))), whole)
 
@@ -192,11 +189,8 @@ def start(monkeypatch):
     """Return a function that sets when AUTOTUNE's first calls, by the consumer, end: "never", "at once" or "later"."""
 
     def ends(when):
-        monkeypatch.setattr(task_sizer, "_START_SECONDS", 0.0 if when == "at once" else float("inf"))
-        monkeypatch.setattr(task_sizer, "_EVIDENCE_SECONDS", 0.0 if when == "later" else float("inf"))
-        monkeypatch.setattr(task_sizer, "CHEAP_SECONDS", 0.0)
-        for name in ("_WINDOW_SECONDS", "_WINDOW_SECONDS_MAX"):  # then the workers keep the work
-            monkeypatch.setattr(task_sizer, name, float("inf"))
+        monkeypatch.setattr(pool, "Controller", Starting)
+        monkeypatch.setattr(Starting, "pulls", {"at once": 1, "later": 3}.get(when, Starting.pulls))
 
     return ends
 
@@ -256,11 +250,11 @@ def test_expensive_work_begins_with_one_call_by_the_consumer_even_if_it_fails(st
 
 
 @pytest.mark.parametrize("when", ["never", "at once"])
-def test_the_next_epoch_begins_with_workers_unless_the_work_was_found_to_be_cheap(start, when):
+def test_the_next_epoch_begins_with_workers_if_the_work_was_judged(start, when):
     start(when)
     callers = Callers()
     assert len(list(Dataset.range(40).map(callers, num_parallel_calls=AUTOTUNE).repeat(3))) == 120
-    assert callers.by_consumer == ([0] if when == "at once" else list(range(40)))
+    assert callers.by_consumer == ([0] if when == "at once" else [*range(40)] * 3)
 
 
 def test_with_a_given_number_of_calls_the_consumer_makes_none_of_the_first():

@@ -1,4 +1,6 @@
-"""prefetch(AUTOTUNE): its thread comes while making and using both take long, and goes when one of them does not."""
+"""prefetch(AUTOTUNE): working with a thread and without it are compared if a thread could hide something."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from dataset import AUTOTUNE, Dataset
 from dataset.ops import prefetch
 from dataset.ops.batch.batch import BatchOperator
 from dataset.ops.map import MapOperator
+from dataset.runtime.choice import Choice, Learned
 from dataset.testing import assert_elements_equal, check_operator, no_leaks
 from support.op_cases import ints
 from support.overlap import Clock
@@ -49,14 +52,6 @@ class Pipeline:
             self.found += advanced(self.iterator, 1)
             self.clock.now += self.use_seconds
 
-    def take_until(self, inline):
-        """Return how many elements were taken until the work was done there."""
-        before = len(self.found)
-        while self.stage.inline != inline:
-            self.take(1)
-            assert len(self.found) < before + COUNT
-        return len(self.found) - before
-
     def be_slow(self):
         self.make_seconds = self.use_seconds = LONG
 
@@ -70,47 +65,41 @@ SOURCES = {
 }
 
 
+class Turns(Choice):
+    """Accepts each challenger at once."""
+
+    def is_due(self, now):
+        return True
+
+    def challenge(self, way, now, before=None):
+        self.accept(way)
+
+
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_thread_comes_and_goes_and_comes_later(clock, source):
+def test_the_thread_comes_and_goes_and_states_are_exact(clock, monkeypatch, source):
+    monkeypatch.setattr(prefetch, "Choice", Turns)
     with no_leaks():
+        monkeypatch.setattr(prefetch, "_WORTH_SECONDS", float("inf"))  # no thread pays off in any case
         pipeline = Pipeline(clock, SOURCES[source]())
-        assert pipeline.stage.inline
         pipeline.be_slow()
-        assert pipeline.take_until(inline=False) == 4
-        pipeline.be_quick()
-        pipeline.take_until(inline=True)
-        pipeline.be_slow()
-        assert pipeline.take_until(inline=False) > 6  # the first time did not pay in the end
-        pipeline.take(COUNT - len(pipeline.found))
+        where = []
+        for number in range(COUNT):
+            where.append(pipeline.stage.inline)
+            with loaded(pipeline.dataset, to_json(pipeline.iterator.state_dict())) as resumed:
+                assert_elements_equal(advanced(resumed, 4), EXPECTED[number : number + 4])
+            pipeline.take(1)
         assert_elements_equal(pipeline.found, EXPECTED)
+        assert sum(before != after for before, after in itertools.pairwise(where)) > 10
         assert advanced(pipeline.iterator, 1) == advanced(pipeline.iterator, 1) == []
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_state_is_exact_whether_there_is_a_thread_or_not(clock, source):
-    pipeline = Pipeline(clock, SOURCES[source]())
-    where = set()
-    for number in range(COUNT):
-        if number in (3, 120):
-            pipeline.be_slow()
-        elif number in (20, 140):
-            pipeline.be_quick()
-        where.add(pipeline.stage.inline)
-        with loaded(pipeline.dataset, to_json(pipeline.iterator.state_dict())) as resumed:
-            assert_elements_equal(advanced(resumed, 4), EXPECTED[number : number + 4])
-        pipeline.take(1)
-    assert_elements_equal(pipeline.found, EXPECTED)
-    assert where == {False, True}
-    pipeline.iterator.close()
-
-
-def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):
-    """As of files that are read by the block: most elements are there at once, some take long."""
+def test_a_thread_is_tried_only_if_it_can_hide_something(clock):
+    """One long time of many means nothing, but files are read by the block: most elements are there at once."""
     pipeline = Pipeline(clock)
-    pipeline.be_slow()
-    pipeline.take(1)
-    pipeline.be_quick()
-    pipeline.take(COUNT - 1)
+    pipeline.use_seconds = LONG / 10
+    for number in range(60):
+        pipeline.make_seconds = LONG if number == 30 else 0.0
+        pipeline.take(1)
     assert pipeline.stage.inline
     pipeline = Pipeline(clock)
     pipeline.use_seconds = LONG
@@ -121,15 +110,17 @@ def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):
     pipeline.iterator.close()
 
 
-def test_the_next_iteration_begins_as_the_last_one_ended(clock):
+@pytest.mark.parametrize("way", ["inline", "thread"])
+def test_the_next_iteration_begins_as_the_last_one_ended(clock, way):
     pipeline = Pipeline(clock)
-    for change, inline in ((pipeline.be_slow, False), (pipeline.be_quick, True)):
-        change()
-        pipeline.take_until(inline=inline)
+    for _ in range(2):
+        pipeline.take(2)
+        pipeline.stage.warm_start(Learned(way, 2, rest=1e9))
+        pipeline.take(2)
         pipeline.iterator.close()
         pipeline.open()
         pipeline.take(1)
-        assert pipeline.stage.inline is inline
+        assert pipeline.stage.inline is (way == "inline")
     pipeline.iterator.close()
 
 

@@ -55,7 +55,7 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    perf_counter = __call__
+    perf_counter = process_time = __call__
 
 
 class Meeting:

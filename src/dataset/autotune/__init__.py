@@ -2,8 +2,9 @@
 
 from dataset.lazy_imports import lazy_imports
 
-__all__ = ["Measured", "untuned_advice"]
+__all__ = ["Measured", "memory_file", "untuned_advice"]
 
-with lazy_imports():  # for statistics and advice, which most programs do not request
+with lazy_imports():  # for statistics, advice and files, which most programs do not use
+    from dataset.autotune import memory_file
     from dataset.autotune.remedies import untuned_advice
     from dataset.autotune.report import Measured

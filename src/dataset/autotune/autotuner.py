@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from dataset import autotune
 from dataset.autotune.tuner import Tuner
+from dataset.autotune.tuning_memory import recall, remember
 from dataset.autotune.windows import stages_of
 from dataset.options import Options
-from dataset.plan.node import Node
+from dataset.plan.fingerprints.work_key import work_key
+from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
@@ -32,8 +33,8 @@ class Autotuner:
         self._tuner: Tuner | None = None
         self._contention: Mapping[OpRecord, float] = {}  # the tuner's last estimate
         self._log = TuningLog()
-        self._inline: dict[OpRecord, bool] = {}  # at the last look
-        self._begun: set[OpRecord] = set()  # those whose knobs have been restored from the last iteration
+        self._memory = options.autotune.memory
+        self._keys: dict[OpRecord, str] = {}  # of those that have begun with what was remembered
         self._tried: dict[OpRecord, int] = {}  # the previous values of the knobs that are being tried
 
     def begin(self, now: float) -> None:
@@ -46,14 +47,13 @@ class Autotuner:
 
     def _remember(self, now: float) -> None:
         for record, stage in stages_of([self._profile.top]).items():  # some are only opened after others have ended
-            if record in self._begun:
+            if record in self._keys:
                 continue
-            self._begun.add(record)
-            if (settled := _settled.get(record.node)) is None:
+            key = self._keys[record] = work_key(record.node)
+            if (learned := recall(key, self._memory)) is None:
                 continue
-            value, learned = settled
-            knob = stage.knob
-            if value != knob.value and not knob.is_fixed:
+            knob, value = stage.knob, learned.value
+            if knob.minimum <= value <= knob.maximum and value != knob.value:
                 self._record(now, record, "keep", knob.value, value, "as in the previous iteration")
                 knob.value = value
             stage.warm_start(learned)
@@ -67,20 +67,14 @@ class Autotuner:
         if tuner is None or not tops:
             return now + _IDLE_SECONDS
         for record, stage in stages_of(tops).items():
-            self._note_where_it_runs(now, record, stage)
+            self._collect(record, stage)
         return tuner.look(now, tops) if self._enabled else now + _IDLE_SECONDS
 
-    def _note_where_it_runs(self, now: float, record: OpRecord, stage: BackgroundOperator) -> None:
-        inline, was = stage.inline and stage.learned is not None, self._inline.get(record)  # None: it is only starting
-        self._inline[record] = inline
-        if was and not inline:
-            reason = "elements have become more expensive, or it is time to check again whether threads help"
-            if stage.relays:
-                reason = "producing elements and using them both take long enough to overlap"
-            self._record(now, record, "run in background", None, None, reason)
-        elif inline and not was and not stage.relays:
-            reason = "the consumer gets elements faster by doing the work itself than by waiting for threads"
-            self._record(now, record, "run inline", None, None, reason)
+    def _collect(self, record: OpRecord, stage: BackgroundOperator) -> None:
+        """Log the stage's own decisions."""
+        while stage.actions:
+            now, *decision = stage.actions.popleft()
+            self._record(now, record, *decision)
 
     def end(self) -> None:
         """End the iteration; the next one of the same dataset begins with its values.
@@ -89,8 +83,13 @@ class Autotuner:
         """
         if self._tuner is None:  # no element was requested
             return
+        found = {}
         for record, stage in stages_of([self._profile.top]).items():
-            _settled[record.node] = self._tried.get(record, stage.knob.value), stage.learned
+            self._collect(record, stage)
+            if record in self._keys:
+                learned = stage.learned or Learned("", 0)
+                found[self._keys[record]] = learned._replace(value=self._tried.get(record, stage.knob.value))
+        remember(found, self._memory)
         self._tuner = None  # breaks a reference cycle that also includes everything open
 
     def stats(self, elements: int) -> PipelineStatistics:
@@ -107,6 +106,8 @@ class Autotuner:
 
     def tuning_log(self) -> TuningLog:
         """Return the decisions so far that are kept, in a copy of the log."""
+        for record, stage in stages_of([self._profile.top]).items():
+            self._collect(record, stage)
         log = TuningLog(self._log)
         log.omitted = self._log.omitted
         if not log:
@@ -125,8 +126,5 @@ class Autotuner:
         seconds = 0.0 if began is None else now - began
         self._log.add(Decision(seconds, record.name, action, knob, before, after, reason))
 
-
-_settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()
-"""The final knob values of the last iteration of a plan, and what its stages had learned, by node."""
 
 _IDLE_SECONDS = 0.25

@@ -15,7 +15,7 @@ from dataset.runtime.metrics.statistics import OperatorStatistics
 _MOSTLY = 0.5  # a share that counts as low below, and as high above
 _NEARLY_FULL = 0.8
 _CHEAP_SECONDS = 2e-5  # of a call; most of it is the interpreter's
-_CALLS_MAX = 128  # that AUTOTUNE makes at once
+_CALLS_MAX = 64  # that AUTOTUNE makes at once
 _PREFETCH = ".prefetch(AUTOTUNE)"
 _PARALLEL = ".{op}(..., num_parallel_calls=AUTOTUNE)"
 

@@ -108,6 +108,10 @@ class Tuner:
     def _look(self, now: float, tops: Sequence[OpRecord]) -> float:
         if self._snapshot is None or _seen(stages_of(tops)) != self._seen:
             return self._begin(now, tops)
+        if not self._snapshot.is_steady:
+            if self._trial is not None:
+                self._give_up(now, self._trial)
+            return self._begin(now, tops)
         seconds = now - self._snapshot.began
         if self._was_a_pause(now, seconds):
             return self._begin(now, tops)
@@ -161,8 +165,9 @@ class Tuner:
 
     def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
         for setting in trial.change.settings:
-            self._record(now, setting.record, "take back", setting.value, setting.delta.value, reason)
-            setting.knob.value = setting.delta.value
+            if setting.knob.value == setting.value:  # otherwise the stage has set it meanwhile
+                self._record(now, setting.record, "take back", setting.value, setting.delta.value, reason)
+                setting.knob.value = setting.delta.value
 
     # Whether a window is informative
 
@@ -333,7 +338,7 @@ _SMALL = 0.2  # the smallest share of a time that is compared
 
 def _seen(stages: Mapping[OpRecord, BackgroundOperator]) -> list[tuple[OpRecord, bool]]:
     """Return the stages, and whether each runs inline."""
-    return [(record, stage.inline) for record, stage in stages.items()]
+    return [(record, stage.inline or not stage.is_settled) for record, stage in stages.items()]
 
 
 def _character(window: CountWindow) -> dict[tuple[OpRecord | None, str], float]:

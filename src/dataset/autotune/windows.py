@@ -107,6 +107,14 @@ class PipelineSnapshot:
         self.tops = tuple(tops)
         self.stages = stages_of(tops)
         self._counts = {record: _counts(stage.counters, now) for record, stage in self.stages.items()}
+        self._values = {record: stage.knob.value for record, stage in self.stages.items()}
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether no stage compares anything now, or has set its own knob since."""
+        return all(
+            stage.is_settled and stage.knob.value == self._values[record] for record, stage in self.stages.items()
+        )
 
     def window(self, now: float) -> CountWindow:
         """Return the window from the snapshot until now."""

@@ -165,7 +165,8 @@ class Elementwise(ParallelNode):
         calls_each = calls.max if isinstance(calls, Autotune) else None if calls == AUTOTUNE else calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, times, calls_each)
         _, _, counted, executor = self.parallel_settings()
-        return in_parallel(context, operator, self, counted=counted, executor=executor, stages=len(stages))
+        node = replace(self, num_parallel_calls=None) if self.needs_no_threads and len(stages) == 1 else self
+        return in_parallel(context, operator, node, counted=counted, executor=executor, stages=len(stages))
 
     def first_operator(self, context: ExecutionContext, *, packed: bool) -> ElementwiseOperator:
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
@@ -181,10 +182,16 @@ class Elementwise(ParallelNode):
         operator.parses_blocks = packed
         return operator
 
+    @property
+    def needs_no_threads(self) -> bool:
+        """Whether AUTOTUNE calls no worker: arithmetic on columns of small elements costs less than a handover."""
+        is_arithmetic = self.columnwise is not None and not self.columnwise.derived
+        return is_arithmetic and self.num_parallel_calls == AUTOTUNE and self.executor == "thread"
+
     @lazy_property
     def is_unseen(self) -> bool:
         """Whether running this op and its inputs at any time is unobservable, because this op is pure arithmetic."""
-        if self.num_parallel_calls is not None or not self.only_computes:
+        if not (self.num_parallel_calls is None or self.needs_no_threads) or not self.only_computes:
             return False
         return self.source.is_unseen if isinstance(self.source, Elementwise) else not holds_user_code(self.source)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, may_wait
+from dataset.runtime.choice import GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Comparison, Learned, Segment
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, State, UnaryOperator
@@ -22,13 +24,14 @@ from dataset.runtime.state.replay_log import ReplayLog
 AUTOTUNE_BUFFER_SIZE = 2
 """The initial size for AUTOTUNE, and the size without tuning: enough to overlap producing and consuming batches."""
 
+THREAD = "thread"
+
 BUFFER_SIZE_MAX = 128
 """The maximum size for AUTOTUNE."""
 
 _WORTH_SECONDS = 2e-4  # minimum saved time per element for which the cost of the handover is negligible
-_TIMES_IN_A_ROW = 3
+_PULLS_MIN = 3  # in a segment
 _TIMES_TOGETHER = 16
-_WINDOW = 32  # elements between two checks whether the thread still pays off
 _REST_MAX = 64  # maximum pulls without measuring time
 _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
 _INLINE_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
@@ -363,10 +366,9 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     """Prefetch operator whose thread only runs while overlapping producer and consumer pays off.
 
     Without the thread, elements are computed in the consumer's thread; if they are cheap, several at once, as the
-    thread does. The operator measures the times of both sides per element, less often while both are short. The times
-    are long if they are so several times in a row, or in total without the longest one. The total covers inputs that
-    read a block of a file now and then, where a single long time means nothing. The thread ends if the consumer mostly
-    waits for it, for example because the consumer's time was spent waiting for the GIL.
+    thread does. The operator measures the times of both sides. A thread can hide the shorter one. If that is a
+    noticeable part of both, working with the thread and without it are compared (runtime/choice.py), and again later,
+    less and less often.
     """
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
@@ -379,16 +381,16 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._is_logged = False  # whether the log counts the elements that are computed there
         self._unlooked = 0  # pulls, or elements computed at once, until the next look at the times
         self._next_rest = 1
-        self._made_seconds = 0.0  # of the previous pull
-        self._made_count = 1  # elements of it
-        self._left_at: float | None = None  # when the last pull returned to the consumer
-        self._in_a_row = 0  # consecutive long times
-        self._patience = _TIMES_IN_A_ROW  # long times until the thread starts; doubled if it did not pay off
-        self._times: list[tuple[float, float]] = []  # producer and consumer times
-        self._pays = False
-        self._window = 0  # elements returned in the current window of the thread
-        self._window_began = 0.0
-        self._waited_before = 0.0
+        self.choice = Choice((INLINE, THREAD))
+        self._actions = deque[Any](maxlen=64)
+        self._segment: Segment | None = None  # the clocks at its beginning
+        self._pulls = 0  # in the segment
+        self._waited_before = 0.0  # seconds that the consumer had waited for the thread before it
+        self._bound = 0.0  # seconds per element of the consumer from which on the thread pays off; 0 if compared
+        self._made_seconds = 0.0  # in the segment, of the work without the thread
+        self._made: tuple[float, float, int] | None = None  # the last pull: its seconds, when it returned, its elements
+        self._times: list[tuple[float, float]] = []  # producer and consumer seconds per element
+        self._is_first = True  # the first pull, which opens files, fills buffers and imports modules
 
     @property
     def held(self) -> int:
@@ -413,9 +415,8 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         if not self._unlooked:
             if self._items:
                 return self._give_saved(n)
-            self._look_without_thread()
-            if self._pays:
-                self._begin_window()
+            self._look()
+            if self.choice.way == THREAD:
                 return super().pull(n)
             self._log.go_on()
         if self._pull_size.size > n and self._context.input_is_replayable:
@@ -432,7 +433,6 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
                 self._measure(chunk, started)
         if chunk is not None:
             self.counters.taken += chunk.length
-            self._made_count = chunk.length
         return chunk
 
     def _compute_many(self) -> bool:
@@ -466,8 +466,9 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
 
     def _measure(self, chunk: Chunk, started: float) -> None:
         """Note how long it took to compute a chunk, and determine the size of the next one."""
-        self._left_at = now = time.perf_counter()
-        self._made_seconds, self._made_count = now - started, chunk.length
+        now = time.perf_counter()
+        self._made_seconds += now - started
+        self._made = now - started, now, chunk.length
         if not self._computes_many:
             return
         if now >= self._size_due:
@@ -480,7 +481,9 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     def _pull_ahead(self, n: int) -> Chunk | None:
         if self._thread is not None:
             if not self._leaving:
-                self._look_at_thread()
+                self._look()
+                if self.choice.way == INLINE:
+                    self._leave_thread()
             if not self._leaving:
                 return super().pull(n)
             self._end_thread()
@@ -502,53 +505,102 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         return max(self.knob.value, self._held)
 
     @property
-    def learned(self) -> bool:
+    def is_settled(self) -> bool:
+        return not self.choice.is_trying
+
+    @property
+    def is_comparing(self) -> bool:
+        return self.choice.is_trying
+
+    @property
+    def actions(self) -> deque[Any]:
+        return self._actions
+
+    @property
+    def learned(self) -> Learned | None:
         """Whether the thread pays off."""
-        return self._pays
+        rest = self.choice.rest(time.perf_counter())
+        return Learned(self.choice.accepted, self.knob.value, 0.0, self._bound, self.choice.patience, rest)
 
-    def warm_start(self, learned: bool) -> None:
-        self._pays = bool(learned)
+    def warm_start(self, learned: Learned) -> None:
+        if learned.way in self.choice.ways:
+            self.choice.accept(learned.way)
+            self._bound = learned.bound
+            self.choice.resume(learned.patience, time.perf_counter() + learned.rest)
 
-    def _look_without_thread(self) -> None:
-        if self._left_at is None:
+    def _look(self) -> None:
+        """End the segment if it is long enough."""
+        now, choice, begun = time.perf_counter(), self.choice, self._segment
+        if self._pays(now) and not choice.is_trying:
+            choice.accept(THREAD)
+            self._bound, self._segment = _WORTH_SECONDS / 4, None
+            reason = "producing elements and using them both take long enough to overlap"
+            self._actions.append(Action(now, "run in background", None, None, reason))
             return
-        made = self._made_seconds / self._made_count
-        used = (time.perf_counter() - self._left_at) / self._made_count
-        self._left_at = None
-        self._in_a_row = self._in_a_row + 1 if min(made, used) >= _WORTH_SECONDS else 0
-        self._times.append((made, used))
-        self._pays = self._in_a_row >= self._patience or self._pays_together()
-        if not self._pays and max(made, used) < _WORTH_SECONDS:
-            self._unlooked = self._next_rest
-            self._next_rest = min(2 * self._next_rest, _REST_MAX)
+        if begun is None:  # the first pull does not count
+            self._begin_segment(now)
+            return
+        self._pulls += 1
+        count = self.counters.taken - begun.elements
+        if self._pulls < _PULLS_MIN or now - begun.seconds < SEGMENT_SECONDS or count <= 0:
+            return
+        segment = Segment(count, now - begun.seconds, time.process_time() - begun.cpu_seconds)
+        made, waited = self._made_seconds, self.counters.wait_seconds - self._waited_before
+        self._begin_segment(now)
+        way = choice.way
+        if choice.is_trying:
+            choice.report(segment, now)
+            if choice.verdict is not None:
+                self._tell(choice.verdict, now)
+        elif way == THREAD:
+            self._explore(INLINE, segment, now, pays=segment.seconds - waited >= self._bound * count > 0)
+        else:
+            hidden = min(made, segment.seconds - made)
+            self._explore(THREAD, segment, now, pays=hidden * GAIN < (GAIN - 1) * segment.seconds)
+        if choice.way != way:
+            self._segment = None
 
-    def _pays_together(self) -> bool:
-        if len(self._times) < _TIMES_TOGETHER * self._patience // _TIMES_IN_A_ROW:
+    def _explore(self, way: str, segment: Segment, now: float, *, pays: bool) -> None:
+        """Compare the accepted way, which ``pays`` in any case or does not, with the other one if it is time to."""
+        if pays:
+            if way == THREAD:
+                self._unlooked = self._next_rest
+                self._next_rest = min(2 * self._next_rest, _REST_MAX)
+        elif self.choice.is_due(now) and self.may_compare():
+            self._bound = 0.0
+            self.choice.challenge(way, now, segment)
+
+    def _pays(self, now: float) -> bool:
+        """Note the times of the last pull without the thread; return whether the thread pays off in any case.
+
+        They are long several times in a row, or in total without the longest one. The total covers inputs that read a
+        block of a file now and then, where a single long time means nothing.
+        """
+        if self._made is None:
             return False
-        count = len(self._times)
+        seconds, ended, count = self._made
+        self._made = None
+        self._times.append((seconds / count, (now - ended) / count))
+        if len(self._times) >= _PULLS_MIN and min(map(min, self._times[-_PULLS_MIN:])) >= _WORTH_SECONDS:
+            return True
+        if len(self._times) < _TIMES_TOGETHER:
+            return False
         made, used = (sum(seconds) - max(seconds) for seconds in zip(*self._times, strict=True))
         self._times.clear()
-        return bool(min(made, used) >= count * _WORTH_SECONDS)
+        return bool(min(made, used) >= _TIMES_TOGETHER * _WORTH_SECONDS)
 
-    def _begin_window(self) -> None:
-        self._window, self._window_began = 0, time.perf_counter()
-        self._waited_before = self.counters.wait_seconds
+    def _begin_segment(self, now: float) -> None:
+        self._segment = Segment(self.counters.taken, now, time.process_time())
+        self._pulls, self._made_seconds, self._waited_before = 0, 0.0, self.counters.wait_seconds
 
-    def _look_at_thread(self) -> None:
-        self._window += 1
-        if self._window <= _WINDOW:
-            return
-        waited = self.counters.wait_seconds - self._waited_before
-        used = time.perf_counter() - self._window_began - waited
-        if used >= _WINDOW * _WORTH_SECONDS / 4:
-            self._begin_window()
-            return
+    def _tell(self, verdict: Comparison, now: float) -> None:
+        action = "run in background" if verdict.accepted == THREAD else "run inline"
+        self._actions.append(Action(now, action, None, None, verdict.reason))
+
+    def _leave_thread(self) -> None:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        self._pays = False
-        self._patience *= 2
-        self._in_a_row, self._next_rest, self._left_at = 0, 1, None
-        self._times.clear()
+        self._next_rest = 1
         with self._freed:
             self._leaving = True
             self._freed.notify_all()

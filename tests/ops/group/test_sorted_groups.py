@@ -16,6 +16,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.parallel import pool
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.controllers import AlwaysInline
 from support.op_cases import Resumable
 from support.resuming import check_every_place, examples, to_json
 
@@ -209,7 +210,7 @@ def _lengths_in_steps(rows, x):
 @pytest.mark.parametrize("pad_to_bucket_boundary", [False, True])
 def test_elements_that_are_ready_are_sorted_like_others(length_func, inline, pad_to_bucket_boundary, monkeypatch):
     if inline:
-        monkeypatch.setattr(pool.TaskSizer, "inline", property(lambda _: True, lambda self, value: None), raising=False)
+        monkeypatch.setattr(pool, "Controller", AlwaysInline)
 
     def make(calls):
         rows = Dataset.range(90).map(_row, num_parallel_calls=calls)

@@ -15,9 +15,9 @@ from dataset.ops.interleave import reader_pool
 from dataset.ops.interleave.reader_pool import AHEAD_BYTES, ReaderPool
 from dataset.ops.interleave.subdatasets import Subdatasets
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from support.controllers import AlwaysInline, TakingTurns
 from support.folders import flip
 from support.op_cases import fail_at
-from support.task_sizers import AlwaysInline, TakingTurns
 from support.tfrecord_files import frames
 
 WAIT = 60  # seconds for what must happen; nothing waits that long
@@ -212,7 +212,7 @@ def reads_here(request, monkeypatch):
         return done[-1]
 
     monkeypatch.setattr(ReaderPool, "_read_here", counted)
-    monkeypatch.setattr(reader_pool, "TaskSizer", request.param)
+    monkeypatch.setattr(reader_pool, "Controller", request.param)
     yield
     assert any(done) or request.param is TakingTurns  # whose workers may have read everything
 
@@ -254,7 +254,7 @@ def test_a_consumer_that_reads_raises_failures_in_their_places(damaged_files, de
 
 
 def test_a_consumer_that_reads_leaves_user_code_to_the_workers(monkeypatch):
-    monkeypatch.setattr(reader_pool, "TaskSizer", AlwaysInline)
+    monkeypatch.setattr(reader_pool, "Controller", AlwaysInline)
     threads = set()
 
     def generate(n):
@@ -282,7 +282,7 @@ def test_an_interrupt_while_the_consumer_reads_loses_nothing(tmp_path, monkeypat
             raise KeyboardInterrupt
         return read(self, inner, n, ahead=ahead)
 
-    monkeypatch.setattr(reader_pool, "TaskSizer", AlwaysInline)
+    monkeypatch.setattr(reader_pool, "Controller", AlwaysInline)
     monkeypatch.setattr(Subdatasets, "read", interrupted)
     got, interrupts = [], 0
     with iter(names.interleave(TextLineDataset, 2, num_parallel_calls=2)) as iterator:

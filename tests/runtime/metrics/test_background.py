@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +10,7 @@ from dataset import Dataset
 from dataset.runtime.metrics import background
 from dataset.runtime.metrics.background import BackgroundOperator, Counters, CpuClock
 from dataset.runtime.parallel import pool
-from dataset.runtime.parallel.task_sizer import TaskSizer
+from support.controllers import OnlyWorkers
 from support.pipelines import with_options
 from support.process_helpers import in_thread
 
@@ -147,7 +146,7 @@ def consumed(dataset, gate, expected, *, in_order):
 def one_by_one(monkeypatch):
     """Make workers take one element at a time and compute all elements."""
     monkeypatch.setattr(pool, "SIZE_MAX", 1)
-    monkeypatch.setattr(pool, "TaskSizer", partial(TaskSizer, may_inline=False))
+    monkeypatch.setattr(pool, "Controller", OnlyWorkers)
 
 
 @pytest.mark.usefixtures("one_by_one")

@@ -8,12 +8,13 @@ from typing import Any
 from dataset.ops.interleave.reader_pool import AHEAD_ELEMENTS_MAX, ReaderPool, ReaderSlot
 from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
+from dataset.runtime.choice import Learned
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
-from dataset.runtime.parallel.task_sizer import Learned
+from dataset.runtime.parallel.controller import Controller
 
 JOINED_ELEMENTS = 8192  # small elements that are reordered at once, whatever the request
 JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
@@ -59,12 +60,18 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
         opened_max = min(len(cycle.places), calls.value)
         self.readers = ReaderPool(self.inputs, context, calls, opened_max, cycle.block_length)
         self.readers.places = len(cycle.places)
+        self.controller: Controller = self.readers.controller
+        self.controller.may_compare = self.may_compare
         self._context = context
 
     def produce(self, n: int) -> Chunk | None:
         if self.coordinator.forked:  # before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
         self.readers.start()
+        controller = self.controller
+        if controller.measures:
+            with self.readers.lock:
+                controller.requested(self.readers.given)
         chunk = self.outbox.collect(self._next, n)
         if chunk is not None:
             self.counters.taken += chunk.length
@@ -239,16 +246,11 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
     @property
     def inline(self) -> bool:
         """Whether the consumer reads the datasets, which the workers only open."""
-        return self.readers.sizer.inline
+        return self.controller.inline
 
-    @property
-    def learned(self) -> Learned | None:
-        """The results of trying to read in the consumer's thread."""
-        return self.readers.sizer.learned
-
-    def warm_start(self, learned: Learned | None) -> None:
+    def warm_start(self, learned: Learned) -> None:
         with self.readers.lock:
-            self.readers.sizer.warm_start(learned)
+            super().warm_start(learned)
 
     @property
     def capacity(self) -> int:

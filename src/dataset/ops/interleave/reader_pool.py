@@ -8,7 +8,7 @@ A worker reads a run of elements, hands it over, and continues while there is ro
 run length is chosen so that all workers together hand over about once per millisecond.
 
 Reading that holds the interpreter lock most of the time, such as slicing records, is faster if the consumer does it
-itself. The task sizer finds out (runtime/parallel/task_sizer.py). The workers then only open the inputs.
+itself. The controller finds out (runtime/parallel/controller.py). The workers then only open the inputs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import TypeAlias
 
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
 from dataset.plan.node import holds_user_code
+from dataset.runtime.choice import INLINE
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import State
 from dataset.runtime.metrics.background import CpuClock, Tunable
-from dataset.runtime.parallel.task_sizer import TaskSizer
+from dataset.runtime.parallel.controller import Controller
 from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.ledger import Account
@@ -43,7 +44,6 @@ AHEAD_BYTES = 1 << 21  # a single element may be larger
 _GROWTH = 8  # maximum growth factor of the run length
 _QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
 _SAMPLE = 64  # elements per run whose size is measured
-_TIMED_ELEMENTS = 1024  # elements whose reading is timed together
 
 
 class ReaderSlot:
@@ -66,7 +66,6 @@ class ReaderSlot:
         self._ahead_max = CALLED_AHEAD_MAX if self.calls_user_code else AHEAD_ELEMENTS_MAX
         self._run = 1  # elements per read
         self._limit = 1  # maximum buffered elements; outside the cycle, one is enough
-        self._sample = 0, 0.0, 0.0  # elements, seconds and CPU seconds of reads
         held = inner.ahead.next_chunk()
         self.element_bytes = 1 if held is None else _bytes_of(held)[1]  # approximate, after the first read
 
@@ -146,17 +145,6 @@ class ReaderSlot:
         self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, self._ahead_max // 2))
         self._set_limit()
 
-    def sample(self, count: int, seconds: float, cpu_seconds: float) -> tuple[int, float, float] | None:
-        """Add a read to the sample for the task sizer; return the sample once it is long enough to be representative.
-
-        Some reads only return elements of a block that another one has waited for.
-        """
-        before = self._sample
-        sample = before[0] + count, before[1] + seconds, before[2] + cpu_seconds
-        is_enough = self.inner.closed or sample[0] >= min(_TIMED_ELEMENTS, AHEAD_BYTES // self.element_bytes)
-        self._sample = (0, 0.0, 0.0) if is_enough else sample
-        return sample if is_enough else None
-
     def take(self, datasets: Subdatasets, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` held elements, checked; raise the exception if one is next."""
         before = self.inner.given
@@ -220,7 +208,8 @@ class ReaderPool(WorkerLoop):
         self._told = True  # whether nothing is awaited or it has arrived
         self._started = False
         self._opens_no_more = False  # while the source is being saved
-        self.sizer = TaskSizer()
+        self._made = self.given = 0  # elements that were read, and that the consumer has taken
+        self.controller = Controller(calls, context.iteration.limits.cores)
         """Determines who reads: the workers, or the consumer."""
 
     # Called by the consumer with the lock held
@@ -250,9 +239,11 @@ class ReaderPool(WorkerLoop):
         if not ahead:
             return None
         bytes_given = ahead.bytes_given
+        held = reader.held
         try:
             return reader.take(self._datasets, n)
         finally:
+            self.given += held - reader.held
             self._release(ahead.bytes_given - bytes_given)
             self._line_up(reader)
 
@@ -265,6 +256,7 @@ class ReaderPool(WorkerLoop):
         had = sum(reader.inner.ahead.bytes_given for reader in readers)
         lent = [chunk for reader in readers if (chunk := reader.lend(n)) is not None]
         self._release(sum(reader.inner.ahead.bytes_given for reader in readers) - had)
+        self.given += n * len(lent)
         for reader in readers:
             self._line_up(reader)
         return lent
@@ -315,24 +307,37 @@ class ReaderPool(WorkerLoop):
                     self.coordinator.check_usable()
                 self._news.wait()
             self.counters.add_wait(started, time.perf_counter())
-            self.sizer.waited(self.counters.waited_until - started)
+            self.controller.waited(started, self.counters.waited_until)
 
     def _read_here(self) -> bool:
-        """Read what the consumer waits for in its thread, if the sizer leaves reading to it; return whether it did."""
+        """Read what the consumer waits for in its thread, if that is its task; return whether it did."""
         with self.lock:
-            may_read = self.sizer.inline and not (self._told or self._paused or self._stopped)
+            may_read = self.controller.inline and not (self._told or self._paused or self._stopped)
             if not (may_read and self._first and self._first[0] in self._awaited):
                 return False
             count = self._reserve(self._first[0])
             if not count:
                 return False
-            read, let_go = self._begin(self._first, count, inline=True)
+            reader = self._first[0]
+            read, let_go = self._begin(self._first, count)
+            # What the workers have read before does not count in a comparison.
+            is_counted = not self.controller.choice.is_trying or self._held <= count
+        had = reader.was_read
+        if is_counted:
+            self.controller.begin_inline()
         try:
             read()
         except BaseException:
             let_go()
             raise
+        if is_counted and reader.was_read > had:
+            self.controller.end_inline(reader.was_read - had, AHEAD_ELEMENTS_MAX)
         return True
+
+    @property
+    def _held(self) -> int:
+        """The number of elements that were read and not taken. The lock is held."""
+        return self._made - self.given
 
     @contextlib.contextmanager
     def still_source(self) -> Iterator[None]:
@@ -386,8 +391,9 @@ class ReaderPool(WorkerLoop):
 
     def _slot(self, inner: Subdataset) -> ReaderSlot:
         reader = ReaderSlot(inner, self._block_length)
-        if reader.calls_user_code and self.sizer.may_inline:
-            self.sizer = TaskSizer(may_inline=False)  # user code may take any time, and is interrupted at any place
+        self._made += reader.held
+        if reader.calls_user_code:
+            self.controller.exclude(INLINE)  # user code may take any time, and is interrupted at any place
         return reader
 
     # The two queues
@@ -436,7 +442,7 @@ class ReaderPool(WorkerLoop):
     @property
     def _is_left_to_consumer(self) -> bool:
         """Whether the consumer will read what it needs, and does not wait now."""
-        return self.sizer.inline and self._told
+        return self.controller.inline and self._told
 
     def _may_open(self) -> bool:
         if self._opening or self._opens_no_more or self._inputs.ended:
@@ -477,8 +483,9 @@ class ReaderPool(WorkerLoop):
         """Return whether the consumer waits for this reader, and no awaited reader is being read."""
         return not self._told and reader in self._awaited and not any(other.busy for other in self._awaited)
 
-    def _begin(self, record: deque[ReaderSlot], count: int, *, inline: bool = False) -> _Task:
+    def _begin(self, record: deque[ReaderSlot], count: int) -> _Task:
         reader = record[0]
+        inline = self.controller.inline
         task = partial(self._read, reader, count, inline=inline), partial(self._let_go, reader)
         record.popleft()  # from here on nothing allocates: a fault leaves the reader either queued or busy
         reader.queued, reader.busy = False, True
@@ -505,19 +512,13 @@ class ReaderPool(WorkerLoop):
     ) -> None:
         """Count a read of ``count`` elements, which ended ``now``. The lock is held."""
         nbytes = count * reader.element_bytes
+        self._made += count
         if inline:  # the consumer's pull includes the time
             self.counters.elements += count
             self.counters.nbytes += nbytes
-        else:
-            self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
-        sample = reader.sample(count, seconds, cpu_seconds)
-        if sample is None:
             return
-        count, seconds, cpu_seconds = sample
-        if inline:
-            self.sizer.add_inline(count, seconds, AHEAD_ELEMENTS_MAX, now)
-        else:
-            self.sizer.add(count, seconds, 0.0, cpu_seconds, AHEAD_ELEMENTS_MAX, now, time.process_time())
+        self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
+        self.controller.add(count, seconds, AHEAD_ELEMENTS_MAX, now, self.counters.waiting_since)
 
     def _read_on(self, reader: ReaderSlot, count: int, until: float) -> None:
         while count and reader.read(self._datasets, count, self._account, TARGET_SECONDS * self._reading):

@@ -34,10 +34,13 @@ class ElementwiseOperator(ReplaySkip):
         return task
 
     def worker(self) -> Worker:
-        if (remote := self._remote) is not None:
-            return lambda task: remote.run(task, self.task_context())
         copied = self.worker_copy()
         return lambda task: copied.do(task, self.task_context())
+
+    def remote_worker(self) -> Worker:
+        remote = self._remote
+        assert remote is not None  # open_processes has been called
+        return lambda task: remote.run(task, self.task_context())
 
     def worker_copy(self) -> Self:
         """Return a copy of this operator for a worker; its inputs are pushed to it."""

@@ -7,11 +7,14 @@ counters without a lock: they only grow, and a slightly outdated value does no h
 
 from __future__ import annotations
 
+import contextlib
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.scheduling_times import CoreWait
 
 NOTHING_SEEN = 1 << 62
@@ -150,6 +153,20 @@ class WorkerFigures:
     memory: int
 
 
+class _Controller(Protocol):
+    """What decides who does the work of a stage (runtime/parallel/controller.py)."""
+
+    @property
+    def is_settled(self) -> bool: ...
+    @property
+    def is_comparing(self) -> bool: ...
+    @property
+    def actions(self) -> deque[Any]: ...
+    @property
+    def learned(self) -> Learned | None: ...
+    def warm_start(self, learned: Learned) -> None: ...
+
+
 class BackgroundOperator(ABC):
     """The autotuner's interface to an operator that works in the background."""
 
@@ -158,6 +175,23 @@ class BackgroundOperator(ABC):
 
     counters: Counters
     knob: Tunable
+    controller: _Controller | None = None
+    """Decides who does the work; None if that is fixed."""
+    record: Any = None
+    """The record of the op (op_record.py), if the pipeline is measured; a weak reference."""
+
+    def input_waits(self) -> float:
+        """Return how many seconds the thread of this op has waited for the stages below."""
+        with contextlib.suppress(ReferenceError):  # the iterator has been dropped
+            return 0.0 if self.record is None else sum(one.counters.wait_seconds for one in self.record.stages())
+        return 0.0
+
+    def may_compare(self) -> bool:
+        """Return whether no other stage compares ways to do its work: two comparisons at once disturb each other."""
+        with contextlib.suppress(ReferenceError):  # the iterator has been dropped
+            stages = () if self.record is None else (record.stage for record in self.record.top.walk())
+            return not any(stage is not None and stage is not self and stage.is_comparing for stage in stages)
+        return False
 
     @property
     def inline(self) -> bool:
@@ -188,12 +222,29 @@ class BackgroundOperator(ABC):
         return 0
 
     @property
-    def learned(self) -> Any:
-        """What the next epoch or iteration may begin with, besides the knob's value; None if nothing."""
-        return None
+    def is_settled(self) -> bool:
+        """Whether it is known who does the work, so that the tuner may change its knob."""
+        return self.controller is None or self.controller.is_settled
 
-    def warm_start(self, learned: Any) -> None:  # noqa: B027  # most stages learn nothing
-        """Begin with what this stage has learned in the previous epoch or iteration."""
+    @property
+    def is_comparing(self) -> bool:
+        """Whether it compares ways to do its work now."""
+        return self.controller is not None and self.controller.is_comparing
+
+    @property
+    def actions(self) -> deque[Any]:
+        """Its own decisions that are not in the log yet."""
+        return deque() if self.controller is None else self.controller.actions
+
+    @property
+    def learned(self) -> Learned | None:
+        """What the next stage that does the same work may begin with; None if nothing is known."""
+        return None if self.controller is None else self.controller.learned
+
+    def warm_start(self, learned: Learned) -> None:
+        """Begin with what a stage that did the same work has learned."""
+        if self.controller is not None:
+            self.controller.warm_start(learned)
 
 
 class EndedBackgroundOperator(BackgroundOperator):
@@ -202,7 +253,8 @@ class EndedBackgroundOperator(BackgroundOperator):
     inline = False
     runs = ""
     capacity = 0
-    learned: Any = None
+    is_settled, is_comparing = True, False
+    learned: Learned | None = None
 
     def __init__(self, stage: BackgroundOperator) -> None:
         for name in ("relays", "counters", "knob", "inline", "runs", "capacity", "learned"):

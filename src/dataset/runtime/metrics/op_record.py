@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 
 from dataset.plan.node import Node
@@ -21,6 +22,7 @@ class OpRecord:
 
     Attributes:
         node: the node of the plan.
+        top: the record of the last op of the pipeline.
         inputs: the records of its inputs, in the order in which they were first opened.
         fused: nodes below it whose work its operator also does; they have no records.
         step_times: how long the work of each of these nodes, and of the op itself, takes.
@@ -35,8 +37,9 @@ class OpRecord:
         core_wait: how long its threads wait for a core.
     """
 
-    def __init__(self, node: Node, trace: Trace | None = None) -> None:
+    def __init__(self, node: Node, trace: Trace | None = None, top: OpRecord | None = None) -> None:
         self.node = node
+        self.top: OpRecord = weakref.proxy(self) if top is None else top
         self.trace = trace
         self.core_wait = CoreWait() if trace is None else CoreWait(_TRACED_SECONDS)
         self.inputs: list[OpRecord] = []
@@ -79,7 +82,7 @@ class OpRecord:
         """Return the record of an input, the same each time that the input is opened."""
         record = self._by_node.get(id(node))
         if record is None:
-            record = self._by_node[id(node)] = OpRecord(node, self.trace)
+            record = self._by_node[id(node)] = OpRecord(node, self.trace, self.top)
             self.inputs.append(record)
         return record
 
@@ -108,7 +111,11 @@ class OpRecord:
         if former is not None and self.section is not None:
             self.meter.switch_off(former)
         if isinstance(former, BackgroundOperator) and isinstance(operator, type(former)):
-            operator.warm_start(former.learned)
+            learned = former.learned
+            if learned is not None:
+                operator.warm_start(learned)
+        if isinstance(operator, BackgroundOperator):
+            operator.record = weakref.proxy(self)
         self.operator = operator
 
     def switch_on(self, section: ThreadSegment, *, is_last: bool) -> None:

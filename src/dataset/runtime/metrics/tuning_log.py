@@ -13,7 +13,8 @@ class Decision:
     Attributes:
         seconds: the time since the first element was requested.
         operator: the operator concerned.
-        action: what was done: "try", "keep", "take back", "settle", "run inline", "run in background", "hold back".
+        action: what was done: "run inline", "run in background" and "run in processes" after a comparison; "raise" for
+            functions that wait; "try", "keep", "take back", "hold back", "settle" and "look again" by the tuner.
         knob: the argument that was set, or "".
         before, after: its values.
         reason: why, with the numbers.

@@ -3,7 +3,7 @@
 A ParallelOperator runs a Divisible operator. Its workers are threads of the coordinator. All workers repeat the same
 steps as long as there is room for more elements: take the next task, which only one worker does at a time so that the
 input is read in order; call another worker if there is room for one; do the task; store the outcome. So only finished
-elements are handed from thread to thread, and in runs of several (task_sizer.py).
+elements are handed from thread to thread, and in runs of several (controller.py).
 
 **Order.** If it must be kept, finished tasks wait for those before them. The window bounds how many elements may wait.
 It is much larger than the number of workers, so one slow element does not stop the others. The number of elements that
@@ -39,30 +39,21 @@ from collections import deque
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.plan.node import ParallelNode
+from dataset.runtime import processes
+from dataset.runtime.choice import INLINE, Learned
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, BlockMemory
+from dataset.runtime.parallel.controller import PROCESSES, SIZE_MAX, THREADS, Controller
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.task_sizer import (
-    REMOTE_TASK_SECONDS,
-    SIZE_MAX,
-    Learned,
-    TaskSizer,
-)
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
 from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
 
 _log = logging.getLogger("dataset")
-
-GRACE_SECONDS = 2e-4
-"""How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
-
-START_SECONDS = 0.25
-"""How long the consumer still works inline while the first process for the work starts."""
 
 AHEAD_PER_VARIATION = 7
 """How many more rounds are computed ahead for work whose duration is distributed exponentially.
@@ -101,32 +92,33 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         inner: the operator that defines the tasks. One thread at a time reads its input.
         context: creates the workers.
         calls: the maximum number of concurrent tasks.
-        task_sizer: determines the task size, and whether the consumer's thread does the work itself.
+        controller: determines the task size, and who does the work.
         ordered: whether elements come out in the order of the input.
         counted: whether the workers count towards the coordinator's thread limit, unless they wait for processes.
-        executor: "thread", "process", or AUTOTUNE: threads first, then processes once threads have gained nothing.
     """
+
+    controller: Controller
 
     def __init__(
         self,
         inner: Divisible,
         context: ExecutionContext,
         calls: Tunable,
-        task_sizer: TaskSizer,
+        controller: Controller,
         *,
         ordered: bool,
         counted: bool = True,
-        executor: str | int = "thread",
     ) -> None:
-        self.in_processes = executor == "process"
-        super().__init__(context, inner.node, calls, counted=counted and not self.in_processes)
+        super().__init__(context, inner.node, calls, counted=counted)
         self.inner = inner
         self._context = context
-        self._may_move = executor == AUTOTUNE  # to processes
-        self._moves_at = 0.0  # when the started processes are ready, on the clock of time.perf_counter
         self.ordered = ordered
         self._ready = OutcomeQueue()  # computed elements that may be taken
-        self._task_sizer = task_sizer
+        self.controller = controller
+        controller.input_waits, controller.may_compare = self.input_waits, self.may_compare
+        if PROCESSES in controller.choice.ways:
+            controller.resting_processes = processes.resting_count
+        self._has_processes = controller.in_processes
         self._hand = Remainder()  # taken from the queue, but not requested yet
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
         self._lease = 0  # inline pulls until the next look at the pace
@@ -153,12 +145,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._row = 0  # the first row of the next task in it
         self._in_flight = 0  # elements in progress, or waiting for earlier ones
         self._waiting_bytes = 0  # bytes of the waiting elements
-        self._alone = task_sizer.may_inline  # whether one worker seems to be enough
         self._fetching = False  # whether a worker is reading the input
         self._ended = False  # whether the input has ended
         # Whether a worker is storing outcomes, or failed while doing so: no later outcome may be stored then.
         self._is_torn = False
-        self._free: deque[Worker] = deque()
+        self._free: dict[bool, deque[Worker]] = {False: deque(), True: deque()}  # by whether they use processes
         self._variation = Variation()  # of the duration per element
         self._column_elements = COLUMN_ELEMENTS_MAX
         self.coordinator.register(self, self.wake)
@@ -166,12 +157,19 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     # The consumer's side.
 
     def pull(self, n: int) -> Chunk | None:
-        if self._hand:
-            self._note_request(n)
-            return self._counted(n, self._hand.give(n))
         if self._lease:
             self._lease -= 1
             return self.inner.pull(n)
+        if n != self._due and self.controller.measures:
+            with self.lock:
+                self.controller.requested(self.counters.taken - len(self._hand))
+        if self._hand:
+            self._note_request(n)
+            return self._counted(n, self._hand.give(n))
+        return self._pull_now(n)
+
+    def _pull_now(self, n: int) -> Chunk | None:
+        """Return elements that are ready, or wait for the workers, or compute them."""
         if self.coordinator.forked:  # before taking the lock, which a thread of the parent process may have held
             self.coordinator.check_usable()
         while True:
@@ -183,6 +181,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 inline = self.inline
                 if self._is_enough(n) or (inline and self._ready):
                     return self._counted(n, self._take(n))
+            if self.controller.wants_processes and not self._has_processes:
+                self._open_processes()
+                continue
             if inline:
                 return self._counted(n, self._pull_inline(n))
             if self._log is None:
@@ -221,7 +222,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         """Return up to ``n`` elements; the rest of their chunk is kept in ``_hand``, out of the workers' reach."""
         counted_bytes, ready = self._ready.counted_bytes, len(self._ready)
         try:
-            chunk = self._ready.give_joined(max(n, INLINE_MAX if self._task_sizer.inline else self._task_sizer.size))
+            chunk = self._ready.give_joined(max(n, INLINE_MAX if self.controller.inline else self.controller.size))
             if chunk is None:
                 return None
             self._hand = Remainder(chunk)
@@ -254,24 +255,25 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     if self.inline:
                         return
                     self.call_workers(needed=True)
-                    if not self._news.wait(GRACE_SECONDS if self._alone else None):
-                        self._alone = False
+                    self._news.wait()
             finally:
                 self._wanted = 0
             self.counters.add_wait(started, time.perf_counter())
-            self._task_sizer.waited(self.counters.waited_until - started)
+            self.controller.waited(started, self.counters.waited_until)
 
     def _pull_inline(self, n: int) -> Chunk | None:
-        n = min(n, self._task_sizer.pull_max)
+        controller = self.controller
+        n = min(n, controller.pull_max)
         count = n + max(0, self._step - n) // self._demand * self._demand  # no request is then met from two chunks
-        if self._task_sizer.is_starting:
+        if controller.is_starting:
             count = min(n, self._step)
         elif 2 * self._demand > self._step and (self._log is None or self._has_waited):
             count, self._log = n, None  # computing a little ahead is not worth a log, which saves states of the input
         elif self._log is None:
             self._begin()
         self._has_waited = False
-        started, made = time.perf_counter(), 1  # an exception counts as one
+        made = 1  # an exception counts as one
+        controller.begin_inline()
         try:
             chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
             if chunk is None:
@@ -279,15 +281,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 return None
             made = chunk.length
         finally:
-            ended = time.perf_counter()
-            self._task_sizer.add_inline(made, ended - started, self._size_max(), ended)
+            seconds = controller.end_inline(made, self._size_max())
         if self.inner.one_to_one:
-            self._step = _inline_step(chunk, count, ended - started)
-        self._lease = self._task_sizer.lease() if self._log is None and self._step <= n else 0
-        if self._may_move:
-            self._move_to_processes(ended)
-        if ended >= self._pulse.due:
-            self._pulse.beat(ended)
+            self._step = _inline_step(chunk, count, seconds)
+        self._lease = controller.lease(made, seconds) if self._log is None and self._step <= n else 0
+        self._pulse_now()
         if self._log is None:
             self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
             self._leased = self._lease * chunk.length
@@ -310,42 +308,43 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 self._count_made(len(self._ready), range(first, self._read))
         return chunk
 
-    def _move_to_processes(self, now: float) -> None:
-        """If threads gain nothing, let processes do the work, unless the consumer turns out to be faster."""
-        if not self._moves_at and self._task_sizer.gained_nothing:
-            try:
-                self.inner.open_processes(self.knob.maximum)
-            except (ImportError, NotImplementedError, TypeError) as error:
-                self._may_move = False
-                _log.info("executor=AUTOTUNE keeps to threads: %s", error)
-                return
-            self._moves_at = now + START_SECONDS
-        if not self._moves_at or now < self._moves_at:
-            return
-        self._may_move = False
-        with self.lock:
-            self._free.clear()
-            self.in_processes, self.counted = True, False
-            self._task_sizer = TaskSizer(REMOTE_TASK_SECONDS)
+    def _pulse_now(self) -> None:
+        now = time.perf_counter()
+        if now >= self._pulse.due:
+            self._pulse.beat(now)
+
+    def _open_processes(self) -> None:
+        """Open worker processes for the work, unless it cannot be sent to them."""
+        try:
+            self.inner.open_processes(self.knob.maximum)
+            self._has_processes = True
+        except (ImportError, NotImplementedError, TypeError) as error:
+            _log.info("executor=AUTOTUNE keeps to threads: %s", error)
+            self.controller.exclude(PROCESSES)
+            self.controller.wants_processes = False
 
     @property
     def inline(self) -> bool:
         """Whether the consumer does the work itself now: no worker is active, and no task was lost to a fault."""
-        return self._task_sizer.inline and not (self._visits or self._in_flight or self._is_torn)
+        return self.controller.inline and not (self._visits or self._in_flight or self._is_torn)
 
     @property
     def ready(self) -> int:
         return len(self._hand)
 
     @property
-    def learned(self) -> Learned | None:
-        """The results of trying to do the work inline."""
-        return self._task_sizer.learned
+    def in_processes(self) -> bool:
+        """Whether processes do the work now."""
+        return self.controller.in_processes
 
-    def warm_start(self, learned: Learned | None) -> None:
+    @property
+    def counted(self) -> bool:
+        return super().counted and not self.in_processes
+
+    def warm_start(self, learned: Learned) -> None:
         with self.lock:
             if self._log is None:  # no task has begun
-                self._task_sizer.warm_start(learned)
+                super().warm_start(learned)
 
     # Limits on how much is computed ahead.
 
@@ -356,11 +355,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     def _ahead(self) -> int:
         """Return how many elements may be ready before the workers pause."""
         evening_out = 1 + AHEAD_PER_VARIATION * min(self._variation.squared, VARIATION_MAX) if self.ordered else 1.0
-        return int(self.knob.value * self._task_sizer.size * evening_out) + (self._demand if self._demand > 1 else 0)
+        return int(self.knob.value * self.controller.size * evening_out) + (self._demand if self._demand > 1 else 0)
 
     def _room(self) -> int:
         """Return how many elements the next task may compute; 0 if no task may begin now."""
-        if self._fetching or self._ended or self._stopped or self._paused or self._task_sizer.inline:
+        if self._fetching or self._ended or self._stopped or self._paused or self.controller.inline:
             return 0
         if self._active > self.knob.value:  # the knob was turned down
             return 0
@@ -368,9 +367,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             return 0
         window = max(self.inner.window_per_call * self.knob.value, 4 * self._demand)
         if self.inner.runs_on_columns:
-            window = max(window, (self.knob.value + 2) * self._task_sizer.size)
+            window = max(window, (self.knob.value + 2) * self.controller.size)
         ahead = self._in_flight + len(self._ready)
-        size = 1 if self.inner.single_element_tasks else min(self._task_sizer.size, self._size_max())
+        size = 1 if self.inner.single_element_tasks else min(self.controller.size, self._size_max())
         if self._fills_blocks():
             left = self._left_of_request(ahead) if self._block is None else self._block.length - self._row
             size = -(-left // -(-left // size))  # so that all tasks of a block take equally long
@@ -379,15 +378,16 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     # The workers' side.
 
     def _missing_workers(self) -> int:
-        return int(self._active < (1 if self._alone else self.knob.value) and self._room() > 0)
+        return int(self._active < self.knob.value and self._room() > 0)
 
     def _do_tasks(self, visit: object) -> None:
+        remotely = self.in_processes
         try:
-            worker = self._free.pop()
+            worker = self._free[remotely].pop()
         except IndexError:
-            worker = self.inner.worker()
-        clock, clock_with_inputs = CpuClock(), CpuClock()
-        while (task := self._next_task(visit, clock_with_inputs)) is not None:
+            worker = self.inner.remote_worker() if remotely else self.inner.worker()
+        clock = CpuClock()
+        while (task := self._next_task(visit)) is not None:
             clock.begin()
             started = time.perf_counter()
             outcomes = worker(task)
@@ -396,8 +396,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             ended = time.perf_counter()
             seconds = ended - started
             # The CPU time of a process is not measured here; it is assumed to be busy all the time.
-            cpu_seconds = seconds if self.in_processes else clock.end(seconds)
-            cpu_seconds_with_inputs = clock_with_inputs.end(seconds + task.input_seconds)
+            cpu_seconds = seconds if remotely else clock.end(seconds)
             task.nbytes = sum(map(nbytes_of, outcomes))
             self._column_elements = min(COLUMN_ELEMENTS_MAX, COLUMN_BYTES_MAX * task.count // max(1, task.nbytes))
             input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
@@ -405,31 +404,19 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             with self.lock:
                 failed = sum(isinstance(outcome, BaseException) for outcome in outcomes)
                 self._account.settle(task.count, task.count - failed, task.nbytes, input_nbytes)
-                if not self.in_processes:
-                    self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
-                self._task_sizer.add(
-                    task.count,
-                    seconds,
-                    task.input_seconds,
-                    cpu_seconds_with_inputs,
-                    self._size_max(),
-                    ended,
-                    0.0 if self.in_processes else time.process_time(),
-                )
-                process = f"process for {threading.current_thread().name}" if self.in_processes else ""
+                process = f"process for {threading.current_thread().name}" if remotely else ""
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds, process)
-                self._finish(task, outcomes)
+                self._store(task, outcomes)
+                self.controller.add(task.count, seconds, self._size_max(), ended, self.counters.waiting_since)
+                self._tell_consumer()
             del task, outcomes  # otherwise an exception among them would stay alive during the next task
             if ended >= self._pulse.due:
                 self._pulse.beat(ended)
-        self._free.append(worker)
+        self._free[remotely].append(worker)
 
-    def _next_task(self, visit: object, clock: CpuClock) -> Task | None:
-        """Return the next task, or None if the worker is not needed any more and has left.
-
-        ``clock`` begins when its inputs are read.
-        """
+    def _next_task(self, visit: object) -> Task | None:
+        """Return the next task, or None if the worker is not needed any more and has left."""
         while True:
             with self.lock:
                 size = self._room()
@@ -440,7 +427,6 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._leave(visit)
                     return None
                 self._fetching = True
-            clock.begin()
             task = self._fetch(size)
             with self.lock:
                 unused = size if task is None else size - task.count
@@ -519,6 +505,10 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             log.forget(first)
 
     def _finish(self, task: Task, outcomes: list[Outcome]) -> None:
+        self._store(task, outcomes)
+        self._tell_consumer()
+
+    def _store(self, task: Task, outcomes: list[Outcome]) -> None:
         """Store the outcomes of a task; the consumer can take them once all earlier ones are stored."""
         if self._is_torn:
             return
@@ -532,6 +522,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             while self._tasks and self._tasks[0].outcomes is not None:
                 self._accept(self._tasks.popleft())
         self._is_torn = False
+
+    def _tell_consumer(self) -> None:
+        """Wake the consumer if it need not wait any longer."""
         if self._wanted and self._is_enough(self._wanted):
             self._news.notify()
 
@@ -687,7 +680,7 @@ def _inline_step(chunk: Chunk, count: int, seconds: float) -> int:
     return max(1, min(2 * count, INLINE_MAX, int(fitting * chunk.length)))
 
 
-CALLS_MAX = 128
+CALLS_MAX = 64
 """Default upper bound for AUTOTUNE as a number of concurrent calls, for calls that mostly wait."""
 
 
@@ -731,9 +724,11 @@ def in_parallel(
         return operator
     if calls.is_fixed:
         calls = Tunable(calls.name, calls.value * stages)
+    ways: tuple[str, ...] = (INLINE, THREADS, PROCESSES) if executor == AUTOTUNE else (INLINE, THREADS)
     # A user who gives a number of calls may rely on them to be concurrent.
-    task_sizer = TaskSizer(starts_inline=operator.one_to_one and not calls.is_fixed)
+    way = INLINE if operator.one_to_one and not calls.is_fixed else THREADS
     if executor == "process":
+        ways, way = (PROCESSES,), PROCESSES
         operator.open_processes(calls.maximum)
-        task_sizer = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False)
-    return ParallelOperator(operator, context, calls, task_sizer, ordered=ordered, counted=counted, executor=executor)
+    controller = Controller(calls, context.iteration.limits.cores, ways=ways, way=way)
+    return ParallelOperator(operator, context, calls, controller, ordered=ordered, counted=counted)

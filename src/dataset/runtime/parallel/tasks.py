@@ -163,6 +163,10 @@ class Divisible(BufferedUnaryOperator):
     def worker(self) -> Worker:
         """Return a new worker, which may run concurrently with others."""
 
+    def remote_worker(self) -> Worker:
+        """Return a new worker that runs its tasks in processes. Only after ``open_processes``."""
+        raise NotImplementedError
+
     @property
     def single_element_tasks(self) -> bool:
         """Whether the next task must compute a single element, for now."""

@@ -41,7 +41,7 @@ class WorkerLoop(ABC):
         self.coordinator = context.iteration.coordinator
         self.counters = context.counters
         self.knob = calls
-        self.counted = counted
+        self._counts_workers = counted
         self._account = context.iteration.limits.ledger.account(spare=spare)
         self._pulse = context.iteration.pulse
         self.lock = threading.RLock()  # reentrant: the garbage collector may call wake() in a thread that holds it
@@ -59,6 +59,11 @@ class WorkerLoop(ABC):
     @abstractmethod
     def _do_tasks(self, visit: object) -> None:
         """Do tasks until there are none. ``_leave`` is called in the same step in which this is found."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the workers count towards the coordinator's thread limit."""
+        return self._counts_workers
 
     @property
     def _active(self) -> int:

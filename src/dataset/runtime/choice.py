@@ -1,0 +1,334 @@
+"""Choice: which of several ways to do the same work is the fastest, found out by trying them for a bounded price.
+
+A parallel map may call its function in the consumer's thread, in worker threads or in processes. A prefetch may have a
+thread or none. All ways give the same elements, so what matters is only how long they take.
+
+**Comparison.** The accepted way and a challenger take turns in short *segments*, in the order A B B A A B. Neighbours
+are compared, because other programs slow both of them down alike. The first segment of the challenger is not counted:
+threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs.
+
+**Price.** A segment is a few milliseconds of work. After a comparison the accepted way stays for at least ``_REST``
+seconds, twice as long each time, and until what the comparisons have cost so far is less than ``_PRICE`` of the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+INLINE = "inline"
+"""The way that takes no thread: the consumer does the work itself."""
+
+SEGMENT_SECONDS = 4e-3
+"""The shortest segment: hundreds of cheap elements, and many times the few microseconds that a handover takes."""
+
+GAIN = 1.07
+"""How much faster a challenger must be than a safer way: medians of three pairs of segments vary by about 5%."""
+
+CLEAR = 1.4
+"""A factor that a single pair proves if the CPU time agrees, and more than one core was busy for a gain."""
+
+_PAIRS = 3
+_TURNS = (0, 1, 1, 0, 0, 1)  # the accepted way and the challenger: each pair of neighbours is compared
+_REST = 0.4
+_PRICE = 0.025
+_CHANGED = 1.7  # a factor by which the time per element differs if the work has changed
+_CHANGED_SEGMENTS = 3
+
+
+class Segment(NamedTuple):
+    """Some consecutive elements that were computed in one way.
+
+    Attributes:
+        elements: the number of elements.
+        seconds: the time that passed, including what the consumer did between its requests.
+        cpu_seconds: the CPU time of the process.
+    """
+
+    elements: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def each(self) -> float:
+        """Seconds per element."""
+        return self.seconds / self.elements
+
+    @property
+    def cpu_each(self) -> float:
+        """CPU seconds per element."""
+        return self.cpu_seconds / self.elements
+
+    @property
+    def cores(self) -> float:
+        """The mean number of cores that the process kept busy."""
+        return self.cpu_seconds / self.seconds
+
+
+class Comparison(NamedTuple):
+    """Result of a comparison.
+
+    Attributes:
+        accepted, refused: the ways.
+        ratio: the time per element of the accepted way, relative to the refused one.
+        seconds: how long the comparison took.
+    """
+
+    accepted: object
+    refused: object
+    ratio: float
+    seconds: float
+
+    @property
+    def reason(self) -> str:
+        """The result in words, with its evidence and its cost."""
+        return (
+            f"{self.accepted} took {self.ratio:.2f} times as long as {self.refused}; "
+            f"the comparison took {self.seconds * 1e3:.0f} ms"
+        )
+
+
+class Action(NamedTuple):
+    """A decision of a stage, for the tuning log (runtime/metrics/tuning_log.py)."""
+
+    now: float
+    action: str
+    before: int | None
+    after: int | None
+    reason: str
+
+
+class Choice(Generic[T]):
+    """Choice between ways to do the same work, the safest one first.
+
+    The owner does the work in the current ``way`` and reports segments of it. It calls ``challenge`` when another way
+    may be better.
+
+    Attributes:
+        way: the way to use now.
+        accepted: the way that is the best as far as is known.
+
+    Example:
+        >>> choice = Choice(["inline", "threads"])
+        >>> choice.challenge("threads", now=0.0)
+        >>> now = 0.0
+        >>> while (verdict := choice.verdict) is None:
+        ...     seconds = 2e-3 if choice.way == "threads" else 4e-3
+        ...     now += seconds
+        ...     choice.report(Segment(10, seconds, 4e-3), now)
+        >>> choice.accepted, round(verdict.ratio, 1)
+        ('threads', 0.5)
+    """
+
+    def __init__(self, ways: Sequence[T], accepted: T | None = None) -> None:
+        self.ways = tuple(ways)
+        self.accepted = self.way = self.ways[0] if accepted is None else accepted
+        self.verdict: Comparison | None = None
+        self.patience = 0
+        self._challenger: T | None = None
+        self._turn = 0
+        self._is_first = False  # whether the challenger's first segment comes next, which does not count
+        self._pairs: list[tuple[Segment, Segment]] = []
+        self._before: Segment | None = None  # the first of a pair
+        self._began = self._spent = 0.0  # when the first challenge began, and what all of them have cost
+        self._challenge_began = 0.0
+        self._due = 0.0
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether a comparison is going on."""
+        return self._challenger is not None
+
+    def is_due(self, now: float) -> bool:
+        """Return whether another comparison may begin."""
+        return self._challenger is None and now >= self._due
+
+    def challenge(self, way: T, now: float, before: Segment | None = None) -> None:
+        """Begin a comparison with another way; ``before`` is a segment of the accepted way that has just ended."""
+        if not self._began:
+            self._began = now
+        self.verdict = None
+        self._challenger, self._pairs, self._before = way, [], before
+        self._challenge_began = now
+        self._turn, self._is_first = (0 if before is None else 1), True
+        self._take_turn()
+
+    def _take_turn(self) -> None:
+        assert self._challenger is not None  # there is a comparison
+        self.way = self._challenger if _TURNS[self._turn % len(_TURNS)] else self.accepted
+
+    def report(self, segment: Segment, now: float) -> None:
+        """Note a segment of the current way during a comparison. This may change the way, or end the comparison."""
+        if self._challenger is None:
+            return
+        if self._is_first and self.way == self._challenger:
+            self._is_first = False
+            return
+        if self._before is None:
+            self._before = segment
+        else:
+            pair = self._before, segment
+            self._pairs.append(pair if _TURNS[self._turn % len(_TURNS)] else pair[::-1])
+            self._before = None
+            gain = self._judged()
+            if gain is not None:
+                self._end(gain, now)
+                return
+        self._turn += 1
+        self._take_turn()
+
+    def _judged(self) -> float | None:
+        """Return how many times as fast the challenger is; None if more segments are needed."""
+        gains = [accepted.each / challenger.each for accepted, challenger in self._pairs]
+        last, challenger = self._pairs[-1]
+        is_cheap = challenger.cpu_each <= GAIN * GAIN * last.cpu_each
+        if is_cheap and (gains[-1] < 1 / CLEAR**2 or (gains[-1] > CLEAR and challenger.cores > GAIN)):
+            return gains[-1]
+        if len(gains) > 1 and (min(gains) > GAIN * GAIN or max(gains) < 1 / GAIN):
+            return math.sqrt(gains[-1] * gains[-2])
+        return sorted(gains)[_PAIRS // 2] if len(gains) == _PAIRS else None
+
+    def _end(self, gain: float, now: float) -> None:
+        former, challenger = self.accepted, self._challenger
+        assert challenger is not None  # see report
+        is_better = gain > (1.0 if challenger == self.ways[0] else GAIN)
+        worse = max(0.0, (1 - 1 / gain) if is_better else (1 - gain))
+        self._spent += worse * (now - self._challenge_began)
+        self.accepted = challenger if is_better else former
+        seconds = now - self._challenge_began
+        if is_better:
+            self.verdict = Comparison(challenger, former, 1 / gain, seconds)
+        else:
+            self.verdict = Comparison(former, challenger, gain, seconds)
+        self._challenger = None
+        self.way = self.accepted
+        self.postpone(now)
+        self._due = max(self._due, self._began + self._spent / _PRICE)
+
+    def postpone(self, now: float) -> None:
+        """Begin no comparison for a while, twice as long as the last time."""
+        self._due = now + _REST * 2**self.patience
+        self.patience += 1
+
+    def restart(self, now: float) -> None:
+        """Begin the comparison again, or let the next one begin at once, because segments mean something else now."""
+        self._due = now
+        if self._challenger is not None:
+            self.challenge(self._challenger, now)
+
+    def give_up(self) -> None:
+        """End a comparison without a result: something else has changed meanwhile."""
+        self._challenger = None
+        self.way = self.accepted
+
+    def accept(self, way: T) -> None:
+        """Use a way that needs no comparison."""
+        self._challenger = None
+        self.accepted = self.way = way
+
+    def exclude(self, way: T) -> None:
+        """Never use a way again."""
+        self.ways = tuple(other for other in self.ways if other != way)
+        self.give_up()
+        if self.accepted == way:
+            self.accept(self.ways[-1])
+
+    def rest(self, now: float) -> float:
+        """Return the seconds until another comparison may begin."""
+        return max(0.0, self._due - now)
+
+    def resume(self, patience: int, due: float) -> None:
+        """Continue with the comparisons of a former choice."""
+        self.patience, self._due = patience, due
+
+
+class Ramp:
+    """A number that is doubled as long as that raises a rate.
+
+    Attributes:
+        value: the number to use now.
+
+    Example:
+        >>> ramp = Ramp(1, maximum=64)
+        >>> while ramp.report(rate=min(ramp.value, 9)):
+        ...     pass
+        >>> ramp.value
+        16
+    """
+
+    def __init__(self, value: int, maximum: int) -> None:
+        self.value = min(value, maximum)
+        self._maximum = maximum
+        self._rates: dict[int, float] = {}
+        self._misses = 0
+
+    def report(self, rate: float) -> bool:
+        """Note the rate with the current number; return False if the number is final."""
+        best = max(self._rates.values(), default=0.0)
+        self._rates[self.value] = rate
+        self._misses = 0 if rate > _RAMP_GAIN * best else self._misses + 1
+        if self._misses < _MISSES:
+            self.value = min(2 * self.value, self._maximum)
+            return True
+        return self.stop()
+
+    def stop(self) -> bool:
+        """Return to the smallest number whose rate was about the best; return False."""
+        self.value = min(value for value, rate in self._rates.items() if rate * GAIN >= max(self._rates.values()))
+        return False
+
+    @property
+    def gained(self) -> float:
+        """How many times as high the rate is with the current number as with the first one."""
+        first = next(iter(self._rates.values()), 0.0)
+        return self._rates[self.value] / first if first else 1.0
+
+
+_RAMP_GAIN = 1.15
+_MISSES = 2
+
+
+class Watch:
+    """Notices that work has changed: its time per element differs in several consecutive segments."""
+
+    def __init__(self, usual: float = 0.0) -> None:
+        self.usual = usual  # seconds per element; 0 if unknown
+        self._surprises = 0
+
+    def has_changed(self, each: float) -> bool:
+        """Note the seconds per element of a segment, 0 if unknown; return whether the work has changed."""
+        usual = self.usual = self.usual or each
+        each = each or usual
+        if not usual:
+            return False
+        differs = not 1 / _CHANGED < each / usual < _CHANGED
+        self._surprises = self._surprises + 1 if differs else 0
+        if not differs:
+            self.usual += (each - usual) / 8  # slow drifts are not surprises
+        return self._surprises >= _CHANGED_SEGMENTS
+
+
+class Learned(NamedTuple):
+    """What is remembered of a stage for the next one that does the same work.
+
+    Attributes:
+        way: the accepted way.
+        value: the number of calls or the size of the buffer.
+        each: seconds per element; 0 if unknown.
+        bound: seconds per element at which a way that was accepted without a comparison is judged anew; 0 if it was
+            compared.
+        patience: how many comparisons there have been.
+        rest: seconds until the next one.
+        waits: whether the function waits for something.
+    """
+
+    way: str
+    value: int
+    each: float = 0.0
+    bound: float = 0.0
+    patience: int = 0
+    rest: float = 0.0
+    waits: bool = False

@@ -1,0 +1,596 @@
+"""Controller of a parallel stage: who does the work, how many elements a task has, and how many calls run at once.
+
+The consumer computes the first elements itself. From the second pull on it is known whether the function waits, is so
+cheap that no thread could help, or computes:
+
+- If it **waits**, for files or servers, workers take over at once. The number of calls is doubled as long as the rate
+  grows.
+- If it is **cheap**, the consumer keeps the work.
+- Otherwise, the consumer and the workers are compared (runtime/choice.py). If the consumer is faster and worker
+  processes are allowed, those are compared with it, too.
+
+Comparisons are repeated, less and less often. If the time per element has changed for a while, the work is judged anew.
+In between, the tuner makes small changes of the number of calls (autotune/tuner.py), within bounds: work that computes
+for a share of its time cannot keep more calls busy than the cores divided by that share.
+
+A comparison covers what matters to the consumer: the time that passes until it has the elements. A consumer that does
+something else between its requests, such as a training step, *has gaps*. Segments then span whole requests, because
+workers make elements during the gaps.
+
+All of this is arithmetic. The operator reports what was done, and the clock is an argument, so that tests run in
+virtual time.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dataset.runtime.choice import CLEAR, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Ramp, Segment, Watch
+from dataset.runtime.metrics.background import Tunable
+
+try:
+    from resource import RUSAGE_THREAD, getrusage
+
+    def _switches() -> int:
+        return getrusage(RUSAGE_THREAD).ru_nvcsw
+
+except ImportError:  # not on macOS and Windows
+
+    def _switches() -> int:
+        return time.perf_counter_ns()  # any pull may have waited; its CPU time tells
+
+
+THREADS, PROCESSES = "threads", "processes"
+_ACTIONS = {INLINE: "run inline", THREADS: "run in background", PROCESSES: "run in processes"}
+
+TASK_SECONDS = 12e-3
+"""Target duration of a task.
+
+Handing one over costs about 20 microseconds, and several times that while other threads hold the interpreter lock: two
+threads that decoded photos, 0.9 ms each, had 5 to 12% less throughput with tasks of 4 ms.
+"""
+
+REMOTE_TASK_SECONDS = 5e-3
+"""Target duration of a task for another process; handing one over costs about 200 microseconds."""
+
+SIZE_MAX = 32
+"""Maximum elements of a task if the consumer requests fewer; this many are computed although not requested."""
+
+CHEAP_SECONDS = 2.5e-4
+"""A task of the maximum size that takes less than this, input included, is not worth handing over."""
+
+LEASE = 16
+"""How many inline pulls the consumer may make before it measures again."""
+
+LEASE_SECONDS = 5e-3
+"""How long these pulls may take."""
+
+CALLS_FIRST = 16
+"""How many calls a function that only waits begins with."""
+
+PROCESS_SECONDS = 1e-4
+"""The cost of an element from which processes are tried; handing over a task costs about 200 microseconds."""
+
+START_SECONDS = 0.25
+"""How long the consumer continues while the first process for the work starts."""
+
+_HANDOVER_SECONDS = 2.5e-4  # minimum time between two handovers: a task takes at least this long for each call
+_WAITING = 0.8  # of the time: a function that uses the processor less than this waits for something
+_WORKING = 0.5  # of the time: workers that work less than this are limited by their input or their consumer
+_CROWD = 4  # threads that may take turns with the interpreter lock: one of them computes for at least a quarter
+_PROBE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
+_PULLS = 3
+_STEP_SECONDS = 1e-2  # the shortest step of the ramp
+_STEP_TASKS = 1.2  # the same in tasks: the calls in progress pass through
+_LOOK_SECONDS = 5e-2  # of work in the accepted way between two looks at it
+_IDLE = 0.1  # cores: less may be the work of others
+_NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more calls
+_BUSY = 0.75  # cores: a process that uses more does not only wait
+_GAP = 0.05  # of the time: a consumer that does more than this between requests is measured by whole requests
+_DEARER = 4  # cheap work is judged anew if it becomes this many times as expensive
+_SAMPLES = 7
+
+
+class Clock(NamedTuple):
+    """What a controller reads of the machine.
+
+    Attributes:
+        now: returns the time in seconds.
+        cpu_seconds: returns the CPU time of the process.
+        switches: returns how often the current thread has waited for something.
+        thread_seconds: returns the CPU time of the current thread.
+    """
+
+    now: Callable[[], float] = time.perf_counter
+    cpu_seconds: Callable[[], float] = time.process_time
+    switches: Callable[[], int] = _switches
+    thread_seconds: Callable[[], float] = time.thread_time
+
+
+class _Mark(NamedTuple):
+    """A moment: what the clock says, and how many elements there were."""
+
+    now: float
+    cpu_seconds: float
+    elements: int
+    switches: int = 0
+    input_waits: float = 0.0
+    thread_seconds: float = 0.0
+
+
+class Controller:
+    """Decides who does the work of a stage, from reports of what was done.
+
+    Args:
+        calls: the number of concurrent calls, which the controller sets if the function waits.
+        cores: how many cores the work may keep busy.
+        ways: who may do the work, the safest first.
+        way: who does the first of it.
+        clock: the clock.
+
+    Attributes:
+        size: the number of elements of the next task.
+        choice: the choice between the consumer, threads and processes.
+        actions: the decisions that the log has not been told yet.
+        each: seconds per element when the consumer does the work; 0 if unknown.
+        input_waits: returns how many seconds the work has waited for the stages below.
+        may_compare: returns whether no other stage compares ways to do its work.
+        resting_processes: returns how many worker processes rest.
+        wants_processes: whether processes should be opened, because they may be tried soon.
+    """
+
+    def __init__(
+        self,
+        calls: Tunable,
+        cores: float,
+        *,
+        ways: tuple[str, ...] = (INLINE, THREADS),
+        way: str = THREADS,
+        clock: Clock = Clock(),  # noqa: B008  # it has no state
+    ) -> None:
+        self.size = 1
+        self.choice: Choice[str] = Choice(ways, way)
+        self.actions: deque[Action] = deque(maxlen=64)
+        self.each = 0.0
+        self.input_waits: Callable[[], float] = float
+        self.may_compare: Callable[[], bool] = lambda: True
+        self.resting_processes: Callable[[], int] = int
+        self.wants_processes = way == PROCESSES
+        self._calls = calls
+        self._most = calls.maximum
+        self._cores = cores
+        self._clock = clock
+        self._is_judged = len(ways) == 1  # whether it is known whether the function waits, is cheap, or computes
+        self._is_first = True  # the first pull, which opens files, fills buffers and imports modules
+        self._pulls: list[Segment] = []  # of the consumer, before that is known
+        self._pull: _Mark | None = None  # the beginning of the consumer's pull
+        self._bound = 0.0  # seconds per element above which cheap work is judged anew
+        self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element of tasks
+        self._tasks = 0  # in the segment
+        self._made = 0  # elements
+        self._wait_seconds = 0.0  # of the consumer, in the segment
+        self._work_seconds = 0.0  # of the workers, in the segment, without waiting for inputs
+        self._waited_until = 0.0  # the end of what is counted of its waits
+        self._ramp: Ramp | None = None
+        self._segment: _Mark | None = None  # its beginning
+        self._busy_seconds = 0.0  # of the consumer in the segment, while it works or waits in this stage
+        self._has_gaps = False  # whether the consumer does something else for a noticeable time
+        self._waits = False  # whether the function waits for something
+        self._only_computes = False  # whether the consumer did not wait for anything in its last segment
+        self._is_known = True  # whether that was found out before the accepted way was
+        self._watch = Watch()
+        self._cpu_watch = Watch()  # the same for the CPU time of the process
+
+    # What the operator asks
+
+    @property
+    def inline(self) -> bool:
+        """Whether the consumer should do the work itself."""
+        return self.choice.way == INLINE
+
+    @property
+    def in_processes(self) -> bool:
+        """Whether processes should do the work."""
+        return self.choice.way == PROCESSES
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the consumer does the work because nothing is known about it yet."""
+        return self.inline and not self._is_judged
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether ways are compared, or the number of calls is raised."""
+        return self.choice.is_trying or self._ramp is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the work was judged and nothing is being compared."""
+        return self._is_judged and not self.is_comparing
+
+    @property
+    def measures(self) -> bool:
+        """Whether the consumer must report each request."""
+        return not self._is_judged or self.choice.is_trying
+
+    @property
+    def pull_max(self) -> int:
+        """How many elements the consumer may compute inline at once: few during a comparison."""
+        if not (self.measures and self.each):
+            return sys.maxsize
+        return max(1, int(SEGMENT_SECONDS / self.each))
+
+    @property
+    def learned(self) -> Learned | None:
+        """What the next stage that does the same work may begin with; None if nothing is known yet."""
+        if not self._is_judged:
+            return None
+        choice = self.choice
+        rest = choice.rest(self._clock.now())
+        usual, waits = self._watch.usual, self._waits
+        return Learned(choice.accepted, self._calls.value, usual, self._bound, choice.patience, rest, waits)
+
+    def warm_start(self, learned: Learned) -> None:
+        """Begin as the last stage that did the same work ended."""
+        way = learned.way
+        if way not in self.choice.ways or (way == INLINE and self._calls.is_fixed and not learned.patience):
+            return
+        self._is_judged, self._is_first = True, False
+        self._bound, self._watch, self._waits = learned.bound, Watch(learned.each), learned.waits
+        if learned.patience and not learned.waits:
+            self._bound_calls(1.0)
+            if learned.each and way != INLINE:
+                self._set_first_size(learned.each * self._calls.value)
+        self.choice.accept(way)
+        self.wants_processes = self.in_processes
+        self.choice.resume(learned.patience, self._clock.now() + learned.rest)
+
+    def exclude(self, way: str) -> None:
+        """Never use a way again: it is not possible here."""
+        if way in self.choice.ways:
+            self.choice.exclude(way)
+            self._begin_segment(None)
+
+    # The consumer's requests, while they are measured
+
+    def requested(self, given: int) -> None:
+        """Note that the consumer requests more; all of the ``given`` elements that it requested before were given."""
+        if self._by_requests and not (self.inline and self._pull is None):  # else it may be given what workers made
+            self._look(self._clock.now(), given)
+
+    def waited(self, since: float, until: float) -> None:
+        """Note that the consumer has waited for the workers."""
+        seconds = max(0.0, until - max(since, self._waited_until))
+        self._waited_until = until
+        self._wait_seconds += seconds
+        self._busy_seconds += seconds
+
+    # The consumer's work
+
+    def begin_inline(self) -> None:
+        """Note that the consumer begins to compute elements itself."""
+        clock = self._clock
+        if self._is_judged and (self._segment is not None or self._by_requests):
+            self._pull = _Mark(clock.now(), 0.0, 0)
+            return
+        waits, own = self.input_waits(), clock.thread_seconds()
+        self._pull = _Mark(clock.now(), clock.cpu_seconds(), self._made, clock.switches(), waits, own)
+        if self._segment is None:
+            self._begin_segment(self._pull)
+
+    def end_inline(self, count: int, size_max: int) -> float:
+        """Note that the consumer has computed ``count`` elements; return the seconds.
+
+        A task may have up to ``size_max`` elements.
+        """
+        pull = self._pull
+        assert pull is not None  # it has begun
+        now = self._clock.now()
+        self._made += count
+        self._busy_seconds += now - pull.now
+        self.each = (now - pull.now) / count
+        if not self._is_judged:
+            self._note_start(pull, count, now, size_max)
+        elif not self._by_requests:
+            self._look(now, self._made)
+        return now - pull.now
+
+    def lease(self, count: int, seconds: float) -> int:
+        """Return how many pulls like the last one, of ``count`` elements, need not be reported; they are counted."""
+        if not (self.inline and self.is_settled):
+            return 0
+        pulls = min(LEASE, int(LEASE_SECONDS / max(seconds, 1e-9)))
+        self._made += pulls * count
+        self._busy_seconds += pulls * seconds
+        return pulls
+
+    def _note_start(self, pull: _Mark, count: int, now: float, size_max: int) -> None:
+        if self._is_first:
+            self._is_first, self._segment = False, None
+            return
+        seconds = max(1e-9, now - pull.now - (self.input_waits() - pull.input_waits))
+        has_waited = self._clock.switches() != pull.switches
+        used = self._seconds_used(pull, seconds) if has_waited else seconds
+        self._pulls.append(Segment(count, seconds, used))
+        whole = Segment(*map(sum, zip(*self._pulls, strict=True)))
+        if whole.seconds < _PROBE_SECONDS:
+            return
+        self._is_judged = self._is_known = self._only_computes = True
+        self._pulls, self.each = [], whole.each
+        self._bound_calls(min(whole.cores, 1.0))
+        cheap = CHEAP_SECONDS / size_max
+        if whole.cores < _WAITING:
+            self._call_many(now, whole.cores, int(CALLS_FIRST * max(1, whole.each / SEGMENT_SECONDS)), whole.each)
+        elif whole.each <= cheap:
+            self._bound = _DEARER * cheap
+        else:
+            self._compare(THREADS, now, whole if whole.each > SEGMENT_SECONDS else None)  # the first calls are slower
+        self._begin_segment(None)
+
+    def _seconds_used(self, pull: _Mark, seconds: float) -> float:
+        """Return for how long a pull that has waited for something has computed.
+
+        If other threads compute, it may have waited for the lock only. Then it has got a part of that time itself.
+        """
+        own = self._clock.thread_seconds() - pull.thread_seconds
+        if _CROWD * own < _WAITING * seconds:
+            return own
+        return min(seconds, self._clock.cpu_seconds() - pull.cpu_seconds)
+
+    # The workers' work
+
+    def add(self, count: int, seconds: float, size_max: int, now: float, waiting_since: float) -> None:
+        """Note that workers have computed a task of ``count`` elements in ``seconds``, which ended at ``now``.
+
+        The next task may have up to ``size_max`` elements. ``waiting_since`` is when the consumer began to wait; 0 if
+        it does not wait.
+        """
+        if waiting_since:
+            self.waited(waiting_since, now)
+        self._work.append(seconds / count)
+        self._tasks += 1
+        self._work_seconds += seconds
+        self._made += count
+        if self._ramp is None:
+            self._resize(size_max)
+        if self.inline:
+            return  # the task had begun before
+        if not self.choice.is_trying or (waiting_since and not self._by_requests):
+            self._look(now, self._made)
+
+    def _resize(self, size_max: int) -> None:
+        if self.in_processes:
+            target = REMOTE_TASK_SECONDS
+        else:
+            target = max(TASK_SECONDS if self.is_settled else SEGMENT_SECONDS, self._calls.value * _HANDOVER_SECONDS)
+        self._set_size(min(size_max, self.size * 4, int(target / max(_median(self._work), 1e-9))), size_max)
+
+    def _set_first_size(self, each: float) -> None:
+        self.size = max(1, min(SIZE_MAX, int(SEGMENT_SECONDS / max(each, 1e-9))))
+        self._work.clear()
+
+    def _set_size(self, wanted: int, size_max: int) -> None:
+        wanted = max(1, wanted)
+        if wanted > self.size and len(self._work) < _PULLS:
+            return  # a finished element waits for the others of its task, so larger tasks need a reason
+        if wanted >= self.size * 2 or wanted <= self.size // 2 or (wanted == size_max != self.size):
+            self.size = wanted
+            self._work.clear()
+
+    # Segments
+
+    def _begin_segment(self, mark: _Mark | None) -> None:
+        self._segment = mark
+        self._tasks = 0
+        self._wait_seconds = self._work_seconds = self._busy_seconds = 0.0
+
+    def _look(self, now: float, count: int) -> None:
+        """End the segment if it is long enough. ``count`` is the number of elements so far."""
+        begun = self._segment
+        if begun is None:
+            self._begin_segment(_Mark(now, self._clock.cpu_seconds(), count, self._clock.switches()))
+            return
+        if count <= begun.elements or now - begun.now < self._least_seconds or not self._is_whole:
+            return
+        cpu_seconds = self._clock.cpu_seconds()
+        segment = Segment(count - begun.elements, now - begun.now, cpu_seconds - begun.cpu_seconds)
+        # If the workers wait for inputs, the consumer waits for those, and not for the work.
+        is_busy = self._work_seconds > _WORKING * self._calls.value * segment.seconds
+        waited = self._wait_seconds / segment.seconds if is_busy else 0.0
+        has_gaps = self._busy_seconds < (1 - _GAP) * segment.seconds
+        switches = self._clock.switches() if self.inline else 0
+        self._only_computes = self.inline and 2 * (switches - begun.switches) < segment.elements
+        self._begin_segment(_Mark(now, cpu_seconds, count, switches))
+        way = self.choice.way
+        if has_gaps and not self._has_gaps:
+            self._has_gaps = True
+            if self.choice.accepted == INLINE:
+                self.choice.restart(now)
+            else:
+                self.choice.give_up()  # that the consumer does something else only makes workers more useful
+        else:
+            self._end(segment, now, waited)
+        if self.choice.way != way or not self._is_judged:
+            self._begin_segment(None)
+            self._pull = None
+            self._work.clear()
+
+    @property
+    def _by_requests(self) -> bool:
+        """Whether segments end where a request begins: the consumer is compared with what it does in between."""
+        return self._has_gaps and self.choice.is_trying
+
+    @property
+    def _least_seconds(self) -> float:
+        if self._ramp is not None:
+            return max(_STEP_SECONDS, _STEP_TASKS * self.size * _median(self._work)) if self._work else sys.maxsize
+        return SEGMENT_SECONDS if self.measures else _LOOK_SECONDS
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the segment ends where it began: workers that start together finish together for a while."""
+        if self.inline or self._ramp is not None:
+            return True
+        if self.is_settled:
+            return self._tasks >= _SAMPLES
+        calls = self._calls.value
+        return self._tasks >= 2 * calls and (self._by_requests or not self._tasks % calls)
+
+    def _end(self, segment: Segment, now: float, waited: float) -> None:
+        if self._ramp is not None:
+            self._climb(self._ramp, segment, now, waited)
+        elif self.choice.is_trying:
+            way = self.choice.accepted
+            self.choice.report(self._undisturbed(segment) if self.inline else segment, now)
+            if self.choice.verdict is not None:
+                self._tell_verdict(now)
+                if self.choice.way != way:
+                    self._watch, self._cpu_watch = Watch(), Watch()
+        elif not self._is_judged:  # workers were given the first elements
+            if self._is_first:
+                self._is_first = False
+                return
+            self._is_judged = True
+            self._judge(segment, now, waited)
+        elif self._has_changed(segment):
+            self._watch, self._cpu_watch = Watch(), Watch()
+            self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
+            self._judge_anew(segment, now, waited)
+        elif self.choice.is_due(now) or not (self._is_known or self.inline):
+            self._explore(segment, now, waited)
+
+    def _judge(self, segment: Segment, now: float, waited: float) -> None:
+        """Decide what to do about work of the workers."""
+        if segment.cores < _WAITING and waited > _WAITING:
+            self._call_many(now, segment.cores, self._calls.value, self._usual_of_work)
+        elif segment.cores > _BUSY and INLINE in self.choice.ways:
+            self._compare(INLINE, now, segment)
+
+    def _has_changed(self, segment: Segment) -> bool:
+        cpu_each = max(segment.cores, _IDLE) * segment.each
+        if self._waits:  # the tuner follows the waits; how many calls are useful depends on what else they do
+            return self._watch.has_changed(cpu_each)
+        uses_more = self._cpu_watch.has_changed(cpu_each)
+        return self._watch.has_changed(segment.each) or uses_more
+
+    @property
+    def _usual_of_work(self) -> float:
+        return _median(self._work) if self._work else 0.0
+
+    def _judge_anew(self, segment: Segment, now: float, waited: float) -> None:
+        self.choice.patience = 0
+        self._waits = self._has_gaps = False
+        if INLINE not in self.choice.ways or self._calls.is_fixed:
+            self._judge(segment, now, waited)
+        else:
+            self._probe()
+
+    def _probe(self) -> None:
+        """Let the consumer do the work until it is known again whether the function waits."""
+        self._is_judged, self._bound = False, 0.0
+        self.each = self._usual_of_work or self.each
+        self.choice.accept(INLINE)
+
+    def _explore(self, segment: Segment, now: float, waited: float) -> None:
+        """Compare the accepted way with another one again, if that may be better."""
+        if self.inline:
+            if self._bound:  # cheap
+                if self.each > self._bound:
+                    self._is_judged, self._bound = False, 0.0
+                return
+            may_move = PROCESSES in self.choice.ways and self.each >= self._least_for_processes
+            self._is_known = False
+            if may_move and not self.wants_processes:
+                self.wants_processes = True  # the consumer continues while they start
+                self.choice.resume(1, now + START_SECONDS)
+            else:
+                self._compare(PROCESSES if may_move and self.choice.patience % 2 else THREADS, now, segment)
+        elif INLINE not in self.choice.ways or self._waits:
+            return
+        elif segment.cores <= _BUSY:
+            if waited > _WAITING and not (self._calls.is_fixed or self.in_processes):
+                self._probe()
+        elif not self.choice.is_due(now):
+            return
+        elif self.each > (CLEAR - 1 + waited) * segment.each:  # inline work is known to be slower
+            self.choice.postpone(now)
+        else:
+            self._compare(INLINE, now, segment)
+
+    @property
+    def _least_for_processes(self) -> float:
+        """The cost of an element from which processes are tried: a fifth if some rest, which need not be started."""
+        return PROCESS_SECONDS / 5 if self.resting_processes() else PROCESS_SECONDS
+
+    def _compare(self, way: str, now: float, before: Segment | None) -> None:
+        """Begin a comparison, unless another stage is in one; then the next look begins it.
+
+        ``before`` is a segment of the accepted way that has just ended.
+        """
+        if way not in self.choice.ways or not self.may_compare():
+            return
+        self.choice.challenge(way, now, self._undisturbed(before) if before and self.inline else before)
+        if way != INLINE and self.each:
+            self._set_first_size(self.each)
+
+    def _undisturbed(self, segment: Segment) -> Segment:
+        """Return a segment of inline work with a time less dependent on other programs, which may take the core away.
+
+        Work that computes would take its CPU time on a core of its own. The passed time counts, too, by a third: on a
+        machine that others use, several threads get a larger part of it than one.
+        """
+        if self._has_gaps or not self._only_computes:
+            return segment
+        seconds, own = segment.seconds, min(segment.seconds, segment.cpu_seconds)
+        return segment._replace(seconds=math.cbrt(seconds * own * own))
+
+    # Functions that wait
+
+    def _bound_calls(self, share: float) -> None:
+        """Bound the number of calls of a function that computes for this share of its time, unless it waits."""
+        knob = self._calls
+        if not knob.is_fixed:
+            needed = math.ceil(self._cores / share) if share >= _WAITING else self._most
+            knob.maximum = max(knob.minimum, min(self._most, needed))
+            knob.value = min(knob.value, knob.maximum)
+
+    def _call_many(self, now: float, share: float, calls: int, each: float) -> None:
+        """Call the function many times at once, since it computes for only this share of its time."""
+        self.choice.accept(THREADS)
+        self._waits = True
+        knob = self._calls
+        self._bound_calls(share)
+        before, most = knob.value, min(knob.maximum, int(2 * self._cores / max(share, 1 / sys.maxsize)))
+        if knob.is_fixed or most <= before:
+            return
+        self._ramp = Ramp(max(before, min(calls, most // 2)), most)
+        knob.value = self._ramp.value
+        self._set_first_size(each)
+        reason = f"the function computes for {share:.0%} of its time and waits for the rest"
+        self.actions.append(Action(now, "raise", before, knob.value, reason))
+
+    def _climb(self, ramp: Ramp, segment: Segment, now: float, waited: float) -> None:
+        before = self._calls.value
+        goes_on = ramp.report(segment.elements / segment.seconds)
+        if goes_on and waited < _NEEDED:
+            goes_on = ramp.stop()
+        self._calls.value = ramp.value
+        if not goes_on:
+            self._ramp = None
+            reason = f"{ramp.gained:.1f} times the rate of the first step was measured"
+            self.actions.append(Action(now, "keep", before, ramp.value, reason))
+
+    def _tell_verdict(self, now: float) -> None:
+        verdict = self.choice.verdict
+        assert verdict is not None  # checked before
+        action = _ACTIONS[self.choice.accepted]
+        self.actions.append(Action(now, action, None, None, verdict.reason))
+
+
+def _median(values: deque[float]) -> float:
+    return sorted(values)[len(values) // 2]
