@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -72,9 +73,10 @@ class Autotuner:
 
     def _collect(self, record: OpRecord, stage: BackgroundOperator) -> None:
         """Log the stage's own decisions."""
-        while stage.actions:
-            now, *decision = stage.actions.popleft()
-            self._record(now, record, *decision)
+        with contextlib.suppress(IndexError):  # no more; another thread may collect them, too
+            while True:
+                now, *decision = stage.actions.popleft()
+                self._record(now, record, *decision)
 
     def end(self) -> None:
         """End the iteration; the next one of the same dataset begins with its values.

@@ -390,7 +390,6 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._made_seconds = 0.0  # in the segment, of the work without the thread
         self._made: tuple[float, float, int] | None = None  # the last pull: its seconds, when it returned, its elements
         self._times: list[tuple[float, float]] = []  # producer and consumer seconds per element
-        self._is_first = True  # the first pull, which opens files, fills buffers and imports modules
 
     @property
     def held(self) -> int:
