@@ -270,11 +270,11 @@ def test_a_copy_of_a_dataset_begins_as_the_dataset_itself():
     with iter(dataset) as iterator:
         next(iterator)
         for knob in knobs(iterator).values():
-            knob.value = 5
+            knob.value = 1  # more calls of a function that computes are bounded by the cores
     for one in (dataset, copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))):
         with iter(one) as iterator:
             assert next(iterator) == 1
-            assert values(iterator) == {"map": 5, "prefetch": 5}
+            assert values(iterator) == {"map": 1, "prefetch": 1}
             assert len(list(iterator)) == 49
 
 
