@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from simulation import ParallelMap, SimulatedRecord, Simulation, Work
 
 from dataset.autotune.tuner import Tuner
-from dataset.runtime.choice import INLINE
+from dataset.runtime.choice import INLINE, PROCESSES
 from dataset.runtime.metrics.background import Tunable
-from dataset.runtime.parallel.controller import PROCESSES, THREADS, Controller
+from dataset.runtime.parallel.controller import THREADS, Controller
 from dataset.runtime.parallel.pool import CALLS_MAX
 from support.seeds import rng
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.statistics import OperatorStatistics
+from dataset.runtime.parallel.pool import CALLS_MAX
 
 _MOSTLY = 0.5  # a share that counts as low below, and as high above
 _NEARLY_FULL = 0.8
 _CHEAP_SECONDS = 2e-5  # of a call; most of it is the interpreter's
-_CALLS_MAX = 64  # that AUTOTUNE makes at once
 _PREFETCH = ".prefetch(AUTOTUNE)"
 _PARALLEL = ".{op}(..., num_parallel_calls=AUTOTUNE)"
 
@@ -91,7 +91,7 @@ class Symptoms:
 
 
 def _waits(it: Symptoms, cores: int) -> float:  # noqa: ARG001  # the cores are not what it waits for
-    return max(it.cpu_share, 1 / _CALLS_MAX)
+    return max(it.cpu_share, 1 / CALLS_MAX)
 
 
 def _shared(it: Symptoms, cores: int) -> float:  # noqa: ARG001  # any work can be shared

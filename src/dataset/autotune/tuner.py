@@ -338,7 +338,7 @@ _SMALL = 0.2  # the smallest share of a time that is compared
 
 def _seen(stages: Mapping[OpRecord, BackgroundOperator]) -> list[tuple[OpRecord, bool]]:
     """Return the stages, and whether each runs inline."""
-    return [(record, stage.inline or not stage.is_settled) for record, stage in stages.items()]
+    return [(record, stage.inline) for record, stage in stages.items()]
 
 
 def _character(window: CountWindow) -> dict[tuple[OpRecord | None, str], float]:

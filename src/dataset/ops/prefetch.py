@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, may_wait
-from dataset.runtime.choice import GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Comparison, Learned, Segment
+from dataset.runtime.choice import GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Segment
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, State, UnaryOperator
@@ -505,7 +505,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
 
     @property
     def is_settled(self) -> bool:
-        return not self.choice.is_trying
+        return not self.is_comparing
 
     @property
     def is_comparing(self) -> bool:
@@ -550,18 +550,18 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         if choice.is_trying:
             choice.report(segment, now)
             if choice.verdict is not None:
-                self._tell(choice.verdict, now)
+                self._actions.append(choice.verdict.action)
         elif way == THREAD:
-            self._explore(INLINE, segment, now, pays=segment.seconds - waited >= self._bound * count > 0)
+            self._explore(INLINE, segment, now, is_clear=segment.seconds - waited >= self._bound * count > 0)
         else:
             hidden = min(made, segment.seconds - made)
-            self._explore(THREAD, segment, now, pays=hidden * GAIN < (GAIN - 1) * segment.seconds)
+            self._explore(THREAD, segment, now, is_clear=hidden * GAIN < (GAIN - 1) * segment.seconds)
         if choice.way != way:
             self._segment = None
 
-    def _explore(self, way: str, segment: Segment, now: float, *, pays: bool) -> None:
-        """Compare the accepted way, which ``pays`` in any case or does not, with the other one if it is time to."""
-        if pays:
+    def _explore(self, way: str, segment: Segment, now: float, *, is_clear: bool) -> None:
+        """Compare the other ``way`` if it is time to, unless it ``is_clear`` that it is not better."""
+        if is_clear:
             if way == THREAD:
                 self._unlooked = self._next_rest
                 self._next_rest = min(2 * self._next_rest, _REST_MAX)
@@ -591,10 +591,6 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     def _begin_segment(self, now: float) -> None:
         self._segment = Segment(self.counters.taken, now, time.process_time())
         self._pulls, self._made_seconds, self._waited_before = 0, 0.0, self.counters.wait_seconds
-
-    def _tell(self, verdict: Comparison, now: float) -> None:
-        action = "run in background" if verdict.accepted == THREAD else "run inline"
-        self._actions.append(Action(now, action, None, None, verdict.reason))
 
     def _leave_thread(self) -> None:
         if self.coordinator.forked:

@@ -22,6 +22,10 @@ T = TypeVar("T")
 INLINE = "inline"
 """The way that takes no thread: the consumer does the work itself."""
 
+PROCESSES = "processes"
+
+_ACTIONS: dict[object, str] = {INLINE: "run inline", PROCESSES: "run in processes"}  # all other ways run in threads
+
 SEGMENT_SECONDS = 4e-3
 """The shortest segment: hundreds of cheap elements, and many times the few microseconds that a handover takes."""
 
@@ -32,7 +36,7 @@ CLEAR = 1.4
 """A factor that a single pair proves if the CPU time agrees, and more than one core was busy for a gain."""
 
 _PAIRS = 3
-_TURNS = (0, 1, 1, 0, 0, 1)  # the accepted way and the challenger: each pair of neighbours is compared
+_TURNS = (False, True, True, False, False, True)  # whether it is the challenger's: each pair of neighbours is compared
 _REST = 0.4
 _PRICE = 0.025
 _CHANGED = 1.7  # a factor by which the time per element differs if the work has changed
@@ -68,29 +72,6 @@ class Segment(NamedTuple):
         return self.cpu_seconds / self.seconds
 
 
-class Comparison(NamedTuple):
-    """Result of a comparison.
-
-    Attributes:
-        accepted, refused: the ways.
-        ratio: the time per element of the accepted way, relative to the refused one.
-        seconds: how long the comparison took.
-    """
-
-    accepted: object
-    refused: object
-    ratio: float
-    seconds: float
-
-    @property
-    def reason(self) -> str:
-        """The result in words, with its evidence and its cost."""
-        return (
-            f"{self.accepted} took {self.ratio:.2f} times as long as {self.refused}; "
-            f"the comparison took {self.seconds * 1e3:.0f} ms"
-        )
-
-
 class Action(NamedTuple):
     """A decision of a stage, for the tuning log (runtime/metrics/tuning_log.py)."""
 
@@ -99,6 +80,32 @@ class Action(NamedTuple):
     before: int | None
     after: int | None
     reason: str
+
+
+class Comparison(NamedTuple):
+    """Result of a comparison.
+
+    Attributes:
+        accepted, refused: the ways.
+        ratio: the time per element of the accepted way, relative to the refused one.
+        seconds: how long the comparison took.
+        ended: when it ended.
+    """
+
+    accepted: object
+    refused: object
+    ratio: float
+    seconds: float
+    ended: float
+
+    @property
+    def action(self) -> Action:
+        """The result for the tuning log, with its evidence and its cost."""
+        reason = (
+            f"{self.accepted} took {self.ratio:.2f} times as long as {self.refused}; "
+            f"the comparison took {self.seconds * 1e3:.0f} ms"
+        )
+        return Action(self.ended, _ACTIONS.get(self.accepted, "run in background"), None, None, reason)
 
 
 class Choice(Generic[T]):
@@ -158,7 +165,7 @@ class Choice(Generic[T]):
 
     def _take_turn(self) -> None:
         assert self._challenger is not None  # there is a comparison
-        self.way = self._challenger if _TURNS[self._turn % len(_TURNS)] else self.accepted
+        self.way = self._challenger if _TURNS[self._turn] else self.accepted
 
     def report(self, segment: Segment, now: float) -> None:
         """Note a segment of the current way during a comparison. This may change the way, or end the comparison."""
@@ -171,7 +178,7 @@ class Choice(Generic[T]):
             self._before = segment
         else:
             pair = self._before, segment
-            self._pairs.append(pair if _TURNS[self._turn % len(_TURNS)] else pair[::-1])
+            self._pairs.append(pair if _TURNS[self._turn] else pair[::-1])
             self._before = None
             gain = self._judged()
             if gain is not None:
@@ -196,15 +203,11 @@ class Choice(Generic[T]):
         assert challenger is not None  # see report
         is_better = gain > (1.0 if challenger == self.ways[0] else GAIN)
         worse = max(0.0, (1 - 1 / gain) if is_better else (1 - gain))
-        self._spent += worse * (now - self._challenge_began)
-        self.accepted = challenger if is_better else former
         seconds = now - self._challenge_began
-        if is_better:
-            self.verdict = Comparison(challenger, former, 1 / gain, seconds)
-        else:
-            self.verdict = Comparison(former, challenger, gain, seconds)
-        self._challenger = None
-        self.way = self.accepted
+        self._spent += worse * seconds
+        accepted, refused, ratio = (challenger, former, 1 / gain) if is_better else (former, challenger, gain)
+        self.verdict = Comparison(accepted, refused, ratio, seconds, now)
+        self.accept(accepted)
         self.postpone(now)
         self._due = max(self._due, self._began + self._spent / _PRICE)
 
@@ -221,8 +224,7 @@ class Choice(Generic[T]):
 
     def give_up(self) -> None:
         """End a comparison without a result: something else has changed meanwhile."""
-        self._challenger = None
-        self.way = self.accepted
+        self.accept(self.accepted)
 
     def accept(self, way: T) -> None:
         """Use a way that needs no comparison."""

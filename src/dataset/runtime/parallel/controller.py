@@ -30,7 +30,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dataset.runtime.choice import CLEAR, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Ramp, Segment, Watch
+from dataset.runtime.choice import (
+    CLEAR,
+    INLINE,
+    PROCESSES,
+    SEGMENT_SECONDS,
+    Action,
+    Choice,
+    Learned,
+    Ramp,
+    Segment,
+    Watch,
+)
 from dataset.runtime.metrics.background import Tunable
 
 try:
@@ -45,8 +56,7 @@ except ImportError:  # not on macOS and Windows
         return time.perf_counter_ns()  # any pull may have waited; its CPU time tells
 
 
-THREADS, PROCESSES = "threads", "processes"
-_ACTIONS = {INLINE: "run inline", THREADS: "run in background", PROCESSES: "run in processes"}
+THREADS = "threads"
 
 TASK_SECONDS = 12e-3
 """Target duration of a task.
@@ -368,19 +378,16 @@ class Controller:
             target = REMOTE_TASK_SECONDS
         else:
             target = max(TASK_SECONDS if self.is_settled else SEGMENT_SECONDS, self._calls.value * _HANDOVER_SECONDS)
-        self._set_size(min(size_max, self.size * 4, int(target / max(_median(self._work), 1e-9))), size_max)
-
-    def _set_first_size(self, each: float) -> None:
-        self.size = max(1, min(SIZE_MAX, int(SEGMENT_SECONDS / max(each, 1e-9))))
-        self._work.clear()
-
-    def _set_size(self, wanted: int, size_max: int) -> None:
-        wanted = max(1, wanted)
+        wanted = max(1, min(size_max, self.size * 4, int(target / max(_median(self._work), 1e-9))))
         if wanted > self.size and len(self._work) < _PULLS:
             return  # a finished element waits for the others of its task, so larger tasks need a reason
         if wanted >= self.size * 2 or wanted <= self.size // 2 or (wanted == size_max != self.size):
             self.size = wanted
             self._work.clear()
+
+    def _set_first_size(self, each: float) -> None:
+        self.size = max(1, min(SIZE_MAX, int(SEGMENT_SECONDS / max(each, 1e-9))))
+        self._work.clear()
 
     # Segments
 
@@ -448,7 +455,7 @@ class Controller:
             way = self.choice.accepted
             self.choice.report(self._undisturbed(segment) if self.inline else segment, now)
             if self.choice.verdict is not None:
-                self._tell_verdict(now)
+                self.actions.append(self.choice.verdict.action)
                 if self.choice.way != way:
                     self._watch, self._cpu_watch = Watch(), Watch()
         elif not self._is_judged:  # workers were given the first elements
@@ -584,12 +591,6 @@ class Controller:
             self._ramp = None
             reason = f"{ramp.gained:.1f} times the rate of the first step was measured"
             self.actions.append(Action(now, "keep", before, ramp.value, reason))
-
-    def _tell_verdict(self, now: float) -> None:
-        verdict = self.choice.verdict
-        assert verdict is not None  # checked before
-        action = _ACTIONS[self.choice.accepted]
-        self.actions.append(Action(now, action, None, None, verdict.reason))
 
 
 def _median(values: deque[float]) -> float:

@@ -40,13 +40,13 @@ from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.plan.node import ParallelNode
 from dataset.runtime import processes
-from dataset.runtime.choice import INLINE, Learned
+from dataset.runtime.choice import INLINE, PROCESSES, Learned
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, BlockMemory
-from dataset.runtime.parallel.controller import PROCESSES, SIZE_MAX, THREADS, Controller
+from dataset.runtime.parallel.controller import SIZE_MAX, THREADS, Controller
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
 from dataset.runtime.parallel.worker_loop import WorkerLoop
