@@ -7,6 +7,11 @@ thread or none. All ways give the same elements, so what matters is only how lon
 are compared, because other programs slow both of them down alike. The first segment of the challenger is not counted:
 threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs.
 
+**CPU time.** The rate is the number of busy cores, divided by the CPU time per element. Threads never need clearly less
+CPU time than the consumer alone. So if the consumer keeps a core busy, and threads keep no more than that busy, they
+cannot be faster. That ends a comparison with the first pair, whatever the counts of elements suggest: these depend on
+where a segment happens to end.
+
 **Price.** A segment is a few milliseconds of work. After a comparison the accepted way stays for at least ``_REST``
 seconds, twice as long each time, and until what the comparisons have cost so far is less than ``_PRICE`` of the time.
 """
@@ -90,6 +95,7 @@ class Comparison(NamedTuple):
         ratio: the time per element of the accepted way, relative to the refused one.
         seconds: how long the comparison took.
         ended: when it ended.
+        cores: how many times as many cores the refused way kept busy, if that shows that it cannot be faster.
     """
 
     accepted: object
@@ -97,14 +103,15 @@ class Comparison(NamedTuple):
     ratio: float
     seconds: float
     ended: float
+    cores: float | None
 
     @property
     def action(self) -> Action:
         """The result for the tuning log, with its evidence and its cost."""
-        reason = (
-            f"{self.accepted} took {self.ratio:.2f} times as long as {self.refused}; "
-            f"the comparison took {self.seconds * 1e3:.0f} ms"
-        )
+        evidence = f"{self.accepted} took {self.ratio:.2f} times as long as {self.refused}"
+        if self.cores is not None:
+            evidence = f"{self.refused} kept only {self.cores:.2f} times as many cores busy as {self.accepted}"
+        reason = f"{evidence}; the comparison took {self.seconds * 1e3:.0f} ms"
         return Action(self.ended, _ACTIONS.get(self.accepted, "run in background"), None, None, reason)
 
 
@@ -180,36 +187,44 @@ class Choice(Generic[T]):
             pair = self._before, segment
             self._pairs.append(pair if _TURNS[self._turn] else pair[::-1])
             self._before = None
-            gain = self._judged()
-            if gain is not None:
-                self._end(gain, now)
+            if self._is_judged(now):
                 return
         self._turn += 1
         self._take_turn()
 
-    def _judged(self) -> float | None:
-        """Return how many times as fast the challenger is; None if more segments are needed."""
+    def _is_judged(self, now: float) -> bool:
+        """End the comparison if the result is known; return False if more segments are needed."""
         gains = [accepted.each / challenger.each for accepted, challenger in self._pairs]
         last, challenger = self._pairs[-1]
+        assert self._challenger is not None  # see report
+        is_safer = self.ways.index(self._challenger) < self.ways.index(self.accepted)
+        safe, other = (challenger, last) if is_safer else (last, challenger)
+        is_busy = safe.cores * CLEAR > 1 and PROCESSES not in (self.accepted, self._challenger)  # whose time is not seen
+        if is_busy and other.cores < GAIN * safe.cores:
+            return self._end(gains[-1], now, is_better=is_safer, cores=other.cores / safe.cores)
         is_cheap = challenger.cpu_each <= GAIN * GAIN * last.cpu_each
         if is_cheap and (gains[-1] < 1 / CLEAR**2 or (gains[-1] > CLEAR and challenger.cores > GAIN)):
-            return gains[-1]
-        if len(gains) > 1 and (min(gains) > GAIN * GAIN or max(gains) < 1 / GAIN):
-            return math.sqrt(gains[-1] * gains[-2])
-        return sorted(gains)[_PAIRS // 2] if len(gains) == _PAIRS else None
+            gain = gains[-1]
+        elif len(gains) > 1 and (min(gains) > GAIN * GAIN or max(gains) < 1 / GAIN):
+            gain = math.sqrt(gains[-1] * gains[-2])
+        elif len(gains) == _PAIRS:
+            gain = sorted(gains)[_PAIRS // 2]
+        else:
+            return False
+        return self._end(gain, now, is_better=gain > (1.0 if is_safer else GAIN))
 
-    def _end(self, gain: float, now: float) -> None:
+    def _end(self, gain: float, now: float, *, is_better: bool, cores: float | None = None) -> bool:
         former, challenger = self.accepted, self._challenger
         assert challenger is not None  # see report
-        is_better = gain > (1.0 if challenger == self.ways[0] else GAIN)
         worse = max(0.0, (1 - 1 / gain) if is_better else (1 - gain))
         seconds = now - self._challenge_began
         self._spent += worse * seconds
         accepted, refused, ratio = (challenger, former, 1 / gain) if is_better else (former, challenger, gain)
-        self.verdict = Comparison(accepted, refused, ratio, seconds, now)
+        self.verdict = Comparison(accepted, refused, ratio, seconds, now, cores)
         self.accept(accepted)
         self.postpone(now)
         self._due = max(self._due, self._began + self._spent / _PRICE)
+        return True
 
     def postpone(self, now: float) -> None:
         """Begin no comparison for a while, twice as long as the last time."""

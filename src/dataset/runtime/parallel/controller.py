@@ -268,10 +268,10 @@ class Controller:
 
     # The consumer's requests, while they are measured
 
-    def requested(self, given: int) -> None:
-        """Note that the consumer requests more; all of the ``given`` elements that it requested before were given."""
+    def requested(self) -> None:
+        """Note that the consumer requests more; it was given all that it requested before."""
         if self._by_requests and not (self.inline and self._pull is None):  # else it may be given what workers made
-            self._look(self._clock.now(), given)
+            self._look(self._clock.now())
 
     def waited(self, since: float, until: float) -> None:
         """Note that the consumer has waited for the workers."""
@@ -307,7 +307,7 @@ class Controller:
         if not self._is_judged:
             self._note_start(pull, count, now, size_max)
         elif not self._by_requests:
-            self._look(now, self._made)
+            self._look(now)
         return now - pull.now
 
     def lease(self, count: int, seconds: float) -> int:
@@ -371,7 +371,7 @@ class Controller:
         if self.inline:
             return  # the task had begun before
         if not self.choice.is_trying or (waiting_since and not self._by_requests):
-            self._look(now, self._made)
+            self._look(now)
 
     def _resize(self, size_max: int) -> None:
         if self.in_processes:
@@ -396,9 +396,9 @@ class Controller:
         self._tasks = 0
         self._wait_seconds = self._work_seconds = self._busy_seconds = 0.0
 
-    def _look(self, now: float, count: int) -> None:
-        """End the segment if it is long enough. ``count`` is the number of elements so far."""
-        begun = self._segment
+    def _look(self, now: float) -> None:
+        """End the segment if it is long enough."""
+        begun, count = self._segment, self._made
         if begun is None:
             self._begin_segment(_Mark(now, self._clock.cpu_seconds(), count, self._clock.switches()))
             return
@@ -551,7 +551,7 @@ class Controller:
         Work that computes would take its CPU time on a core of its own. The passed time counts, too, by a third: on a
         machine that others use, several threads get a larger part of it than one.
         """
-        if self._has_gaps or not self._only_computes:
+        if not self._only_computes:
             return segment
         seconds, own = segment.seconds, min(segment.seconds, segment.cpu_seconds)
         return segment._replace(seconds=math.cbrt(seconds * own * own))

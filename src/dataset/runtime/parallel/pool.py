@@ -162,7 +162,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             return self.inner.pull(n)
         if n != self._due and self.controller.measures:
             with self.lock:
-                self.controller.requested(self.counters.taken - len(self._hand))
+                self.controller.requested()
         if self._hand:
             self._note_request(n)
             return self._counted(n, self._hand.give(n))
