@@ -486,7 +486,7 @@ class ParallelMap(SimulatedStage):
             if n != self._due:
                 self._demand = max(n, self._demand * 7 // 8)
                 if self.controller.measures:
-                    self.controller.requested()
+                    self.controller.requested(self.counters.taken - self._hand)
             given = min(n, self._hand) or (yield from self._pull(n))
             self._hand -= given
             self._due = n = n - given

@@ -5,7 +5,8 @@ thread or none. All ways give the same elements, so what matters is only how lon
 
 **Comparison.** The accepted way and a challenger take turns in short *segments*, in the order A B B A A B. Neighbours
 are compared, because other programs slow both of them down alike. The first segment of the challenger is not counted:
-threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs.
+threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs. If the pairs contradict
+one another, the accepted way stays, and the segments of the next comparison are twice as long.
 
 **CPU time.** The rate is the number of busy cores, divided by the CPU time per element. Threads never need clearly less
 CPU time than the consumer alone. So if the consumer keeps a core busy, and threads keep no more than that busy, they
@@ -124,6 +125,7 @@ class Choice(Generic[T]):
     Attributes:
         way: the way to use now.
         accepted: the way that is the best as far as is known.
+        segment_seconds: how long a segment lasts at least; twice as long after pairs that have contradicted one another.
 
     Example:
         >>> choice = Choice(["inline", "threads"])
@@ -140,6 +142,7 @@ class Choice(Generic[T]):
     def __init__(self, ways: Sequence[T], accepted: T | None = None) -> None:
         self.ways = tuple(ways)
         self.accepted = self.way = self.ways[0] if accepted is None else accepted
+        self.segment_seconds = SEGMENT_SECONDS
         self.verdict: Comparison | None = None
         self.patience = 0
         self._challenger: T | None = None
@@ -207,10 +210,13 @@ class Choice(Generic[T]):
             gain = gains[-1]
         elif len(gains) > 1 and (min(gains) > GAIN * GAIN or max(gains) < 1 / GAIN):
             gain = math.sqrt(gains[-1] * gains[-2])
-        elif len(gains) == _PAIRS:
-            gain = sorted(gains)[_PAIRS // 2]
-        else:
+        elif len(gains) < _PAIRS:
             return False
+        elif min(gains) * GAIN < 1 < max(gains) / GAIN:  # they are shorter than the bursts of the input, or of others
+            self.segment_seconds *= 2
+            return self._end(1.0, now, is_better=False)
+        else:
+            gain = sorted(gains)[_PAIRS // 2]
         return self._end(gain, now, is_better=gain > (1.0 if is_safer else GAIN))
 
     def _end(self, gain: float, now: float, *, is_better: bool, cores: float | None = None) -> bool:

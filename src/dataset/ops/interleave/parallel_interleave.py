@@ -71,7 +71,7 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
         controller = self.controller
         if controller.measures:
             with self.readers.lock:
-                controller.requested()
+                controller.requested(self.readers.given)
         chunk = self.outbox.collect(self._next, n)
         if chunk is not None:
             self.counters.taken += chunk.length

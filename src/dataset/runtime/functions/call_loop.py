@@ -251,7 +251,8 @@ class CallLoop(StoppingOperator, Divisible):
         if self.ahead is not None:
             self.ahead.unpacks = not on_columns
         try:
-            inputs = self.source.pull(n)
+            pull = self.source.pull
+            inputs = pull(n) if self.input_reader is None else self.input_reader(pull, n)
         except Exception:
             self.position += 1  # a failed element of the input has a number, too
             raise

@@ -22,7 +22,7 @@ from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
+from dataset.runtime.parallel.tasks import Divisible, InputReader, Run, Task, Worker, outcomes_of
 from dataset.runtime.resources.exceptions import with_location
 
 _CACHE_BYTES = 4 << 20
@@ -58,6 +58,9 @@ class FusedOperator(Divisible):
         self._stages = list(stages)
         self._first, self._last = stages[0], stages[-1]
         self.outbox = self._last.outbox
+
+    def read_through(self, reader: InputReader | None) -> None:
+        self._first.read_through(reader)
 
     @property
     def position(self) -> int:  # type: ignore[override]  # it is read-only

@@ -180,12 +180,6 @@ class BackgroundOperator(ABC):
     record: Any = None
     """The record of the op (op_record.py), if the pipeline is measured; a weak reference."""
 
-    def input_waits(self) -> float:
-        """Return how many seconds the thread of this op has waited for the stages below."""
-        with contextlib.suppress(ReferenceError):  # the iterator has been dropped
-            return 0.0 if self.record is None else sum(one.counters.wait_seconds for one in self.record.stages())
-        return 0.0
-
     def may_compare(self) -> bool:
         """Return whether no other stage compares ways to do its work: two comparisons at once disturb each other."""
         with contextlib.suppress(ReferenceError):  # the iterator has been dropped

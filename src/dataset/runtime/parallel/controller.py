@@ -28,7 +28,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dataset.runtime.choice import (
     CLEAR,
@@ -55,6 +55,8 @@ except ImportError:  # not on macOS and Windows
     def _switches() -> int:
         return time.perf_counter_ns()  # any pull may have waited; its CPU time tells
 
+
+T = TypeVar("T")
 
 THREADS = "threads"
 
@@ -129,7 +131,6 @@ class _Mark(NamedTuple):
     cpu_seconds: float
     elements: int
     switches: int = 0
-    input_waits: float = 0.0
     thread_seconds: float = 0.0
 
 
@@ -148,7 +149,6 @@ class Controller:
         choice: the choice between the consumer, threads and processes.
         actions: the decisions that the log has not been told yet.
         each: seconds per element when the consumer does the work; 0 if unknown.
-        input_waits: returns how many seconds the work has waited for the stages below.
         may_compare: returns whether no other stage compares ways to do its work.
         resting_processes: returns how many worker processes rest.
         wants_processes: whether processes should be opened, because they may be tried soon.
@@ -167,7 +167,6 @@ class Controller:
         self.choice: Choice[str] = Choice(ways, way)
         self.actions: deque[Action] = deque(maxlen=64)
         self.each = 0.0
-        self.input_waits: Callable[[], float] = float
         self.may_compare: Callable[[], bool] = lambda: True
         self.resting_processes: Callable[[], int] = int
         self.wants_processes = way == PROCESSES
@@ -177,8 +176,10 @@ class Controller:
         self._clock = clock
         self._is_judged = len(ways) == 1  # whether it is known whether the function waits, is cheap, or computes
         self._is_first = True  # the first pull, which opens files, fills buffers and imports modules
-        self._pulls: list[Segment] = []  # of the consumer, before that is known
+        self._calls_made: list[Segment] = []  # the calls of the function by the consumer, before that is known
+        self._start_seconds = 0.0  # of these, with their inputs
         self._pull: _Mark | None = None  # the beginning of the consumer's pull
+        self._input = _Mark(0.0, 0.0, 0)  # what reading the inputs took in this pull
         self._bound = 0.0  # seconds per element above which cheap work is judged anew
         self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element of tasks
         self._tasks = 0  # in the segment
@@ -192,7 +193,6 @@ class Controller:
         self._has_gaps = False  # whether the consumer does something else for a noticeable time
         self._waits = False  # whether the function waits for something
         self._only_computes = False  # whether the consumer did not wait for anything in its last segment
-        self._is_known = True  # whether that was found out before the accepted way was
         self._watch = Watch()
         self._cpu_watch = Watch()  # the same for the CPU time of the process
 
@@ -268,10 +268,10 @@ class Controller:
 
     # The consumer's requests, while they are measured
 
-    def requested(self) -> None:
-        """Note that the consumer requests more; it was given all that it requested before."""
+    def requested(self, given: int) -> None:
+        """Note that the consumer requests more; all of the ``given`` elements that it requested before were given."""
         if self._by_requests and not (self.inline and self._pull is None):  # else it may be given what workers made
-            self._look(self._clock.now())
+            self._look(self._clock.now(), given)
 
     def waited(self, since: float, until: float) -> None:
         """Note that the consumer has waited for the workers."""
@@ -288,10 +288,21 @@ class Controller:
         if self._is_judged and (self._segment is not None or self._by_requests):
             self._pull = _Mark(clock.now(), 0.0, 0)
             return
-        waits, own = self.input_waits(), clock.thread_seconds()
-        self._pull = _Mark(clock.now(), clock.cpu_seconds(), self._made, clock.switches(), waits, own)
+        self._input = _Mark(0.0, 0.0, 0)
+        self._pull = _Mark(clock.now(), clock.cpu_seconds(), self._made, clock.switches(), clock.thread_seconds())
         if self._segment is None:
             self._begin_segment(self._pull)
+
+    def read_input(self, pull: Callable[[int], T], n: int) -> T:
+        """Return ``pull(n)``, and note how long it takes, which is not the time of the function."""
+        clock, before = self._clock, self._input
+        now, own, switches = clock.now(), clock.thread_seconds(), clock.switches()
+        try:
+            return pull(n)
+        finally:
+            seconds, switches = clock.now() - now, clock.switches() - switches
+            own = before.thread_seconds + clock.thread_seconds() - own
+            self._input = _Mark(before.now + seconds, 0.0, 0, before.switches + switches, own)
 
     def end_inline(self, count: int, size_max: int) -> float:
         """Note that the consumer has computed ``count`` elements; return the seconds.
@@ -307,7 +318,7 @@ class Controller:
         if not self._is_judged:
             self._note_start(pull, count, now, size_max)
         elif not self._by_requests:
-            self._look(now)
+            self._look(now, self._made)
         return now - pull.now
 
     def lease(self, count: int, seconds: float) -> int:
@@ -323,19 +334,22 @@ class Controller:
         if self._is_first:
             self._is_first, self._segment = False, None
             return
-        seconds = max(1e-9, now - pull.now - (self.input_waits() - pull.input_waits))
-        has_waited = self._clock.switches() != pull.switches
+        seconds = max(1e-9, now - pull.now - self._input.now)
+        has_waited = self._clock.switches() - pull.switches > self._input.switches
         used = self._seconds_used(pull, seconds) if has_waited else seconds
-        self._pulls.append(Segment(count, seconds, used))
-        whole = Segment(*map(sum, zip(*self._pulls, strict=True)))
-        if whole.seconds < _PROBE_SECONDS:
+        self._calls_made.append(Segment(count, seconds, used))
+        self._start_seconds += now - pull.now
+        if self._start_seconds < _PROBE_SECONDS:
             return
-        self._is_judged = self._is_known = self._only_computes = True
-        self._pulls, self.each = [], whole.each
-        self._bound_calls(min(whole.cores, 1.0))
+        calls = Segment(*map(sum, zip(*self._calls_made, strict=True)))
+        whole = Segment(calls.elements, self._start_seconds, self._start_seconds - calls.seconds + calls.cpu_seconds)
+        self._calls_made, self._start_seconds = [], 0.0
+        self._is_judged = self._only_computes = True
+        self.each = whole.each
+        self._bound_calls(min(calls.cores, 1.0))
         cheap = CHEAP_SECONDS / size_max
-        if whole.cores < _WAITING:
-            self._call_many(now, whole.cores, int(CALLS_FIRST * max(1, whole.each / SEGMENT_SECONDS)), whole.each)
+        if calls.cores < _WAITING:
+            self._call_many(now, calls.cores, int(CALLS_FIRST * max(1, calls.each / SEGMENT_SECONDS)), calls.each)
         elif whole.each <= cheap:
             self._bound = _DEARER * cheap
         else:
@@ -343,11 +357,11 @@ class Controller:
         self._begin_segment(None)
 
     def _seconds_used(self, pull: _Mark, seconds: float) -> float:
-        """Return for how long a pull that has waited for something has computed.
+        """Return for how long the function has computed in a pull in which it has waited for something.
 
         If other threads compute, it may have waited for the lock only. Then it has got a part of that time itself.
         """
-        own = self._clock.thread_seconds() - pull.thread_seconds
+        own = self._clock.thread_seconds() - pull.thread_seconds - self._input.thread_seconds
         if _CROWD * own < _WAITING * seconds:
             return own
         return min(seconds, self._clock.cpu_seconds() - pull.cpu_seconds)
@@ -371,7 +385,7 @@ class Controller:
         if self.inline:
             return  # the task had begun before
         if not self.choice.is_trying or (waiting_since and not self._by_requests):
-            self._look(now)
+            self._look(now, self._made)
 
     def _resize(self, size_max: int) -> None:
         if self.in_processes:
@@ -396,9 +410,9 @@ class Controller:
         self._tasks = 0
         self._wait_seconds = self._work_seconds = self._busy_seconds = 0.0
 
-    def _look(self, now: float) -> None:
-        """End the segment if it is long enough."""
-        begun, count = self._segment, self._made
+    def _look(self, now: float, count: int) -> None:
+        """End the segment if it is long enough. ``count`` is the number of elements so far."""
+        begun = self._segment
         if begun is None:
             self._begin_segment(_Mark(now, self._clock.cpu_seconds(), count, self._clock.switches()))
             return
@@ -411,7 +425,8 @@ class Controller:
         waited = self._wait_seconds / segment.seconds if is_busy else 0.0
         has_gaps = self._busy_seconds < (1 - _GAP) * segment.seconds
         switches = self._clock.switches() if self.inline else 0
-        self._only_computes = self.inline and 2 * (switches - begun.switches) < segment.elements
+        tolerated = 0 if has_gaps else segment.elements // 2  # what the consumer does in the gaps may wait
+        self._only_computes = self.inline and switches - begun.switches <= tolerated
         self._begin_segment(_Mark(now, cpu_seconds, count, switches))
         way = self.choice.way
         if has_gaps and not self._has_gaps:
@@ -436,7 +451,7 @@ class Controller:
     def _least_seconds(self) -> float:
         if self._ramp is not None:
             return max(_STEP_SECONDS, _STEP_TASKS * self.size * _median(self._work)) if self._work else sys.maxsize
-        return SEGMENT_SECONDS if self.measures else _LOOK_SECONDS
+        return self.choice.segment_seconds if self.measures else max(_LOOK_SECONDS, self.choice.segment_seconds)
 
     @property
     def _is_whole(self) -> bool:
@@ -468,7 +483,7 @@ class Controller:
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)
-        elif self.choice.is_due(now) or not (self._is_known or self.inline):
+        elif self.choice.is_due(now):
             self._explore(segment, now, waited)
 
     def _judge(self, segment: Segment, now: float, waited: float) -> None:
@@ -483,7 +498,8 @@ class Controller:
         if self._waits:  # the tuner follows the waits; how many calls are useful depends on what else they do
             return self._watch.has_changed(cpu_each)
         uses_more = self._cpu_watch.has_changed(cpu_each)
-        return self._watch.has_changed(segment.each) or uses_more
+        takes_longer = self._watch.has_changed(segment.each)
+        return uses_more or (takes_longer and not self._only_computes)  # else other programs take the core away
 
     @property
     def _usual_of_work(self) -> float:
@@ -492,7 +508,9 @@ class Controller:
     def _judge_anew(self, segment: Segment, now: float, waited: float) -> None:
         self.choice.patience = 0
         self._waits = self._has_gaps = False
-        if INLINE not in self.choice.ways or self._calls.is_fixed:
+        if self.in_processes:
+            self._compare(INLINE, now, segment)
+        elif INLINE not in self.choice.ways or self._calls.is_fixed:
             self._judge(segment, now, waited)
         else:
             self._probe()
@@ -511,7 +529,6 @@ class Controller:
                     self._is_judged, self._bound = False, 0.0
                 return
             may_move = PROCESSES in self.choice.ways and self.each >= self._least_for_processes
-            self._is_known = False
             if may_move and not self.wants_processes:
                 self.wants_processes = True  # the consumer continues while they start
                 self.choice.resume(1, now + START_SECONDS)
@@ -522,8 +539,6 @@ class Controller:
         elif segment.cores <= _BUSY:
             if waited > _WAITING and not (self._calls.is_fixed or self.in_processes):
                 self._probe()
-        elif not self.choice.is_due(now):
-            return
         elif self.each > (CLEAR - 1 + waited) * segment.each:  # inline work is known to be slower
             self.choice.postpone(now)
         else:

@@ -115,7 +115,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self.ordered = ordered
         self._ready = OutcomeQueue()  # computed elements that may be taken
         self.controller = controller
-        controller.input_waits, controller.may_compare = self.input_waits, self.may_compare
+        controller.may_compare = self.may_compare
         if PROCESSES in controller.choice.ways:
             controller.resting_processes = processes.resting_count
         self._has_processes = controller.in_processes
@@ -162,7 +162,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             return self.inner.pull(n)
         if n != self._due and self.controller.measures:
             with self.lock:
-                self.controller.requested()
+                self.controller.requested(self.counters.taken - len(self._hand))
         if self._hand:
             self._note_request(n)
             return self._counted(n, self._hand.give(n))
@@ -265,7 +265,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         controller = self.controller
         n = min(n, controller.pull_max)
         count = n + max(0, self._step - n) // self._demand * self._demand  # no request is then met from two chunks
-        if controller.is_starting:
+        is_starting = controller.is_starting
+        if is_starting:
             count = min(n, self._step)
         elif 2 * self._demand > self._step and (self._log is None or self._has_waited):
             count, self._log = n, None  # computing a little ahead is not worth a log, which saves states of the input
@@ -275,6 +276,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         made = 1  # an exception counts as one
         controller.begin_inline()
         try:
+            if is_starting:
+                self.inner.read_through(controller.read_input)
             chunk = self.inner.pull(count) if self._log is None else self._pull_ahead(self._log, count)
             if chunk is None:
                 self._ended = True
@@ -282,6 +285,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             made = chunk.length
         finally:
             seconds = controller.end_inline(made, self._size_max())
+            if is_starting:
+                self.inner.read_through(None)
         if self.inner.one_to_one:
             self._step = _inline_step(chunk, count, seconds)
         self._lease = controller.lease(made, seconds) if self._log is None and self._step <= n else 0

@@ -73,6 +73,10 @@ number of outcomes of later inputs that were given in addition.
 """
 
 
+InputReader: TypeAlias = Callable[[Callable[[int], Chunk | None], int], Chunk | None]
+"""Calls the function that it is given with the number that it is given, and returns the result."""
+
+
 class Divisible(BufferedUnaryOperator):
     """An operator whose work can be divided into tasks.
 
@@ -82,7 +86,9 @@ class Divisible(BufferedUnaryOperator):
         window_per_call: how many elements may be in progress for each worker. With 1 element in 20 taking 20 times as
             long as the others, 32 let ordered output keep up with unordered output.
         task_size_max: the maximum number of elements that a task computes, if the operator limits it.
-        into_arrays: whether the elements will be stacked, so that they are best written into arrays directly.
+        write_into_batch: whether the elements will be stacked, so that they are best written into arrays directly.
+        one_to_one: whether each input yields one element or one exception, which depends on that input and its position
+            only.
     """
 
     node: UnaryNode
@@ -92,7 +98,7 @@ class Divisible(BufferedUnaryOperator):
     task_size_max: ClassVar[int | None] = None
     write_into_batch: bool = False
     one_to_one: bool = False
-    """Whether each input yields one element or one exception, which depends on that input and its position only."""
+    input_reader: InputReader | None = None
 
     @abstractmethod
     def next_task(self, n: int) -> Task | None:
@@ -115,6 +121,10 @@ class Divisible(BufferedUnaryOperator):
         while not (allowed := self.pass_given(n)):
             pass
         return allowed
+
+    def read_through(self, reader: InputReader | None) -> None:
+        """Pull inputs through ``reader`` from now on, which measures how long that takes; None: pull them directly."""
+        self.input_reader = reader
 
     @property
     def runs_on_columns(self) -> bool:
