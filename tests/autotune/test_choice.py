@@ -1,0 +1,102 @@
+"""Comparisons of ways to do the same work, from the segments that their owner reports."""
+
+import pytest
+
+from dataset.runtime.choice import INLINE, PROCESSES, SEGMENT_SECONDS, Choice, Segment
+from dataset.runtime.metrics.background import Tunable
+from dataset.runtime.parallel.controller import CALLS_FIRST, THREADS, Clock, Controller
+
+WAYS = (INLINE, THREADS, PROCESSES)
+
+
+def compare(choice, challenger, segments):
+    """Let the choice compare ``challenger``; return the number of segments that it took, of those of each way."""
+    choice.challenge(challenger, now=1.0)
+    left = {way: iter(of_way) for way, of_way in segments.items()}
+    count = 0
+    while choice.is_trying:
+        count += 1
+        choice.report(next(left[choice.way]), now=1.0 + count)
+    return count
+
+
+def many(elements, seconds, cores=1.0):
+    return [Segment(elements, seconds, cores * seconds)] * 9
+
+
+@pytest.mark.parametrize("accepted", [INLINE, THREADS])
+@pytest.mark.parametrize("elements", [5, 100, 2000])
+def test_threads_that_keep_one_core_busy_are_not_faster_whatever_was_counted(accepted, elements):
+    choice = Choice(WAYS, accepted)
+    challenger = THREADS if accepted == INLINE else INLINE
+    count = compare(choice, challenger, {INLINE: many(100, 5e-3), THREADS: many(elements, 5e-3, cores=1.02)})
+    assert choice.accepted == INLINE
+    assert count == 3  # one pair, after the challenger's first segment
+    assert "threads kept only 1.02 times as many cores busy as inline" in choice.verdict.action.reason
+
+
+@pytest.mark.parametrize(("cores", "inline"), [(1.9, 1.0), (1.0, 0.3)])
+def test_threads_that_keep_more_cores_busy_are_compared_by_their_rate(cores, inline):
+    for elements, expected in ((190, THREADS), (90, INLINE)):
+        choice = Choice(WAYS)
+        compare(choice, THREADS, {INLINE: many(100, 5e-3, inline), THREADS: many(elements, 5e-3, cores)})
+        assert choice.accepted == expected
+
+
+def test_the_cpu_time_of_processes_is_not_seen():
+    choice = Choice(WAYS)
+    compare(choice, PROCESSES, {INLINE: many(100, 5e-3), PROCESSES: many(170, 5e-3, cores=0.2)})
+    assert choice.accepted == PROCESSES
+
+
+def test_pairs_that_contradict_one_another_keep_the_accepted_way_and_lengthen_the_segments():
+    bursts = [Segment(count, 5e-3, 9e-3) for count in (100, 130, 60, 120)]
+    choice = Choice(WAYS)
+    compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: bursts})
+    assert choice.accepted == INLINE
+    assert choice.segment_seconds == 2 * SEGMENT_SECONDS
+    compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: many(150, 5e-3, cores=1.8)})
+    assert choice.accepted == THREADS
+    assert choice.segment_seconds == 2 * SEGMENT_SECONDS
+
+
+class SimulatedTime:
+    """A clock that advances when something computes or waits."""
+
+    def __init__(self):
+        self.now = self.cpu_seconds = 0.0
+        self.switches = 0
+
+    def spend(self, *, compute=0.0, wait=0.0):
+        self.now += compute + wait
+        self.cpu_seconds += compute
+        self.switches += wait > 0
+
+    def clock(self):
+        cpu_seconds = lambda: self.cpu_seconds
+        return Clock(lambda: self.now, cpu_seconds, lambda: self.switches, cpu_seconds)
+
+
+@pytest.mark.parametrize("of_input", [True, False])
+def test_only_a_function_that_waits_is_called_many_times_at_once_not_one_whose_input_waits(of_input):
+    time = SimulatedTime()
+    calls = Tunable("num_parallel_calls", 2, 1, 64)
+    controller = Controller(calls, 2, way=INLINE, clock=time.clock())
+    for _ in range(5):
+        controller.begin_inline()
+        assert controller.read_input(lambda n: time.spend(wait=5e-3 * of_input) or n, 7) == 7
+        time.spend(compute=1e-4, wait=5e-3 * (not of_input))
+        if controller.is_starting:
+            controller.end_inline(1, 32)
+    assert (controller.choice.accepted == THREADS) is not of_input
+    assert (calls.value == 2) if of_input else (calls.value >= CALLS_FIRST)
+
+
+def test_work_that_changes_in_processes_is_compared_and_not_taken_back_at_once():
+    time = SimulatedTime()
+    controller = Controller(Tunable("calls", 2, 1, 8), 2, ways=WAYS, way=PROCESSES, clock=time.clock())
+    for number in range(200):
+        time.spend(compute=1e-3, wait=(2e-3, 9e-3)[number >= 100])
+        controller.add(1, 2e-3, 32, time.now, 0.0)
+    assert any(action == "look again" for _, action, *_ in controller.actions)
+    assert not controller.is_starting
