@@ -12,7 +12,7 @@ from dataset.plan.fingerprints.work_key import work_key
 from dataset.runtime.choice import Learned
 from support.process_helpers import run_code
 
-LEARNED = Learned("threads", 9, 1e-3, patience=2, waits=True)
+LEARNED = Learned("threads", 9, 1e-3, patience=2, waits=True, has_gaps=True)
 
 
 def add(x, y=1):
@@ -71,11 +71,11 @@ def test_a_file_keeps_what_was_learned(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"\xff", b"[" * 100_000, b"7", b"{}", b'{"dataset_autotune": 2, "learned": {}}',
-        b'{"dataset_autotune": 1, "learned": [1]}', b'{"dataset_autotune": 1, "learned": {"a": [1, 2]}}',
-        b'{"dataset_autotune": 1, "learned": {"a": ["threads", 1e99, 0, 0, 0, 0, false]}}',
-        b'{"dataset_autotune": 1, "learned": {"a": ["threads", 3, NaN, 0, 0, 0, false]}}',
-        b'{"dataset_autotune": 1, "learned": {"a": ["threads", -1, 0, 0, 0, 0, false]}}',
+        b"", b"{", b"\xff", b"[" * 100_000, b"7", b"{}", b'{"dataset_autotune": 9, "learned": {}}',
+        b'{"dataset_autotune": 2, "learned": [1]}', b'{"dataset_autotune": 2, "learned": {"a": [1, 2]}}',
+        b'{"dataset_autotune": 2, "learned": {"a": ["threads", 1e99, 0, 0, 0, 0, false, false]}}',
+        b'{"dataset_autotune": 2, "learned": {"a": ["threads", 3, NaN, 0, 0, 0, false, false]}}',
+        b'{"dataset_autotune": 2, "learned": {"a": ["threads", -1, 0, 0, 0, 0, false, false]}}',
         b" " * (2 << 20),
     ],
 )  # fmt: skip

@@ -346,6 +346,7 @@ class Learned(NamedTuple):
         patience: how many comparisons there have been.
         rest: seconds until the next one.
         waits: whether the function waits for something.
+        has_gaps: whether the consumer does something else between its requests.
     """
 
     way: str
@@ -355,3 +356,4 @@ class Learned(NamedTuple):
     patience: int = 0
     rest: float = 0.0
     waits: bool = False
+    has_gaps: bool = False

@@ -242,8 +242,10 @@ class Controller:
             return None
         choice = self.choice
         rest = choice.rest(self._clock.now())
-        usual, waits = self._watch.usual, self._waits
-        return Learned(choice.accepted, self._calls.value, usual, self._bound, choice.patience, rest, waits)
+        work = self._watch.usual, self._bound
+        return Learned(
+            choice.accepted, self._calls.value, *work, choice.patience, rest, waits=self._waits, has_gaps=self._has_gaps
+        )
 
     def warm_start(self, learned: Learned) -> None:
         """Begin as the last stage that did the same work ended."""
@@ -251,7 +253,8 @@ class Controller:
         if way not in self.choice.ways or (way == INLINE and self._calls.is_fixed and not learned.patience):
             return
         self._is_judged, self._is_first = True, False
-        self._bound, self._watch, self._waits = learned.bound, Watch(learned.each), learned.waits
+        self._bound, self._watch = learned.bound, Watch(learned.each)
+        self._waits, self._has_gaps = learned.waits, learned.has_gaps
         if learned.patience and not learned.waits:
             self._bound_calls(1.0)
             if learned.each and way != INLINE:
