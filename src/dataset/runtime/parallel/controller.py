@@ -482,7 +482,7 @@ class Controller:
                 return
             self._is_judged = True
             self._judge(segment, now, waited)
-        elif self._has_changed(segment):
+        elif self._has_changed(segment) and (self.choice.is_due(now) or not self._waits):
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)
@@ -509,7 +509,10 @@ class Controller:
         return _median(self._work) if self._work else 0.0
 
     def _judge_anew(self, segment: Segment, now: float, waited: float) -> None:
-        self.choice.patience = 0
+        if self._waits:
+            self.choice.postpone(now)  # work that waits now and then keeps many calls for longer and longer
+        else:
+            self.choice.patience = 0
         self._waits = self._has_gaps = False
         if self.in_processes:
             self._compare(INLINE, now, segment)
