@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation import ParallelMap, Prefetch, Simulation, Work
 
-from dataset.autotune.model import CORES, INTERPRETER_LOCK, Prediction, Section, gain, predict
-from dataset.autotune.queues import BUFFER_MAX, buffer_needed, parallelism_needed, wait_seconds
+from dataset.autotune.model import CORES, INTERPRETER_LOCK, Prediction, Section, predict
+from dataset.autotune.queues import BUFFER_MAX, buffer_needed, wait_seconds
 
 NOTHING = Work()
 
@@ -130,15 +130,6 @@ def test_the_bottleneck_is_named(stages, consumer, cores, binding, seconds):
     assert prediction.seconds == pytest.approx(seconds, rel=0.02)
 
 
-def test_the_gain_is_that_of_the_throughput():
-    read = Section("read", wall_seconds=8.0, workers=2, buffer=4)
-    root = Section("consumer", wall_seconds=1.0, inputs=(read,))
-    quick_read = replace(root, inputs=(replace(read, wall_seconds=4.0),))
-    assert gain(root, quick_read, cores=2) == pytest.approx(1.0, rel=1e-3)
-    assert gain(root, replace(root, wall_seconds=0.5), cores=2) == pytest.approx(0.0, abs=1e-3)
-    assert gain(root, root, cores=2) == 0
-
-
 # The formulas
 
 seconds = st.floats(1e-6, 1e3)
@@ -192,12 +183,6 @@ def test_the_buffer_that_is_needed_is_the_smallest_that_is_enough(x, y, variatio
     assert 1 <= n <= BUFFER_MAX
     assert n == BUFFER_MAX or wait_seconds(x, y, n, variation) <= bound
     assert n == 1 or wait_seconds(x, y, n - 1, variation) > bound
-
-
-def test_as_many_workers_are_needed_as_are_busy():
-    assert [parallelism_needed(wall, 1e-3) for wall in (10e-3, 10.1e-3, 0.0)] == [10, 11, 1]
-    with pytest.raises(ValueError, match="above 0"):
-        parallelism_needed(1.0, 0.0)
     assert buffer_needed(1.0, 1.0, 1.0, 1.0, 1e-9) == BUFFER_MAX
 
 
@@ -254,8 +239,6 @@ def test_another_worker_that_only_waits_never_makes_a_steady_pipeline_slower(wor
 def test_a_pipeline_without_costs_takes_no_time_and_one_without_stages_that_of_its_consumer():
     read = Section("read", workers=4, buffer=4)
     assert predict(Section("consumer", inputs=(read,)), 2).seconds == 0
-    assert gain(read, read, 2) == 0
-    assert gain(replace(read, wall_seconds=1.0), read, 2) == math.inf
     assert predict(Section("consumer", wall_seconds=0.5), 2) == Prediction(0.5, "consumer")
 
 

@@ -157,7 +157,7 @@ def test_threads_that_functions_start_are_told_by_the_cpu_time_of_the_process(mo
         profile = iterator._profile
         profile._cpu_began -= cpu_seconds  # as if threads had computed
         profile.began -= outside  # as if the loop had, too
-        return Measured(profile, 1, {}).symptoms(next(iter(profile.top.below()))).hides_threads
+        return Measured(profile, 1).symptoms(next(iter(profile.top.below()))).hides_threads
 
     assert hides_threads(100.0)
     assert not hides_threads(0.0)

@@ -32,7 +32,6 @@ class Autotuner:
         self._profile = profile
         self._enabled = options.autotune.enabled is not False
         self._tuner: Tuner | None = None
-        self._contention: Mapping[OpRecord, float] = {}  # the tuner's last estimate
         self._log = TuningLog()
         self._memory = options.autotune.memory
         self._keys: dict[OpRecord, str] = {}  # of those that have begun with what was remembered
@@ -43,7 +42,6 @@ class Autotuner:
         limits = self._profile.limits
         assert limits is not None  # the operators are open
         self._tuner = Tuner(limits.cores, self._record)
-        self._contention = self._tuner.contention
         self._remember(now)
 
     def _remember(self, now: float) -> None:
@@ -100,7 +98,7 @@ class Autotuner:
 
     def measured(self, elements: int) -> autotune.Measured:
         """Return the measurements so far, with the model that predicts what changes gain."""
-        return autotune.Measured(self._profile, elements, dict(self._contention))
+        return autotune.Measured(self._profile, elements)
 
     def costs(self, elements: int) -> Mapping[OpRecord, OperatorStatistics]:
         """Return the statistics of each op so far."""

@@ -130,23 +130,6 @@ def predict(root: Section, cores: float) -> Prediction:
     return Prediction(_Line(root).settle(cores, bounds[binding]), binding)
 
 
-def gain(root: Section, changed: Section, cores: float) -> float:
-    """Return the relative gain of the changed pipeline: 0.5 for one and a half times the throughput.
-
-    Example:
-        >>> load = Section("load", wall_seconds=30e-3, buffer=2)
-        >>> train = Section("train", wall_seconds=20e-3, inputs=(load,))
-        >>> twice_as_fast = Section("load", wall_seconds=15e-3, buffer=2)
-        >>> gain(train, Section("train", wall_seconds=20e-3, inputs=(twice_as_fast,)), cores=2)
-        0.5...
-    """
-    after = predict(changed, cores).seconds
-    before = predict(root, cores).seconds
-    if not after:
-        return math.inf if before else 0.0
-    return before / after - 1
-
-
 def lower_bounds(root: Section, cores: float) -> dict[Hashable, float]:
     """Return lower bounds of the seconds per element of the pipeline, by what bounds it. Cheap to compute.
 

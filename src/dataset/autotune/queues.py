@@ -14,18 +14,6 @@ BUFFER_MAX = 1 << 16
 _TEMPER = 0.6  # fitted to lognormal times
 
 
-def parallelism_needed(wall_seconds: float, period: float) -> int:
-    """Return how many workers produce an element each ``period``: those busy on average (Little's law), rounded up.
-
-    Example:
-        >>> parallelism_needed(wall_seconds=10e-3, period=2e-3)
-        5
-    """
-    if period <= 0:
-        raise ValueError(f"parallelism_needed: period must be above 0 seconds, got {period}")
-    return max(1, math.ceil(wall_seconds / period * (1 - 1e-9)))
-
-
 def wait_seconds(x: float, y: float, n: float, variation: float = 1.0) -> float:
     """Return how long the consumer waits for each element, on average.
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from dataset.autotune.model import Prediction, Section, predict
 from dataset.autotune.remedies import Symptoms, remedy_for, remedy_for_idle_steps
-from dataset.autotune.windows import CONSUMER
 from dataset.native.library import kernels_status
 from dataset.runtime.metrics.meter import PullTotals
 from dataset.runtime.metrics.op_record import OpRecord
@@ -19,6 +18,8 @@ from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, StepStatistics
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.ledger import UNBOUNDED
+
+CONSUMER = "the consumer"
 
 _CROWDED = 0.5  # of its time: an op whose threads wait for a core for longer
 _HIDDEN = 0.5  # of the CPU time of known threads; measured: 0.57 to 1.1 with two threads of OpenBLAS, else up to 0.26
@@ -34,13 +35,11 @@ class Measured:
     Args:
         profile: the profile of the iteration.
         elements: the number of elements that the consumer has received.
-        contention: by stage: the share of its work that does not run concurrently.
     """
 
-    def __init__(self, profile: PipelineProfile, elements: int, contention: Mapping[OpRecord, float]) -> None:
+    def __init__(self, profile: PipelineProfile, elements: int) -> None:
         self.profile = profile
         self.elements = elements
-        self.contention = contention
         self.until = time.perf_counter() if profile.ended is None else profile.ended
         self.seconds = 0.0 if profile.began is None else self.until - profile.began
         self.operators: dict[OpRecord, OperatorStatistics] = {}
@@ -222,8 +221,7 @@ class Measured:
         assert limits is not None  # it is open
         memory = limits.ledger.held / max(1, limits.ledger.budget)
         own, core_wait = self.operators[record], record.core_wait.ratio
-        lock = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
-        contention = max(lock, self.contention.get(record, 0.0))
+        contention = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
         # A profile suggests what to write, whatever else runs on the machine.
         waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > _CROWDED * own.seconds
         crowded = waits_for_cores and self._uses_few_cores()
@@ -298,15 +296,11 @@ class Measured:
         assert stage is not None  # checked before
         ratio = max(own.elements, 1e-9) / self.elements
         factor = factors.get(record, 1.0) / max(own.elements, 1e-9)
-        shared = self.contention.get(record, 0.0)
-        cpu = own.cpu_seconds * factor
-        wall = own.seconds * factor
         section = Section(
             record,
             ratio=ratio,
-            wall_seconds=cpu + (wall - cpu) * (1 - shared),
-            cpu_seconds=cpu,
-            lock_seconds=cpu * shared,
+            wall_seconds=own.seconds * factor,
+            cpu_seconds=own.cpu_seconds * factor,
             workers=1 if stage.relays else stage.knob.value,
             buffer=stage.capacity,
         )
