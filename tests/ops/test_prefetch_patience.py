@@ -79,7 +79,6 @@ class Turns(Choice):
 def test_the_thread_comes_and_goes_and_states_are_exact(clock, monkeypatch, source):
     monkeypatch.setattr(prefetch, "Choice", Turns)
     with no_leaks():
-        monkeypatch.setattr(prefetch, "_WORTH_SECONDS", float("inf"))  # no thread pays off in any case
         pipeline = Pipeline(clock, SOURCES[source]())
         pipeline.be_slow()
         where = []
@@ -153,7 +152,7 @@ def test_cheap_elements_without_user_code_are_computed_many_at_once_without_a_th
 
 
 def test_elements_that_take_long_or_are_large_are_computed_one_at_a_time(clock, monkeypatch):
-    for seconds, target_bytes in ((prefetch._INLINE_SECONDS, prefetch._TARGET_BYTES), (0.0, 16)):
+    for seconds, target_bytes in ((prefetch._TARGET_SECONDS, prefetch._TARGET_BYTES), (0.0, 16)):
         with monkeypatch.context() as patch:
             patch.setattr(prefetch, "_TARGET_BYTES", target_bytes)
             sizes = requests_of(patch, BatchOperator, clock, seconds)

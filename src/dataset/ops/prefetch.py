@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, may_wait
-from dataset.runtime.choice import GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Segment
+from dataset.runtime.choice import CLEAR, GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Segment, Watch
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, State, UnaryOperator
@@ -29,16 +30,9 @@ THREAD = "thread"
 BUFFER_SIZE_MAX = 128
 """The maximum size for AUTOTUNE."""
 
-_WORTH_SECONDS = 2e-4  # minimum saved time per element for which the cost of the handover is negligible
-_PULLS_MIN = 3  # in a segment
-_TIMES_TOGETHER = 16
-_REST_MAX = 64  # maximum pulls without measuring time
-_TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
-_INLINE_SECONDS = 2e-3  # the same, without the thread: it delays the consumer
-_AGAIN_PULLS = 16  # until a larger size is tried again, the first time
-_PULLS = 5  # that are measured for each number of elements at once
-_CLEARLY = 0.9  # twice as many elements at once must take at most this share of the time per element
-_SIZE_SHARE = 200  # sizes are measured after this many times the duration of that: texts are measured one by one
+_BURSTS = 4  # in a segment: for exponential times, the rate was 0.88 of the best one with 2, 0.99 with 4 and with 8
+_REST_MAX = 16  # maximum segments without measuring time, relative to one with it
+_TARGET_SECONDS = 1e-3  # work per handover, or at once without the thread; the handover itself takes a few microseconds
 _TARGET_BYTES = 4 << 20  # of elements that are computed at once without the thread: they are still in the cache
 
 
@@ -365,31 +359,34 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     """Prefetch operator whose thread only runs while overlapping producer and consumer pays off.
 
-    Without the thread, elements are computed in the consumer's thread; if they are cheap, several at once, as the
-    thread does. The operator measures the times of both sides. A thread can hide the shorter one. If that is a
-    noticeable part of both, working with the thread and without it are compared (runtime/choice.py), and again later,
-    less and less often.
+    Without the thread, elements are computed in the consumer's thread, and as many at once as the thread would. The
+    operator measures the times of both sides. A thread can hide the shorter one. If that is a noticeable part of both,
+    working with the thread and without it are compared (runtime/choice.py), and again later, less and less often.
+
+    **Segments.** An input may read a block of a file now and then, and return the elements in between at once. So a
+    segment ends only when no pull has taken more than a quarter of its work: it covers several bursts, and more pulls
+    the more their times vary. In a comparison, each segment has at least as many elements as the one that led to it. A
+    thread that was clearly faster is kept until the time per element changes.
+
+    **Buffer.** When the thread is tried, its buffer holds at least what the consumer takes while the longest pull runs.
+    The ledger bounds its bytes (runtime/resources/ledger.py), and the tuner changes it later.
     """
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
         super().__init__(source, node, size, context)
         self._holder = source if isinstance(source, HoldingOperator) else None
         self._computes_many = self._takes_many and not context.is_traced and self._holder is None
-        self._pull_size = _PullSize()
+        self._count = 1  # how many elements to compute at once without the thread
         self._element_bytes = 1  # of the elements that were measured last
-        self._size_due = 0.0  # when to measure again, on the clock of time.perf_counter
         self._is_logged = False  # whether the log counts the elements that are computed there
-        self._unlooked = 0  # pulls, or elements computed at once, until the next look at the times
+        self._unlooked = 0  # elements until the next look at the times
         self._next_rest = 1
         self.choice = Choice((INLINE, THREAD))
+        self._watch = Watch()
         self._actions = deque[Any](maxlen=64)
         self._segment: Segment | None = None  # the clocks at its beginning
-        self._pulls = 0  # in the segment
-        self._waited_before = 0.0  # seconds that the consumer had waited for the thread before it
-        self._bound = 0.0  # seconds per element of the consumer from which on the thread pays off; 0 if compared
-        self._made_seconds = 0.0  # in the segment, of the work without the thread
-        self._made: tuple[float, float, int] | None = None  # the last pull: its seconds, when it returned, its elements
-        self._times: list[tuple[float, float]] = []  # producer and consumer seconds per element
+        self._least = 1  # elements in a segment
+        self._made_seconds = self._longest_seconds = 0.0  # of the work in the segment: all pulls, and the longest one
 
     @property
     def held(self) -> int:
@@ -418,19 +415,18 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             if self.choice.way == THREAD:
                 return super().pull(n)
             self._log.go_on()
-        if self._pull_size.size > n and self._context.input_is_replayable:
+        if self._count > n and self._context.input_is_replayable:
             return self._give_saved(n) if self._compute_many() else None
         self._is_logged = False
-        if self._unlooked and (not self._computes_many or self._pull_size.rests):
-            self._unlooked -= 1
+        if self._unlooked:
             chunk = self.source.pull(n)
         else:
-            self._unlooked = max(0, self._unlooked - 1)
             started = time.perf_counter()
             chunk = self.source.pull(n)
             if chunk is not None:
                 self._measure(chunk, started)
         if chunk is not None:
+            self._unlooked = max(0, self._unlooked - chunk.length)
             self.counters.taken += chunk.length
         return chunk
 
@@ -443,7 +439,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._log.step()
         made = nbytes = 0
         started = time.perf_counter()
-        count = self._account.reserve(self._pull_size.size)
+        count = self._account.reserve(self._count)
         try:
             chunk = self._log.pull(max(1, count))
             if chunk is not None:
@@ -465,17 +461,23 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
 
     def _measure(self, chunk: Chunk, started: float) -> None:
         """Note how long it took to compute a chunk, and determine the size of the next one."""
-        now = time.perf_counter()
-        self._made_seconds += now - started
-        self._made = now - started, now, chunk.length
+        seconds = time.perf_counter() - started
+        self._note(seconds)
         if not self._computes_many:
             return
-        if now >= self._size_due:
+        count = min(_next_count(chunk.length, seconds), self.knob.maximum)
+        if count > self._count:  # bytes are not measured each time: texts are measured one by one
             self._element_bytes = max(1, chunk.nbytes // chunk.length)
-            ended = time.perf_counter()
-            self._size_due = ended + _SIZE_SHARE * (ended - now)
-        size_max = min(_TARGET_BYTES // self._element_bytes, self.knob.maximum)
-        self._pull_size.add(chunk.length, now - started, size_max)
+        self._count = max(1, min(count, _TARGET_BYTES // self._element_bytes))
+
+    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
+        with self._filled:
+            self._note(seconds)
+        return super()._deliver(item, seconds, clock)
+
+    def _note(self, seconds: float) -> None:
+        self._made_seconds += seconds
+        self._longest_seconds = max(self._longest_seconds, seconds)
 
     def _pull_ahead(self, n: int) -> Chunk | None:
         if self._thread is not None:
@@ -518,79 +520,68 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     @property
     def learned(self) -> Learned | None:
         """Whether the thread pays off."""
-        rest = self.choice.rest(time.perf_counter())
-        return Learned(self.choice.accepted, self.knob.value, 0.0, self._bound, self.choice.patience, rest)
+        choice = self.choice
+        rest = choice.rest(time.perf_counter())
+        return Learned(choice.accepted, self.knob.value, patience=choice.patience, rest=rest)
 
     def warm_start(self, learned: Learned) -> None:
         if learned.way in self.choice.ways:
             self.choice.accept(learned.way)
-            self._bound = learned.bound
             self.choice.resume(learned.patience, time.perf_counter() + learned.rest)
 
     def _look(self) -> None:
         """End the segment if it is long enough."""
         now, choice, begun = time.perf_counter(), self.choice, self._segment
-        if self._pays(now) and not choice.is_trying:
-            choice.accept(THREAD)
-            self._bound, self._segment = _WORTH_SECONDS / 4, None
-            reason = "producing elements and using them both take long enough to overlap"
-            self._actions.append(Action(now, "run in background", None, None, reason))
-            return
         if begun is None:  # the first pull does not count
             self._begin_segment(now)
             return
-        self._pulls += 1
-        count = self.counters.taken - begun.elements
-        if self._pulls < _PULLS_MIN or now - begun.seconds < SEGMENT_SECONDS or count <= 0:
+        count, made, longest = self.counters.taken - begun.elements, self._made_seconds, self._longest_seconds
+        is_long = now - begun.seconds >= SEGMENT_SECONDS and count >= self._least
+        if not is_long or _BURSTS * longest > made:
             return
         segment = Segment(count, now - begun.seconds, time.process_time() - begun.cpu_seconds)
-        made, waited = self._made_seconds, self.counters.wait_seconds - self._waited_before
         self._begin_segment(now)
         way = choice.way
         if choice.is_trying:
             choice.report(segment, now)
             if choice.verdict is not None:
                 self._actions.append(choice.verdict.action)
-        elif way == THREAD:
-            self._explore(INLINE, segment, now, is_clear=segment.seconds - waited >= self._bound * count > 0)
+                self._watch, self._least = Watch(), 1
         else:
-            hidden = min(made, segment.seconds - made)
-            self._explore(THREAD, segment, now, is_clear=hidden * GAIN < (GAIN - 1) * segment.seconds)
+            self._explore(segment, made, longest, now)
         if choice.way != way:
             self._segment = None
 
-    def _explore(self, way: str, segment: Segment, now: float, *, is_clear: bool) -> None:
-        """Compare the other ``way`` if it is time to, unless it ``is_clear`` that it is not better."""
-        if is_clear:
-            if way == THREAD:
-                self._unlooked = self._next_rest
-                self._next_rest = min(2 * self._next_rest, _REST_MAX)
-        elif self.choice.is_due(now) and self.may_compare():
-            self._bound = 0.0
-            self.choice.challenge(way, now, segment)
+    def _explore(self, segment: Segment, made: float, longest: float, now: float) -> None:
+        """Begin a comparison if it is time to, or measure nothing for a while if a thread could hide little."""
+        choice, used = self.choice, segment.seconds - made
+        if self._watch.has_changed(segment.each):
+            self._watch, choice.verdict = Watch(), None
+            choice.resume(0, now + choice.rest(now) / 2**choice.patience)
+        verdict = choice.verdict
+        if choice.way == INLINE and min(made, used) * GAIN < (GAIN - 1) * segment.seconds:
+            self._segment, self._unlooked = None, self._next_rest * segment.elements
+            self._next_rest = min(2 * self._next_rest, _REST_MAX)
+        elif choice.way == THREAD and verdict is not None and verdict.ratio * CLEAR < 1:
+            return
+        elif choice.is_due(now) and self.may_compare():
+            if choice.way == INLINE:
+                self._make_room(math.ceil(longest * segment.elements / max(made, used)) + 1, now)
+            self._least = segment.elements
+            choice.challenge(THREAD if choice.way == INLINE else INLINE, now, segment)
 
-    def _pays(self, now: float) -> bool:
-        """Note the times of the last pull without the thread; return whether the thread pays off in any case.
-
-        They are long several times in a row, or in total without the longest one. The total covers inputs that read a
-        block of a file now and then, where a single long time means nothing.
-        """
-        if self._made is None:
-            return False
-        seconds, ended, count = self._made
-        self._made = None
-        self._times.append((seconds / count, (now - ended) / count))
-        if len(self._times) >= _PULLS_MIN and min(map(min, self._times[-_PULLS_MIN:])) >= _WORTH_SECONDS:
-            return True
-        if len(self._times) < _TIMES_TOGETHER:
-            return False
-        made, used = (sum(seconds) - max(seconds) for seconds in zip(*self._times, strict=True))
-        self._times.clear()
-        return bool(min(made, used) >= _TIMES_TOGETHER * _WORTH_SECONDS)
+    def _make_room(self, size: int, now: float) -> None:
+        """Let the buffer hold ``size`` elements, if it may."""
+        knob, before = self.knob, self.knob.value
+        knob.value = max(before, min(size, knob.maximum))
+        if knob.value > before:
+            reason = "the consumer takes this many elements while the longest one is computed"
+            self._actions.append(Action(now, "raise", before, knob.value, reason))
 
     def _begin_segment(self, now: float) -> None:
-        self._segment = Segment(self.counters.taken, now, time.process_time())
-        self._pulls, self._made_seconds, self._waited_before = 0, 0.0, self.counters.wait_seconds
+        with self._filled:
+            self._segment = Segment(self.counters.taken, now, time.process_time())
+            self._made_seconds = self._longest_seconds = 0.0
 
     def _leave_thread(self) -> None:
         if self.coordinator.forked:
@@ -614,55 +605,8 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         self._leaving = False
 
 
-class _PullSize:
-    """How many elements to compute at once without the thread: twice as many as long as that saves time.
-
-    Most elements have fixed costs in each operator. But an input that reads files in blocks may return views of a
-    block, and has to join and copy them if more are requested. The longest time of each size does not count, because an
-    input may read a block then. A size that has gained nothing is tried again later, less and less often.
-    """
-
-    def __init__(self) -> None:
-        self.size = 1
-        self._size_max = BUFFER_SIZE_MAX
-        self._again_pulls = self._left_pulls = _AGAIN_PULLS
-        self._times: list[float] = []  # of this size
-        self._before = float("inf")  # seconds per element if half as many are computed at once
-
-    @property
-    def rests(self) -> bool:
-        """Whether no larger size is tried for a while."""
-        return self.size == self._size_max < BUFFER_SIZE_MAX
-
-    def add(self, count: int, seconds: float, size_max: int) -> None:
-        """Note that ``count`` elements took ``seconds``; at most ``size_max`` may be computed at once."""
-        if self.rests:
-            self._left_pulls -= 1
-            if not self._left_pulls:
-                self._size_max = BUFFER_SIZE_MAX
-        wanted = max(1, min(_next_count(self.size, seconds, _INLINE_SECONDS), self._size_max, size_max))
-        if wanted < self.size:
-            self._begin(wanted)
-        elif count == self.size and len(self._times) < _PULLS:
-            self._times.append(seconds)
-        if len(self._times) < _PULLS:
-            return
-        each = (sum(self._times) - max(self._times)) / (_PULLS - 1) / self.size
-        if each > _CLEARLY * self._before:
-            self._size_max = self.size // 2
-            self._again_pulls *= 2
-            self._left_pulls = self._again_pulls
-            self._begin(self._size_max)
-        elif wanted > self.size:
-            self._begin(wanted, each)
-
-    def _begin(self, size: int, before: float = float("inf")) -> None:
-        self.size, self._before = size, before
-        self._times = []
-
-
-def _next_count(count: int, seconds: float, target: float = _TARGET_SECONDS) -> int:
+def _next_count(count: int, seconds: float) -> int:
     """Return how many elements to pull at once next time, at most twice the current count."""
-    if seconds < target / 2:
+    if seconds < _TARGET_SECONDS / 2:
         return count * 2
-    return max(1, count // 2) if seconds > target * 2 else count
+    return max(1, count // 2) if seconds > _TARGET_SECONDS * 2 else count
