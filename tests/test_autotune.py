@@ -15,6 +15,7 @@ from chains.draw import draw_chain
 from dataset import AUTOTUNE, Dataset, TextLineDataset
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
+from dataset.ops.prefetch import PatientPrefetchOperator
 from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.resources.cores import usable_cores
@@ -59,8 +60,12 @@ def listed(dataset):
 
 @pytest.fixture
 def script(monkeypatch):
-    """Replace the tuner by functions that the test appends, one per observation: ``script.append(function)``."""
+    """Replace the tuner by functions that the test appends, one per observation: ``script.append(function)``.
+
+    A prefetch decides nothing itself.
+    """
     todo = []
+    monkeypatch.setattr(PatientPrefetchOperator, "_look", lambda _: None)
 
     def look(self, now, tops):
         if todo:
