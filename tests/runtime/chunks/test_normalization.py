@@ -187,8 +187,63 @@ def test_an_array_that_a_function_keeps_and_fills_again_is_copied(how, through):
         assert through != "map" or not any(np.shares_memory(array, kept) for array in arrays)
 
 
+KEPT_CONTAINERS = {
+    "a dict": lambda array: {"a": array, "b": 1},
+    "a tuple": lambda array: (array, 1),
+    "a named tuple": lambda array: Pair(array, 1),
+    "a dict in a tuple": lambda array: ({"a": array}, 1),
+    "a tuple in a dict": lambda array: {"a": (1, array)},
+    "a list in a dict": lambda array: {"a": [array, array]},
+}
+
+
+@pytest.mark.parametrize("how", KEPT_CONTAINERS)
+@pytest.mark.parametrize("keeps", ["all", "a part"])
+@pytest.mark.parametrize("through", ["map", "generator"])
+def test_an_array_in_a_container_that_a_function_keeps_is_copied(how, keeps, through):
+    kept = KEPT_CONTAINERS[how](np.zeros(4))
+
+    def fill(x):
+        (array, *_) = arrays_in(kept) or kept["a"]
+        array[:] = x
+        return kept if keeps == "all" else (kept, x)
+
+    dataset = (
+        Dataset.from_generator(lambda: map(fill, range(5))) if through == "generator" else Dataset.range(5).map(fill)
+    )
+    for number, element in enumerate(list(dataset)):
+        assert all((array == number).all() for array in arrays_in(element))
+
+
+def test_a_dict_that_a_function_keeps_is_copied():
+    kept = {"a": 1, "b": {"c": 2}}
+
+    def fill(x):
+        kept["a"] = kept["b"]["c"] = int(x)
+        return kept
+
+    expected = [{"a": number, "b": {"c": number}} for number in range(3)]
+    assert list(Dataset.range(3).map(fill).prefetch(3)) == expected
+
+
+@pytest.mark.parametrize("add", [lambda row: row, lambda row: (row, 1), lambda row: {"row": row}])
+def test_an_array_that_a_function_adds_to_its_argument_is_not_copied(add):
+    made = []
+
+    def extend(row):
+        row["b"] = np.zeros(3)
+        made.append(row["b"].__array_interface__["data"][0])
+        return add(row)
+
+    elements = list(Dataset.range(3).map(lambda x: {"a": x}).map(extend))
+    assert [address for element in elements for address in addresses(element)] == made
+
+
 FRESH = [
     lambda: np.zeros(4),
+    lambda: ({"a": np.zeros(4), "b": 1}, np.ones(4)),
+    lambda: {"a": (1, np.zeros(4)), "b": {"c": np.ones(4)}},
+    lambda: Pair(np.zeros(4), (np.ones(4), 1)),
     lambda: (1, np.zeros(4)),
     lambda: {"a": np.zeros(4), "b": np.ones(4)},
     lambda: np.zeros(4).reshape(2, 2),

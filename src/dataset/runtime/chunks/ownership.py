@@ -5,7 +5,8 @@ user holds must not change, so such a result is copied immediately, before user 
 references is not copied: copying every image would cost more than everything else.
 
 The reference count tells whether an array has other references. ``own`` takes a result over if the only references are
-those of the call itself, or if the array belongs to the element that the function was given. The expected counts are
+those of the call itself, or if the array belongs to the element that the function was given. The same holds for the
+tuples and dicts that contain it: whoever holds one of them can write to its arrays. The expected counts are
 measured below, because they depend on the version of the interpreter. If an interpreter does not count references,
 everything is copied.
 """
@@ -13,9 +14,10 @@ everything is copied.
 from __future__ import annotations
 
 import copy
-import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,9 @@ from dataset.plan.structure import LEAF, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 _IMMUTABLE = (np.generic, int, float, complex, bytes, str, type(None))
-_NUMBERS = frozenset({np.dtype(code).type for code in np.typecodes["All"]} | {int, float, bool, bytes, str}) - {
+_NUMBERS = frozenset(
+    {np.dtype(code).type for code in np.typecodes["All"]} | {int, float, complex, bool, bytes, str, type(None)}
+) - {
     np.object_,
     np.void,  # a view of a row, to which its owner may write
 }
@@ -72,7 +76,7 @@ def copied_component(component: Any) -> Any:
     return copy.deepcopy(component) if isinstance(component, RaggedTensor | SparseTensor) else component
 
 
-def own(result: Any, given: Iterable[Any] = ()) -> Any:
+def own(result: Any, given: Iterable[Any] = (), unshared: bool | None = None) -> Any:
     """Return ``result``, with copies of everything that user code could still write to.
 
     The first argument must be the user's call itself, so that the reference counts are right.
@@ -80,48 +84,66 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
     Args:
         result: an element that a function returned or a generator yielded.
         given: the arguments of the function; arrays in them, and views of these, are not copied.
+        unshared: whether nothing else refers to ``result``, if known; default: according to its reference count.
     """
+    if unshared is None:
+        unshared = _references(result) <= _DIRECT
     kind = type(result)
     if kind is np.ndarray:
-        unshared = _references(result) <= _DIRECT
         base = result.base
         if type(base) is bytes or (base is None and unshared):  # immutable memory, or that of a new array
             return result
         del base  # a reference that _own_array would count
         return _own_array(result, unshared, given)
-    if kind is tuple:
-        owned: list[Any] | None = None
-        place = 0  # enumerate() would refer to the item
-        for item in result:
-            if type(item) is np.ndarray:
-                unshared = _references(item) <= _IN_TUPLE
-                kept = item if unshared and item.base is None else _own_array(item, unshared, given)
-            else:
-                kept = item if type(item) in _NUMBERS else _own_item(item, 0, given)
-            if kept is not item:
-                owned = list(result) if owned is None else owned
-                owned[place] = kept
-            place += 1  # noqa: SIM113
-        return result if owned is None else tuple(owned)
     if kind is dict:
-        shared = _references(result) > _DIRECT  # a dict that may be refilled
-        parts = {
-            key: result[key] if type(result[key]) in _NUMBERS else _own_item(result[key], _LOOKED_UP, given)
-            for key in result
-        }
-        same = not shared and all(map(operator.is_, parts.values(), result.values()))
-        return result if same else parts
-    return _own_item(result, 0, given)
+        return _own_dict(result, unshared, given)
+    if kind is tuple or _is_named_tuple(kind):
+        parts = _own_parts(result, unshared, given)
+        return result if parts is None else tuple(parts) if kind is tuple else kind(*parts)
+    return _own_list(result, unshared) if kind is list else _own_other(result, given)
 
 
-def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
-    """Return ``own`` of a component, or of a nested element, which is always rebuilt.
+def _own_dict(items: dict[Any, Any], unshared: bool, given: Iterable[Any]) -> dict[Any, Any]:
+    """Return the dict if nothing else refers to it, or to its parts; otherwise a new one: it may be refilled."""
+    values = items.values()
+    parts = None
+    if not _NUMBERS.issuperset(map(type, values)):
+        # An argument that is returned, with new parts, belongs to the library.
+        parts = _own_parts(values, unshared or any(map(partial(is_, items), given)), given)
+    if parts is not None:
+        return dict(zip(items, parts, strict=True))
+    return items if unshared else items.copy()
 
-    ``holders`` is the reference count of a component without other references, in a call like this one.
+
+def _own_parts(parts: Collection[Any], unshared: bool, given: Iterable[Any]) -> list[Any] | None:
+    """Return ``own`` of each part of a container; None if nothing is copied.
+
+    If the container is not ``unshared``, neither are the arrays in it.
     """
-    if type(item) is np.ndarray:
-        unshared = _references(item) <= holders
-        return item if unshared and item.base is None else _own_array(item, unshared, given)
+    owned: list[Any] | None = None
+    place = 0  # enumerate() would refer to the part
+    for part in parts:
+        kind = type(part)
+        if kind not in _NUMBERS:
+            alone = unshared and _references(part) <= _IN_PARTS
+            if kind is not np.ndarray:
+                kept = own(part, given, alone)
+            else:
+                kept = part if alone and part.base is None else _own_array(part, alone, given)
+            if kept is not part:
+                owned = list(parts) if owned is None else owned
+                owned[place] = kept
+        place += 1  # noqa: SIM113
+    return owned
+
+
+def _is_named_tuple(kind: type[Any]) -> bool:
+    """Return whether instances are named tuples without further attributes."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
+
+
+def _own_other(item: Any, given: Iterable[Any]) -> Any:
+    """Copy foreign arrays and containers; return immutable values, datasets and objects of user classes."""
     if isinstance(item, np.void):
         return item.copy()
     if isinstance(item, _IMMUTABLE):
@@ -129,13 +151,8 @@ def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
     if isinstance(item, RaggedTensor | SparseTensor):
         return item if id(item) in map(id, _components(given)) else copy.deepcopy(item)
     structure = structure_of(item)
-    if structure is LEAF:
-        return _own_other(item, given)
-    return structure.unflatten([_own_item(part, 0, given) for part in structure.flatten(item)])
-
-
-def _own_other(item: Any, given: Iterable[Any]) -> Any:
-    """Copy lists, which may be refilled, and foreign arrays; return datasets and objects of user classes."""
+    if structure is not LEAF:
+        return structure.unflatten([own(part, given, False) for part in structure.flatten(item)])
     if is_dataset(item):
         return item
     if isinstance(item, list):
@@ -148,6 +165,11 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
         return _own_array(np.asarray(item), False, given)
     # If a copy is requested, NumPy relies on __array__ to make one; so it is made here.
     return np.asarray(item).copy() if hasattr(item, "__array__") else item
+
+
+def _own_list(items: list[Any], unshared: bool) -> list[Any]:
+    """Return a list that nothing else refers to; usually, its items are numbers."""
+    return items if unshared and _NUMBERS.issuperset(map(type, items)) else _copied_list(items)
 
 
 def _copied_list(items: list[Any]) -> list[Any]:
@@ -169,19 +191,29 @@ def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]
     # A view, such as a reshaped result, of an array that only this view refers to.
     if unshared and isinstance(owner, np.ndarray) and array.base is owner and _references(owner) <= _OWNER:
         return array
+    return array if _is_part_of(given, array, owner) else array.copy()
+
+
+def _is_part_of(values: Iterable[Any], array: np.ndarray[Any, Any], owner: Any) -> bool:
+    """Return whether an array with memory of ``owner`` is a component of the elements, or a view of one."""
+    for value in values:
+        kind = type(value)
+        if kind is np.ndarray:
+            if value is array or (owner is not None and (value is owner or value.base is owner)):
+                return True
+        elif kind is dict or kind is tuple:
+            if _is_part_of(value.values() if kind is dict else value, array, owner):
+                return True
+        elif kind not in _NUMBERS:
+            structure = structure_of(value)
+            if structure is not LEAF and _is_part_of(structure.flatten(value), array, owner):
+                return True
+    return False
+
+
+def _components(given: Iterable[Any]) -> Iterator[Any]:
     for value in given:
-        if type(value) in _NUMBERS:
-            continue
-        for part in (value,) if type(value) is np.ndarray else structure_of(value).flatten(value):
-            if isinstance(part, np.ndarray) and (
-                part is array or (owner is not None and (part is owner or part.base is owner))
-            ):
-                return array
-    return array.copy()
-
-
-def _components(given: Iterable[Any]) -> list[Any]:
-    return [part for value in given for part in structure_of(value).flatten(value)]
+        yield from structure_of(value).flatten(value)
 
 
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: sys.maxsize)
@@ -210,6 +242,5 @@ def _measured(name: str, owned: Callable[[], np.ndarray[Any, Any]]) -> int:
 
 
 _DIRECT = _measured("_DIRECT", lambda: own(_unshared()))
-_IN_TUPLE = _measured("_IN_TUPLE", lambda: own((_unshared(),))[0])
-_LOOKED_UP = _measured("_LOOKED_UP", lambda: own({"": _unshared()})[""])
+_IN_PARTS = _measured("_IN_PARTS", lambda: own((_unshared(),))[0])
 _OWNER = _measured("_OWNER", lambda: own(_unshared().reshape(1, 1)))
