@@ -43,6 +43,18 @@ def test_a_pipeline_built_again_repeats_the_sequence_of_draws_of_its_epochs():
     assert len(set(draws(drawn(5).repeat(4)))) == 20
 
 
+@pytest.mark.parametrize("calls", [None, 2])
+def test_a_function_may_keep_its_generator(calls):
+    kept = {}
+
+    def keep(rng, x):
+        kept[int(x)] = rng
+        return x
+
+    assert len(list(Dataset.range(40).random_map(keep, seed=3, num_parallel_calls=calls))) == 40
+    assert [int(kept[x].integers(1 << 40)) for x in range(40)] == draws(drawn(40))
+
+
 def test_seeds_and_ops_are_independent():
     assert not set(draws(drawn(50, 1))) & set(draws(drawn(50, 2)))
     twice = Dataset.range(50).random_map(lambda rng, x: rng.random(), seed=1)

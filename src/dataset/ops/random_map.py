@@ -96,6 +96,7 @@ class RandomMapOperator(MapOperator):
     def worker_copy(self) -> Self:
         copied = super().worker_copy()
         copied.epochs = EpochLedger()  # it loads no state
+        copied._open(self.key, self.iteration, self.epoch)  # noqa: SLF001  # its own class; generators are of one thread
         return copied
 
     def save(self) -> State:
