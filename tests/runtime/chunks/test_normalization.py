@@ -269,6 +269,19 @@ def test_an_array_without_other_references_is_not_copied(make, count):
     assert [address for element in elements for address in addresses(element)] == made
 
 
+@pytest.mark.parametrize("join", [lambda a, b: (a, b), lambda a, b: {"a": a, "b": b}, lambda a, b: ({"a": a}, b)])
+def test_an_array_after_one_that_is_copied_is_not_copied(join):
+    kept, made = np.zeros(3), []
+
+    def fresh(x):
+        element = join(kept, np.full(3, x))
+        made.append(addresses(element)[1])
+        return element
+
+    elements = list(Dataset.range(3).map(fresh).prefetch(3))
+    assert [addresses(element)[1] for element in elements] == made
+
+
 @pytest.mark.parametrize("function", [lambda x: x, lambda x: (x[1:], 1), lambda x: {"a": x.reshape(-1)}, lambda x: x.T])
 def test_views_of_the_input_are_passed_on_without_a_copy(function):
     array = np.arange(12.0).reshape(3, 4)

@@ -120,8 +120,8 @@ def _own_parts(parts: Collection[Any], unshared: bool, given: Iterable[Any]) -> 
 
     If the container is not ``unshared``, neither are the arrays in it.
     """
-    owned: list[Any] | None = None
-    place = 0  # enumerate() would refer to the part
+    copies: list[tuple[int, Any]] = []
+    place = 0  # enumerate() would refer to the part, as would a list of all parts
     for part in parts:
         kind = type(part)
         if kind not in _NUMBERS:
@@ -131,9 +131,13 @@ def _own_parts(parts: Collection[Any], unshared: bool, given: Iterable[Any]) -> 
             else:
                 kept = part if alone and part.base is None else _own_array(part, alone, given)
             if kept is not part:
-                owned = list(parts) if owned is None else owned
-                owned[place] = kept
+                copies.append((place, kept))
         place += 1  # noqa: SIM113
+    if not copies:
+        return None
+    owned = list(parts)
+    for place, kept in copies:
+        owned[place] = kept
     return owned
 
 
