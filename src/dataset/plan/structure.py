@@ -46,7 +46,16 @@ class Structure:
 
     def unflatten(self, components: Sequence[Any]) -> Any:
         """Return the element with these components; the inverse of ``flatten``."""
-        return self.rows([[component] for component in components], 1)[0]
+        parts, start = [], 0
+        for child in self.children:
+            if child is LEAF:
+                parts.append(components[start])
+                start += 1
+            else:
+                stop = start + child.num_components
+                parts.append(child.unflatten(components[start:stop]))
+                start = stop
+        return self._element(parts)
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         """Return for each component the list of its values in ``rows``.
@@ -97,6 +106,10 @@ class Structure:
     def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
         raise NotImplementedError
 
+    def _element(self, parts: Sequence[Any]) -> Any:
+        """Return the element with these parts, one for each child."""
+        raise NotImplementedError
+
     def _names(self) -> list[str]:
         return []
 
@@ -138,6 +151,9 @@ class _None(Structure):
     def rows(self, columns: Sequence[Any], count: int) -> list[Any]:  # noqa: ARG002  # there are none
         return [None] * count
 
+    def _element(self, parts: Sequence[Any]) -> Any:  # noqa: ARG002  # there are none
+        return None
+
     def __repr__(self) -> str:
         return "None"
 
@@ -167,6 +183,9 @@ class _Tuple(Structure):
 
     def unflatten(self, components: Sequence[Any]) -> Any:
         return tuple(components) if self._is_flat else super().unflatten(components)
+
+    def _element(self, parts: Sequence[Any]) -> Any:
+        return tuple(parts)
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         return list(self._split(rows)) if self._is_flat else super().columns(rows)
@@ -218,6 +237,9 @@ class _NamedTuple(_Fields):
     def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
         return [self.cls(*values) for values in zip(*parts, strict=True)] if parts else [self.cls()] * count
 
+    def _element(self, parts: Sequence[Any]) -> Any:
+        return self.cls(*parts)
+
     def child_keys(self) -> tuple[Any, ...]:
         return tuple(self.cls._fields)
 
@@ -242,17 +264,13 @@ class _Dict(Structure):
     def _identity(self) -> tuple[Any, ...]:
         return (self.cls, self.sorted_keys, self.children)
 
-    # Flat dicts have a fast path, like flat tuples.
-
-    def unflatten(self, components: Sequence[Any]) -> Any:
-        places = self._places
-        return super().unflatten(components) if places is None else {key: components[i] for key, i in places}
+    def _element(self, parts: Sequence[Any]) -> Any:
+        items = {key: parts[place] for key, place in self._places}
+        return items if self.cls is dict else self._make(items)
 
     @lazy_property
-    def _places(self) -> list[tuple[Any, int]] | None:
-        """Each key with the index of its component, if this is a flat dict of no subclass."""
-        if self.cls is not dict or any(child is not LEAF for child in self.children):
-            return None
+    def _places(self) -> list[tuple[Any, int]]:
+        """Each key with the index of its child."""
         numbers = {key: number for number, key in enumerate(self.sorted_keys)}
         return [(key, numbers[key]) for key in self.keys]
 
@@ -314,7 +332,10 @@ class _Record(_Fields):
     def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
         if not parts:
             return [self.cls() for _ in range(count)]
-        return [self.cls(**dict(zip(self.keywords, values, strict=True))) for values in zip(*parts, strict=True)]
+        return list(map(self._element, zip(*parts, strict=True)))
+
+    def _element(self, parts: Sequence[Any]) -> Any:
+        return self.cls(**dict(zip(self.keywords, parts, strict=True)))
 
     def child_keys(self) -> tuple[Any, ...]:
         return self.names

@@ -121,20 +121,20 @@ def _as_array(value: Any) -> Array:
 
 def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
     """Return canonical values; the object ``values`` itself if they are canonical already."""
-    others = kinds - _BARE
-    if others and any(structure_of(value) is not LEAF for value in values if type(value) in others):
-        raise StructureMismatchError
     if len(kinds) == 1:
         (kind,) = kinds
         if kind is np.ndarray:
             return _canonical_arrays(values)
-        if kind is bytes or (issubclass(kind, np.generic) and kind not in _CONVERT):
-            return values
         convert = _CONVERT.get(kind)
         if convert is not None:
             return convert(values)
-        if is_dataset(values[0]):
+        if kind is bytes or issubclass(kind, np.generic):
             return values
+    others = kinds - _BARE
+    if others and any(structure_of(value) is not LEAF for value in values if type(value) in others):
+        raise StructureMismatchError
+    if len(kinds) == 1 and is_dataset(values[0]):
+        return values
     return [_canonical_value(value) for value in values]
 
 

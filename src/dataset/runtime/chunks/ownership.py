@@ -38,7 +38,8 @@ _NUMBERS = frozenset(
 def is_immutable(value: Any) -> bool:
     """Return whether a value is immutable: numbers, text, datasets, and plain tuples of those."""
     if type(value) is tuple:
-        return all(type(item) is not tuple and is_immutable(item) for item in value)
+        is_flat = _NUMBERS.issuperset(map(type, value))
+        return is_flat or all(type(item) is not tuple and is_immutable(item) for item in value)
     return (isinstance(value, _IMMUTABLE) and not isinstance(value, np.void)) or is_dataset(value)
 
 
