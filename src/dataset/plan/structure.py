@@ -342,7 +342,7 @@ class _Record(_Fields):
 
 
 @cache
-def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the fields of a dataclass or attrs class and their constructor arguments; None for any other class.
 
     A dataclass that is itself a component, such as a component spec, has an attribute ``is_component = True``.
@@ -392,7 +392,7 @@ def structure_of(element: Any) -> Structure:
         factory = element.default_factory if isinstance(element, collections.defaultdict) else None
         children = tuple(structure_of(element[key]) for key in keys)
         return _Dict(cls if issubclass(cls, dict) else dict, tuple(element), keys, children, factory)
-    fields = _record_fields(cls)  # type: ignore[arg-type]  # mypy does not know that type[Any] is hashable
+    fields = record_fields(cls)  # type: ignore[arg-type]  # mypy does not know that type[Any] is hashable
     if fields is not None:
         names, keywords = fields
         return _Record(cls, names, keywords, tuple(structure_of(getattr(element, name)) for name in names))

@@ -1,5 +1,6 @@
 """Tests of the normalization of user values, and of the ownership of arrays."""
 
+import dataclasses
 import enum
 import sys
 
@@ -187,12 +188,19 @@ def test_an_array_that_a_function_keeps_and_fills_again_is_copied(how, through):
         assert through != "map" or not any(np.shares_memory(array, kept) for array in arrays)
 
 
+@dataclasses.dataclass
+class Record:
+    array: np.ndarray
+    number: int
+
+
 KEPT_CONTAINERS = {
     "a dict": lambda array: {"a": array, "b": 1},
     "a tuple": lambda array: (array, 1),
     "a named tuple": lambda array: Pair(array, 1),
     "a dict in a tuple": lambda array: ({"a": array}, 1),
     "a tuple in a dict": lambda array: {"a": (1, array)},
+    "a dataclass": lambda array: Record(array, 1),
     "a list in a dict": lambda array: {"a": [array, array]},
 }
 

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, partial
 from operator import is_
 from typing import Any
 
 import numpy as np
 
 from dataset.plan.nested import is_dataset
-from dataset.plan.structure import LEAF, structure_of
+from dataset.plan.structure import LEAF, record_fields, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 _IMMUTABLE = (np.generic, int, float, complex, bytes, str, type(None))
@@ -43,8 +43,13 @@ def is_immutable(value: Any) -> bool:
     return (isinstance(value, _IMMUTABLE) and not isinstance(value, np.void)) or is_dataset(value)
 
 
-def collect_immutable(values: Iterable[Any], results: list[Any]) -> bool:
-    """Append immutable values to ``results``; stop after the first other one, of which a copy is appended.
+def is_plain(value: Any) -> bool:
+    """Return whether a value is immutable, or a flat dict of numbers and text."""
+    return is_immutable(value) or (type(value) is dict and _NUMBERS.issuperset(map(type, value.values())))
+
+
+def collect_plain(values: Iterable[Any], results: list[Any]) -> bool:
+    """Append plain values to ``results``; stop after the first other one, of which a copy is appended.
 
     Each value is checked before the next one is computed: it may be a buffer that is refilled then.
 
@@ -63,6 +68,9 @@ def collect_immutable(values: Iterable[Any], results: list[Any]) -> bool:
             else:
                 keep(value)
                 continue
+        if type(value) is dict and numbers.issuperset(map(type, value.values())):
+            keep(value.copy())  # it may be refilled
+            continue
         if not is_immutable(value):
             keep(own(value))
             return True
@@ -155,11 +163,24 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
         return item
     if isinstance(item, RaggedTensor | SparseTensor):
         return item if id(item) in map(id, _components(given)) else copy.deepcopy(item)
+    if _is_record(type(item)):
+        names, keywords = record_fields(type(item)) or ((), ())
+        parts = [getattr(item, name) for name in names]
+        return type(item)(**dict(zip(keywords, _own_parts(parts, False, given) or parts, strict=True)))
     structure = structure_of(item)
     if structure is not LEAF:
         return structure.unflatten([own(part, given, False) for part in structure.flatten(item)])
-    if is_dataset(item):
-        return item
+    return item if is_dataset(item) else _own_data(item, given)
+
+
+@cache
+def _is_record(kind: type[Any]) -> bool:
+    """Return whether instances are rebuilt from their fields, and are no tuples or mappings."""
+    return record_fields(kind) is not None and not issubclass(kind, tuple | Mapping)
+
+
+def _own_data(item: Any, given: Iterable[Any]) -> Any:
+    """Copy foreign lists, bytes and arrays; return objects of user classes."""
     if isinstance(item, list):
         return _copied_list(item)
     if isinstance(item, bytearray):

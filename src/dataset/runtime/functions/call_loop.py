@@ -18,7 +18,7 @@ from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
-from dataset.runtime.chunks.ownership import collect_immutable, is_immutable, own
+from dataset.runtime.chunks.ownership import collect_plain, is_plain, own
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseProof, are_same
 from dataset.runtime.functions.function_arguments import arguments
@@ -79,7 +79,7 @@ class CallLoop(StoppingOperator, Divisible):
         self._column_function = column_function
         self._vectorized = is_vectorized(function)
         self._columns = None if columnwise is None else Columns(columnwise)
-        self._returns_immutable = False  # according to the last result
+        self._returns_plain = False  # according to the last result
         self._outputs = _SharedOutputs()
         self.ahead: ReadAheadOperator | None = None
         """The source, if it reads ahead so that the function can share its calls."""
@@ -299,8 +299,8 @@ class CallLoop(StoppingOperator, Divisible):
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
             columns = list(map(iter, self.arguments(inputs)))
-            collects_immutable = self._returns_immutable and self._is_last is None
-            if collects_immutable and not collect_immutable(map(self.function, *columns), results):
+            collects_plain = self._returns_plain and self._is_last is None
+            if collects_plain and not collect_plain(map(self.function, *columns), results):
                 pass  # the function was called for all inputs
             elif self._rows is not None:
                 self._rows.collect(self.function, zip(*columns, strict=True), self.position + len(results), results)
@@ -310,7 +310,7 @@ class CallLoop(StoppingOperator, Divisible):
                     keep(own(function(*given), given))
                     if self._is_last is not None and self._is_last(results[-1]):
                         break
-        self._returns_immutable = bool(results) and is_immutable(results[-1])
+        self._returns_plain = bool(results) and is_plain(results[-1])
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the function shares its calls for these inputs."""
