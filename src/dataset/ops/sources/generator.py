@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import repeat, starmap
 from types import GeneratorType
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome, read_only_component
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
-from dataset.runtime.chunks.ownership import own
+from dataset.runtime.chunks.ownership import collect_plain, is_plain, own
 from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
@@ -87,6 +88,7 @@ class GeneratorOperator(StoppingOperator):
         self._left = 0  # values to discard before the position
         self._values: Any = None  # an iterator
         self._interrupted: Any = None  # the iterator that was interrupted, until another one is at the position
+        self._yields_plain = False  # according to the last values that were converted
         self._ready = OutcomeQueue()
         self._ended = False
         self._rows = rows
@@ -179,7 +181,11 @@ class GeneratorOperator(StoppingOperator):
     def _collect(self, rows: list[Any], n: int) -> None:
         """Append up to ``n`` values to the list."""
         take, is_last = self._values.__next__, None if self._left else self._is_last
-        for _ in range(n):
+        if n > 1 and self._yields_plain and is_last is None and not collect_plain(starmap(take, repeat((), n)), rows):
+            if len(rows) < n:
+                raise StopIteration
+            return
+        for _ in range(n - len(rows)):
             rows.append(own(take()))  # kept if the generator raises
             if is_last is not None and is_last(rows[-1]):
                 return
@@ -195,6 +201,7 @@ class GeneratorOperator(StoppingOperator):
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
+        self._yields_plain = is_plain(rows[-1])
         outcomes = self._rows.outcomes(rows)
         if len(outcomes) == 1 and isinstance(outcomes[0], Chunk):
             return self._placed(outcomes[0])

@@ -95,9 +95,12 @@ def own(result: Any, given: Iterable[Any] = (), unshared: bool | None = None) ->
         given: the arguments of the function; arrays in them, and views of these, are not copied.
         unshared: whether nothing else refers to ``result``, if known; default: according to its reference count.
     """
+    kind = type(result)
     if unshared is None:
         unshared = _references(result) <= _DIRECT
-    kind = type(result)
+    if kind is tuple:
+        parts = _own_parts(result, unshared, given)
+        return result if parts is None else tuple(parts)
     if kind is np.ndarray:
         base = result.base
         if type(base) is bytes or (base is None and unshared):  # immutable memory, or that of a new array
@@ -106,9 +109,9 @@ def own(result: Any, given: Iterable[Any] = (), unshared: bool | None = None) ->
         return _own_array(result, unshared, given)
     if kind is dict:
         return _own_dict(result, unshared, given)
-    if kind is tuple or _is_named_tuple(kind):
+    if _is_named_tuple(kind):
         parts = _own_parts(result, unshared, given)
-        return result if parts is None else tuple(parts) if kind is tuple else kind(*parts)
+        return result if parts is None else kind(*parts)
     return _own_list(result, unshared) if kind is list else _own_other(result, given)
 
 
@@ -129,20 +132,24 @@ def _own_parts(parts: Collection[Any], unshared: bool, given: Iterable[Any]) -> 
 
     If the container is not ``unshared``, neither are the arrays in it.
     """
-    copies: list[tuple[int, Any]] = []
-    place = 0  # enumerate() would refer to the part, as would a list of all parts
+    copies: list[tuple[int, Any]] | None = None
+    place = -1  # enumerate() would refer to the part, as would a list of all parts
     for part in parts:
+        place += 1
         kind = type(part)
-        if kind not in _NUMBERS:
-            alone = unshared and _references(part) <= _IN_PARTS
-            if kind is not np.ndarray:
-                kept = own(part, given, alone)
-            else:
-                kept = part if alone and part.base is None else _own_array(part, alone, given)
-            if kept is not part:
-                copies.append((place, kept))
-        place += 1  # noqa: SIM113
-    if not copies:
+        if kind in _NUMBERS:
+            continue
+        alone = unshared and _references(part) <= _IN_PARTS
+        if kind is np.ndarray:
+            if alone and part.base is None:
+                continue
+            kept = _own_array(part, alone, given)
+        else:
+            kept = own(part, given, alone)
+        if kept is not part:
+            copies = [] if copies is None else copies
+            copies.append((place, kept))
+    if copies is None:
         return None
     owned = list(parts)
     for place, kept in copies:
