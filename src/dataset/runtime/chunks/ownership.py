@@ -170,8 +170,9 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
         return item
     if isinstance(item, RaggedTensor | SparseTensor):
         return item if id(item) in map(id, _components(given)) else copy.deepcopy(item)
-    if _is_record(type(item)):
-        names, keywords = record_fields(type(item)) or ((), ())
+    fields = _fields_of(type(item))  # type: ignore[arg-type]  # mypy does not know that types are hashable
+    if fields is not None:
+        names, keywords = fields
         parts = [getattr(item, name) for name in names]
         return type(item)(**dict(zip(keywords, _own_parts(parts, False, given) or parts, strict=True)))
     structure = structure_of(item)
@@ -181,9 +182,9 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
 
 
 @cache
-def _is_record(kind: type[Any]) -> bool:
-    """Return whether instances are rebuilt from their fields, and are no tuples or mappings."""
-    return record_fields(kind) is not None and not issubclass(kind, tuple | Mapping)
+def _fields_of(kind: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return ``record_fields`` of a class whose instances are neither tuples nor mappings; otherwise None."""
+    return None if issubclass(kind, tuple | Mapping) else record_fields(kind)
 
 
 def _own_data(item: Any, given: Iterable[Any]) -> Any:
