@@ -45,12 +45,18 @@ def chunk_of_rows(
     if structure is LEAF:
         return _chunk_of_components(rows, lists_are_structure=lists_are_structure)
     columns = structure.columns(rows)
-    canonical = [_canonical_column(column, set(map(type, column))) for column in columns]
+    kinds = [set(map(type, column)) for column in columns]
+    canonical = list(map(_canonical_column, columns, kinds))
     # The user may still hold a dict that a function returned, so only tuples are kept without a copy.
     unchanged = structure.is_immutable and all(map(operator.is_, canonical, columns))
     if unchanged and len(rows) == 1:  # the columns may never be needed
         return Chunk(structure, 1, rows=rows)
-    return Chunk(structure, len(rows), [pack(column) for column in canonical], rows if unchanged else None)
+    return Chunk(structure, len(rows), list(map(_packed, canonical, kinds)), rows if unchanged else None)
+
+
+def _packed(values: Any, kinds: set[type[Any]]) -> Column:
+    """Return ``pack`` of canonical values, which had these types."""
+    return np.array(values, *kinds) if len(kinds) == 1 and kinds <= _NUMBERS else pack(values)
 
 
 def _chunk_of_components(rows: list[Any], *, lists_are_structure: bool) -> Chunk:
