@@ -6,7 +6,7 @@ references is not copied: copying every image would cost more than everything el
 
 The reference count tells whether an array has other references. ``own`` takes a result over if the only references are
 those of the call itself, or if the array belongs to the element that the function was given. The same holds for the
-tuples and dicts that contain it: whoever holds one of them can write to its arrays. The expected counts are
+tuples and dicts that contain it: code that refers to one of them can write to its arrays. The expected counts are
 measured below, because they depend on the version of the interpreter. If an interpreter does not count references,
 everything is copied.
 """
