@@ -65,11 +65,11 @@ class ScanOperator(MapOperator):
 
     def _step(self, element: Any) -> Any:
         given = (self.accumulator.give(), element)
-        result = call(self._scan_func, *given)
-        plain = type(result) is tuple and len(result) == 2 and is_immutable(result[1])
-        if plain and self.accumulator.replace_scalars(result[0]):
-            return result[1]
-        return self._take(own(result, given))
+        results = [call(self._scan_func, *given)]  # a variable would be a reference that own() counts
+        plain = type(results[0]) is tuple and len(results[0]) == 2 and is_immutable(results[0][1])
+        if plain and self.accumulator.replace_scalars(results[0][0]):
+            return results[0][1]
+        return self._take(own(results.pop(), given))
 
     def _take(self, result: Any) -> Any:
         if type(result) not in {tuple, list} or len(result) != 2:

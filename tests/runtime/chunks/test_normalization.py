@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import queue
 import sys
 
 import numpy as np
@@ -275,6 +276,23 @@ def test_an_array_without_other_references_is_not_copied(make, count):
 
     elements = list(Dataset.range(count).map(fresh).prefetch(count))
     assert [address for element in elements for address in addresses(element)] == made
+
+
+@pytest.mark.parametrize("make", FRESH)
+def test_an_array_that_scan_returns_or_a_queue_hands_over_is_not_copied(make):
+    made = []
+
+    def fresh():
+        element = make()
+        made.extend(addresses(element))
+        return element
+
+    elements = queue.Queue()
+    for _ in range(3):
+        elements.put(fresh())
+    scanned = Dataset.range(3).scan(0, lambda count, x: (count + 1, fresh()))
+    found = [*Dataset.from_queue(elements).take(3), *scanned]
+    assert [address for element in found for address in addresses(element)] == made
 
 
 @pytest.mark.parametrize("join", [lambda a, b: (a, b), lambda a, b: {"a": a, "b": b}, lambda a, b: ({"a": a}, b)])

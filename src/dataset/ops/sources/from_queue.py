@@ -133,12 +133,14 @@ class FromQueueOperator(BufferedOperator):
         An exception takes the place of an element; StopIteration is the end.
         """
         rows: list[Any] = []
-        for value in self._reader.take(n):
-            if not isinstance(value, BaseException):
-                rows.append(own(value))
+        values = self._reader.take(n)
+        values.reverse()
+        while values:
+            if not isinstance(values[-1], BaseException):
+                rows.append(own(values.pop()))
                 continue
             self._convert(rows)
-            rows = []
+            rows, value = [], values.pop()
             if isinstance(value, StopIteration):
                 self._ended = True
                 return

@@ -185,8 +185,8 @@ class RowWriter:
     ) -> None:
         """Append the results for inputs from number ``position`` on, or ``Written`` for those in the block."""
         for row, given in enumerate(arguments, position - self._first):
-            result = function(*given)
-            results.append(_WRITTEN if self._write(row, result) else own(result, given))
+            result = [function(*given)]  # a variable would be a reference that own() counts
+            results.append(_WRITTEN if self._write(row, result[0]) else own(result.pop(), given))
             del result  # its memory is free for the next one
 
     def chunk(self, position: int, results: list[Any], structure: Structure | None) -> Chunk | None:
