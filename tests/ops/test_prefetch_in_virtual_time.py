@@ -164,10 +164,10 @@ LOCKED = {
 @pytest.mark.parametrize("case", LOCKED)
 def test_work_that_holds_the_lock_is_done_without_a_thread(monkeypatch, case):
     make, use = LOCKED[case]
-    runs = []
-    for way in (None, INLINE):
-        runs.append(Run(monkeypatch, make(rng(case, "make")), use(rng(case, "use")), 3, locked=True, way=way))
-    run, plain = runs
+    run, plain = (
+        Run(monkeypatch, make(rng(case, "make")), use(rng(case, "use")), 3, locked=True, way=way)
+        for way in (None, INLINE)
+    )
     assert run.count() > 0.95 * plain.count()
     assert len(run.starts) < 20
 
@@ -189,5 +189,5 @@ def test_the_buffer_holds_what_the_consumer_takes_during_the_longest_pull(monkey
 def test_work_that_changes_is_judged_again(monkeypatch):
     make = itertools.chain(itertools.repeat(0.02 * MS, 10_000), itertools.repeat(10 * MS))
     use = itertools.chain(itertools.repeat(0.02 * MS, 10_000), itertools.repeat(10 * MS))
-    run = Run(monkeypatch, make, use, 5, locked=False)
+    run = Run(monkeypatch, make, use, 5)
     assert not run.inline

@@ -3,8 +3,8 @@
     before:  TFRecordDataset(files) -> shuffle(1000) -> batch(32)
     after:   TFRecordDataset(files) -> shuffle(1000) -> batch(32) -> prefetch(AUTOTUNE), once it pays
 
-The thread is started once producing a batch and using it have both been measured to take long. Until then, the
-consumer's thread produces each batch on request, as before.
+The thread is started once a comparison has shown that it pays (ops/prefetch.py). Until then, the consumer's thread
+produces the batches, as before.
 
 Legal if no user code runs, because it would be called for elements that may never be requested. With
 ``Options().optimization.inject_prefetch = True`` the prefetch is added downstream of user code, too. It is not added if
