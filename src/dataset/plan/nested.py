@@ -40,6 +40,11 @@ def is_dataset(value: Any) -> TypeGuard[HasPlan]:
     return bool(_classes) and isinstance(value, _classes[-1])
 
 
+def dataset_class() -> type[Any] | None:
+    """Return the class Dataset; None if this process has not imported it."""
+    return _classes[-1] if _classes else None
+
+
 def datasets_are_made_by(cls: type[Any]) -> None:
     """Register the class that ``dataset_of`` creates. Called once, where Dataset is defined."""
     _classes.append(cls)

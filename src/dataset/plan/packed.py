@@ -6,13 +6,13 @@ columns on, if the optimizer allows it (parser_and_batch_fusion). Their consumer
 values. from_tensor_slices keeps the rows of a ragged tensor in this form, also for sorting them by length.
 
 Records stay in the blocks that were read if a parser of whole columns reads them (BytesColumn): creating and shuffling
-one object for each takes as long as parsing them.
+one object for each takes as long as parsing them. Windows stay slices of columns for flat_map (WindowColumn).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Self, TypeGuard, overload
 
@@ -271,6 +271,36 @@ class BytesColumn(Sequence[bytes]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (self.tolist(),)
+
+
+class WindowColumn(Sequence[Any]):
+    """Windows of one component: a sequence of datasets, each created when it is read.
+
+    Attributes:
+        pieces: the elements of each window.
+    """
+
+    __slots__ = ("_make", "pieces")
+
+    def __init__(self, pieces: list[Any], make: Callable[[Any], Any]) -> None:
+        self.pieces = pieces
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> WindowColumn: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        found: Any = self.pieces[index]
+        return WindowColumn(found, self._make) if isinstance(index, slice) else self._make(found)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the elements in bytes, as far as known; windows share them."""
+        return sum(getattr(piece, "nbytes", 8 * len(piece)) for piece in self.pieces)
 
 
 def is_packed(column: object) -> TypeGuard[RaggedColumn]:

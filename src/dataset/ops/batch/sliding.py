@@ -78,6 +78,12 @@ class SlidingBuffer:
         """Return the components of every ``step``-th element from ``start`` to ``stop``."""
         return [view[self._start + start : self._start + stop : step] for view in self._views]
 
+    def pieces(self, starts: range, span: int, step: int) -> list[list[Column]]:
+        """Return for each component every ``step``-th of the ``span`` elements from each start, fewer at the end."""
+        first, end = self._start, self._start + self.length
+        places = [slice(first + start, min(first + start + span, end), step) for start in starts]
+        return [[view[place] for place in places] for view in self._views]
+
     def columns_at(self, indices: npt.NDArray[np.intp]) -> list[Column]:
         """Return the components of the elements at ``indices``."""
         return [read_only(take_column(view, indices + self._start)) for view in self._views]

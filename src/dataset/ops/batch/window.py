@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.origin import Origin
+from dataset.plan.packed import WindowColumn
 from dataset.plan.spec import DatasetSpec, flatten_spec, map_spec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
@@ -69,7 +71,7 @@ class Window(UnaryNode):
         parts += ["drop_remainder"] if self.drop_remainder else []
         return f"window({', '.join(parts)})"
 
-    def lower(self, context: ExecutionContext) -> Operator:
+    def lower(self, context: ExecutionContext) -> WindowOperator:
         return WindowOperator(context(self.source), self)
 
 
@@ -90,6 +92,8 @@ class WindowOperator(UnaryOperator):
         self._failures: list[tuple[int, Exception]] = []  # with their positions among all held elements
         self._gap = 0  # elements to skip before the next window
         self._static = spec_is_static(node.source)
+        self.packs = False
+        """Whether to return windows as a WindowColumn, for an operator that need not see them as datasets."""
         self._specs: list[Callable[[], Any]] = []
 
     def pull(self, n: int) -> Chunk | None:
@@ -147,44 +151,43 @@ class WindowOperator(UnaryOperator):
 
     def _windows(self, count: int, caught: dict[int, Exception]) -> Chunk:
         """Return the next ``count`` windows, or those before the first failure."""
-        held = self._held
-        windows: list[list[Column]] = []
-        for start in range(0, count * self.shift, self.shift):
-            stop = min(start + self.span, held)
-            if self._failures and (failed := self._failed(start, stop)) is not None:
-                if not windows:
-                    self._raise(failed, caught)
-                break
-            windows.append(self._columns(start, stop))
+        starts, span, stride = range(0, count * self.shift, self.shift), self.span, self.node.stride
+        if not self._failures:
+            pieces = self._buffer.pieces(starts, span, stride)
+        else:
+            if not (starts := self._before_failure(starts)):
+                self._raise(caught)
+            pieces = [list(column) for column in zip(*map(self._columns_beside, starts), strict=True)]
+        lineages = cast("list[Lineage]", pieces.pop()) if self._buffer.is_traced else None
         structure = self._buffer.structure
-        lineages: list[Lineage] | None = [window.pop() for window in windows] if self._buffer.is_traced else None
-        self._advance(len(windows))
-        columns = [self._datasets(index, pieces, lineages) for index, pieces in enumerate(zip(*windows, strict=True))]
-        return Chunk(
-            structure, len(windows), columns, lineage=None if lineages is None else list(map(joined, lineages))
-        )
+        self._advance(len(starts))
+        columns = [self._datasets(index, column, lineages) for index, column in enumerate(pieces)]
+        return Chunk(structure, len(starts), columns, lineage=None if lineages is None else list(map(joined, lineages)))
 
-    def _failed(self, start: int, stop: int) -> int | None:
-        """Return the index of the first failure in a window; None if there is none."""
-        picked = range(start, stop, self.node.stride)
-        return next((number for number, (place, _) in enumerate(self._failures) if place in picked), None)
+    def _before_failure(self, starts: range) -> range:
+        """Return the starts of the windows before the first that contains a failure."""
+        return starts[: next((number for number, start in enumerate(starts) if self._failed(start)), len(starts))]
 
-    def _raise(self, failed: int, caught: dict[int, Exception]) -> None:
-        """Skip a window, and raise the exception that makes it fail."""
-        place, kept = self._failures[failed]
+    def _failed(self, start: int) -> tuple[int, Exception] | None:
+        """Return the first failure in a window; None if there is none."""
+        picked = range(start, start + self.span, self.node.stride)
+        return next((failure for failure in self._failures if failure[0] in picked), None)
+
+    def _raise(self, caught: dict[int, Exception]) -> None:
+        """Skip the first window, and raise the exception that makes it fail."""
+        failure = self._failed(0)
+        assert failure is not None  # tested by the caller
         self._advance(1)
-        error = caught[place] if place in caught else copy_exception(kept)
+        error = caught[failure[0]] if failure[0] in caught else copy_exception(failure[1])
         try:
             raise error
         finally:
             del error  # see runtime/contract.py on stored exceptions
 
-    def _columns(self, start: int, stop: int) -> list[Column]:
-        if not self._failures:
-            return self._buffer.columns(start, stop, self.node.stride)
-        picked = np.arange(start, stop, self.node.stride)
-        before = np.searchsorted([place for place, _ in self._failures], picked)
-        return self._buffer.columns_at(picked - before)
+    def _columns_beside(self, start: int) -> list[Column]:
+        """Return the components of a window that contains no failure; there are some elsewhere."""
+        picked = np.arange(start, min(start + self.span, self._held), self.node.stride)
+        return self._buffer.columns_at(picked - np.searchsorted([place for place, _ in self._failures], picked))
 
     def _advance(self, windows: int) -> None:
         passed = min(windows * self.shift, self._held)
@@ -196,15 +199,14 @@ class WindowOperator(UnaryOperator):
         self._buffer.drop(passed - (len(self._failures) - len(later)))
         self._failures = later
 
-    def _datasets(self, index: int, pieces: tuple[Column, ...], lineages: list[Lineage] | None) -> Column:
+    def _datasets(self, index: int, pieces: list[Column], lineages: list[Lineage] | None) -> Column:
         """Return a dataset for each piece of component ``index``."""
         while index >= len(self._specs):
             self._specs.append(partial(_component_spec, self.node.source, len(self._specs)))
-        spec, static, origin = self._specs[index], self._static, self.node.origin
-        return [
-            dataset_of(Elements(Chunk(LEAF, len(piece), [piece], lineage=lineage), spec, static, origin=origin))
-            for piece, lineage in zip(pieces, lineages or repeat(None), strict=False)
-        ]
+        make = partial(_dataset, self._specs[index], self._static, self.node.origin)
+        if self.packs and lineages is None:
+            return WindowColumn(pieces, make)  # type: ignore[return-value]  # it takes the place of a list
+        return list(map(make, pieces, repeat(None) if lineages is None else lineages))
 
     def save(self) -> State:
         items: list[Outcome] = []
@@ -227,6 +229,12 @@ class WindowOperator(UnaryOperator):
             else:
                 assert isinstance(item, Exception)
                 self._failures.append((self._held, item))
+
+
+def _dataset(
+    spec: Callable[[], Any], static: bool, origin: Origin, piece: Column, lineage: Lineage | None = None
+) -> Any:
+    return dataset_of(Elements(Chunk(LEAF, len(piece), [piece], lineage=lineage), spec, static, origin=origin))
 
 
 def _component_spec(node: Node, index: int) -> Any:

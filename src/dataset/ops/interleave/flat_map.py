@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from dataset.ops.batch.window import Window, WindowOperator
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
+from dataset.ops.interleave.window_batches import WindowBatches, WindowFunction
 from dataset.plan.checks import require_callable
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
@@ -40,7 +42,7 @@ class FlatMap(
         """A reader of files runs no user code, and its elements have the same spec for any file."""
         opened = self._opened
         if opened is None:
-            return super().traits
+            return replace(super().traits, pure=self._window_function() is not None)
         return replace(super().traits, pure=not holds_user_code(opened), static_spec=spec_is_static(opened))
 
     @lazy_property
@@ -53,6 +55,12 @@ class FlatMap(
                 return plan
         return None
 
+    def _window_function(self) -> WindowFunction | None:
+        """Return the function if it only combines the windows of the input, so that it need not be called for each."""
+        if type(self) is not FlatMap or not isinstance(self.source, Window):
+            return None
+        return WindowFunction.of(self.function, self.source.size)
+
     def _element_spec(self) -> Any:
         if self._opened is not None:
             with contextlib.suppress(Exception):  # only the files tell
@@ -63,7 +71,11 @@ class FlatMap(
         return f"{self.op}({function_name(self.function)})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return FlatMapOperator(context(self.source), self.datasets(context))
+        source, datasets, function = context(self.source), self.datasets(context), self._window_function()
+        if function is None or not isinstance(source, WindowOperator) or not datasets.may_skip_calls:
+            return FlatMapOperator(source, datasets)
+        source.packs, datasets.function = True, function
+        return FlatMapOperator(source, datasets, function)
 
     def datasets(self, context: ExecutionContext) -> Subdatasets:
         """Return the factory that opens the datasets that the function returns."""
@@ -73,16 +85,28 @@ class FlatMap(
 
 
 class FlatMapOperator(Operator):
-    """Operator that holds the open inner dataset."""
+    """Operator that holds the open inner dataset.
 
-    def __init__(self, source: Operator, datasets: Subdatasets) -> None:
+    Args:
+        source: the input.
+        datasets: the factory of the inner datasets.
+        windows: their function, if it is a function of windows whose result may be known without a call.
+    """
+
+    def __init__(self, source: Operator, datasets: Subdatasets, windows: WindowFunction | None = None) -> None:
         self.datasets = datasets
+        self.windows = windows
         self.inputs = Inputs(source, datasets)
         self.inner: Subdataset | None = None
 
     def pull(self, n: int) -> Chunk | None:
         while True:
             if self.inner is None:
+                if self.windows is not None and self.inputs.may_take and (batches := self.windows.known(n)) is not None:
+                    chunk = self._batches(batches, n)
+                    if chunk is None or chunk.length:
+                        return chunk
+                    continue
                 try:
                     self.inner = self.inputs.open_next(n)
                 except Exception:
@@ -96,6 +120,23 @@ class FlatMapOperator(Operator):
                 self._close_inner()
             if chunk is not None:
                 return chunk
+
+    def _batches(self, batches: WindowBatches, n: int) -> Chunk | None:
+        """Return the batches of the next windows, at most ``n``; None at the end of the input."""
+        try:
+            windows = self.inputs.take(n // batches.most)
+        except Exception:
+            self.inputs.note()
+            raise
+        self.inputs.note()
+        if windows is None:
+            return None
+        chunk, count = batches.of(windows)
+        if count < windows.length:
+            self.inputs.put_back(windows.slice(count, windows.length))
+        if chunk.length:
+            self.datasets.check(chunk)
+        return chunk
 
     def _close_inner(self) -> None:
         if self.inner is not None:

@@ -213,7 +213,7 @@ class Subdatasets:
                 plan = None
         if plan is None:
             plan = self._make(argument, call)
-        if at_once and not self.context.is_traced and self.context.provenance is None:
+        if at_once and self.may_skip_calls:
             whole: Chunk | None = elements_in_memory(plan)
             if whole is not None and 0 < whole.length <= at_once:
                 inner = Subdataset(argument, order, plan, ElementsOperator(whole))
@@ -375,6 +375,11 @@ class Subdatasets:
         return {"place": inner.place} if is_repeated else save_chunk(inner.argument)
 
     @property
+    def may_skip_calls(self) -> bool:
+        """Whether elements may be returned without opening the dataset that holds them."""
+        return not self.context.is_traced and self.context.provenance is None
+
+    @property
     def source_repeats(self) -> bool:
         """Whether the operator's input can repeat its elements from a saved position."""
         return self._outer.input_is_replayable
@@ -383,8 +388,13 @@ class Subdatasets:
         """Return the number of opened datasets, including one whose opening was interrupted, and its state."""
         if self.argument is None:
             return self.opened, None
-        unopened = {"argument": save_chunk(self.argument), "order": self.opened, "given": 0, "source": None}
-        return self.opened + 1, {**unopened, "behind": 0, "held": [], "ended": False}
+        return self.opened + 1, self.unopened(self.argument, self.opened)
+
+    @staticmethod
+    def unopened(argument: Chunk, order: int) -> State:
+        """Return the state of a dataset that has not been opened."""
+        saved = {"argument": save_chunk(argument), "order": order, "given": 0, "source": None}
+        return {**saved, "behind": 0, "held": [], "ended": False}
 
     def load(self, state: State | None) -> Subdataset | None:
         """Open the inner dataset at a saved position by calling the function again with the same argument."""
@@ -465,21 +475,48 @@ class Inputs:
             if "error" in saved:
                 raise load_error(saved)
             return self.reopen(saved)
-        log, argument = self._log, self.datasets.argument
+        argument = self._pull(1) if self.datasets.argument is None else self.datasets.argument
         if argument is None:
-            if self._leaves_marks and self.datasets.source_repeats:
-                log.step()
-            if log.read < log.given:
-                log.go_on()
-            argument = log.pull(1)
-        if argument is None:
-            self._source_ended = True
             return None
+        argument = argument.unpacked() if argument.is_packed else argument
         inner = self.datasets.open(argument, self._own_argument if self._is_unverified else None, at_once)
-        self._take_place(inner, log.read - 1)
+        self._take_place(inner, self._log.read - 1)
         # If the arguments are numbers, they are saved by value and need no marks.
         self._leaves_marks = self._always_leaves_marks or inner.place is not None
         return inner
+
+    def _pull(self, n: int) -> Chunk | None:
+        """Pull arguments; None at the end of the input."""
+        log = self._log
+        if self._leaves_marks and self.datasets.source_repeats:
+            log.step()
+        if log.read < log.given:
+            log.go_on()
+        arguments = log.pull(n)
+        if arguments is None:
+            self._source_ended = True
+        return arguments
+
+    @property
+    def may_take(self) -> bool:
+        """Whether ``take`` may be called."""
+        return not self._saved and self.datasets.argument is None and not self._is_unverified
+
+    def take(self, n: int) -> Chunk | None:
+        """Return the arguments of the next 1 to ``n`` datasets, which the caller reads instead of opening them.
+
+        They count as opened. Must not be called again before ``note``.
+        """
+        arguments = self._pull(n)
+        self.datasets.opened += 0 if arguments is None else arguments.length
+        return arguments
+
+    def put_back(self, arguments: Chunk) -> None:
+        """Put back the last arguments that ``take`` returned, after ``note``: their datasets are opened one by one."""
+        first = self.datasets.opened - arguments.length
+        for index in range(arguments.length):
+            argument = arguments.slice(index, index + 1).unpacked()
+            self._saved.append(self.datasets.unopened(argument, first + index))
 
     def _take_place(self, inner: Subdataset, count: int) -> None:
         """Record the position of the argument, after ``count`` elements, if it may name a file and can be repeated."""

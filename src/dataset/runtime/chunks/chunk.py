@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.packed import BytesColumn, RaggedColumn, is_packed
+from dataset.plan.packed import BytesColumn, RaggedColumn, WindowColumn, is_packed
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
 from dataset.runtime.chunks.lineage import Lineage, or_unknown
@@ -31,7 +31,7 @@ from dataset.runtime.chunks.provenance import References
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = Array | list[Any]
-_PACKED = frozenset([RaggedColumn, BytesColumn])
+_PACKED = frozenset([RaggedColumn, BytesColumn, WindowColumn])
 
 
 class Chunk:
@@ -148,11 +148,11 @@ class Chunk:
 
     @property
     def is_packed(self) -> bool:
-        """Whether a column is a RaggedColumn or BytesColumn in the place of a list."""
+        """Whether a column is a RaggedColumn, BytesColumn or WindowColumn in the place of a list."""
         return self._columns is not None and not _PACKED.isdisjoint(map(type, self._columns))
 
     def unpacked(self) -> Chunk:
-        """Return the chunk with plain lists in the place of RaggedColumns and BytesColumns."""
+        """Return the chunk with plain lists in the place of packed columns."""
         columns = [list(column) if type(column) in _PACKED else column for column in self.columns()]
         chunk = Chunk(self.structure, self.length, columns, lineage=self.lineage)
         chunk.references = self.references
