@@ -26,7 +26,7 @@ ARROW = (
 
 INSIDE = {
     "runtime": "chunks random contract resources choice metrics context state processes parallel functions iteration",
-    "ops": "sources . shuffle interleave mix batch group pack cache shard distribute rejection_resample",
+    "ops": "sources . shuffle batch interleave mix group pack cache shard distribute rejection_resample",
     "io": "files . text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
 }
 """The order of the sub-packages of a package; a dot means its own modules."""
