@@ -2609,6 +2609,8 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[Any]:
         """Group consecutive elements into datasets. ``flat_map`` turns them into elements, such as overlapping batches.
 
+        For arrays of consecutive elements, ``sliding_window`` is shorter.
+
         A window of tuples is a tuple of datasets, a window of dicts a dict of datasets. The elements of a window are
         already in memory: it can be iterated at any time, and several times.
 
@@ -2632,6 +2634,39 @@ class Dataset(Generic[T_co]):
         [[0, 1], [1, 2], [2, 3]]
         """
         return Dataset(deferred.Window(self._plan, size, shift, stride, drop_remainder, name=name))
+
+    def sliding_window(
+        self, size: int, shift: int = 1, stride: int = 1, pad: Any = None, name: str | None = None
+    ) -> Dataset[Any]:
+        """Return windows of consecutive elements as arrays, with a new first axis.
+
+        Element ``i`` holds the input elements ``i * shift``, ``i * shift + stride``, and so on. The windows are those
+        of ``numpy.lib.stride_tricks.sliding_window_view``, and of ``window``, ``flat_map`` and ``batch``, for each
+        component. They share memory and are read-only; ``batch`` copies them.
+
+        If the input has random access, so have the windows: ``dataset[i]`` reads only what is in the window.
+
+        Args:
+            size: elements per window.
+            shift: the distance between the starts of consecutive windows.
+            stride: the distance between the elements of a window.
+            pad: the value that fills the windows at the end that are not full, in all components or in the structure of
+                the elements. By default, these windows are left out.
+            name: a label.
+
+        Raises:
+            ValueError: if a number is less than 1.
+            TypeError: if ``pad`` is not a value of a component's dtype.
+
+        >>> [window.tolist() for window in Dataset.range(5).sliding_window(3)]
+        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        >>> [window.tolist() for window in Dataset.range(5).sliding_window(3, shift=2, pad=-1)]
+        [[0, 1, 2], [2, 3, 4], [4, -1, -1]]
+        >>> series = Dataset.from_tensor_slices({"time": [1, 2, 3], "load": [0.5, 0.7, 0.6]})
+        >>> series.sliding_window(2)[1]
+        {'time': array([2, 3]), 'load': array([0.7, 0.6])}
+        """
+        return Dataset(deferred.SlidingWindow(self._plan, size, shift, stride, pad=pad, name=name))
 
     def group_by_window(
         self,

@@ -60,6 +60,7 @@ with lazy_imports():
     from dataset.ops.batch.padded_batch import PaddedBatch
     from dataset.ops.batch.ragged_batch import RaggedBatch
     from dataset.ops.batch.rebatch import Rebatch
+    from dataset.ops.batch.sliding_window import SlidingWindow
     from dataset.ops.batch.sparse_batch import SparseBatch
     from dataset.ops.batch.unbatch import Unbatch
     from dataset.ops.batch.window import Window

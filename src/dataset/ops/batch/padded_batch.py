@@ -56,16 +56,12 @@ class PaddedBatch(Batch):
         """Return the shape to pad to, per component."""
         if self.padded_shapes is None:
             return [None] * structure.num_components
-        shapes = _flattened("padded_shapes", structure, self.padded_shapes)
+        shapes = _flattened(self.op, "padded_shapes", structure, self.padded_shapes)
         return [None if shape is None else require_shape(self.op, "padded_shapes", shape) for shape in shapes]
 
     def values(self, structure: Structure) -> list[Any]:
         """Return the padding value per component; None for the default of its dtype."""
-        if self.padding_values is None or structure_of(self.padding_values) is LEAF:
-            return [self.padding_values] * structure.num_components
-        if structure is LEAF:
-            raise _wrong_structure("padding_values", structure, self.padding_values)
-        return _flattened("padding_values", structure, self.padding_values)
+        return padding_values(self.op, structure, self.padding_values, "padding_values")
 
     def _element_spec(self) -> Any:
         structure, specs = flatten_spec(self.source.element_spec)
@@ -123,6 +119,19 @@ class PaddedBatchOperator(BatchOperator):
         return pad_column(column, shape, padding)
 
 
+def padding_values(op: str, structure: Structure, given: Any, argument: str = "pad") -> list[Any]:
+    """Return the padding value per component, from one value for all or from values in the structure of the elements.
+
+    Raises:
+        TypeError: if they have another structure.
+    """
+    if given is None or structure_of(given) is LEAF:
+        return [given] * structure.num_components
+    if structure is LEAF:
+        raise _wrong_structure(op, argument, structure, given)
+    return _flattened(op, argument, structure, given)
+
+
 def padding_of(op: str, argument: str, name: str, dtype: np.dtype[Any], value: Any) -> Any:
     """Return the padding value for a component of ``dtype``.
 
@@ -157,16 +166,16 @@ def _holds(dtype: np.dtype[Any], value: Any) -> bool:
     return False
 
 
-def _flattened(argument: str, structure: Structure, given: Any) -> list[Any]:
+def _flattened(op: str, argument: str, structure: Structure, given: Any) -> list[Any]:
     """Return what an argument has for each component. Tuples below the structure are values, such as shapes."""
     try:
         return [column[0] for column in structure.columns([given])]
     except (StructureMismatchError, TypeError, AttributeError):
-        raise _wrong_structure(argument, structure, given) from None
+        raise _wrong_structure(op, argument, structure, given) from None
 
 
-def _wrong_structure(argument: str, structure: Structure, got: Any) -> TypeError:
-    return TypeError(f"padded_batch(): {argument} must have the structure of the elements, {structure!r}, got {got!r}")
+def _wrong_structure(op: str, argument: str, structure: Structure, got: Any) -> TypeError:
+    return TypeError(f"{op}(): {argument} must have the structure of the elements, {structure!r}, got {got!r}")
 
 
 def _check_static(structure: Structure, index: int, spec: ComponentSpec, shape: Shape) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -43,11 +43,11 @@ class Window(UnaryNode):
     drop_remainder: bool = False
 
     def __post_init__(self) -> None:
-        self._set("size", require_int("window", "size", self.size, minimum=1))
-        shift = self.size if self.shift is None else require_int("window", "shift", self.shift, minimum=1)
+        self._set("size", require_int(self.op, "size", self.size, minimum=1))
+        shift = self.size if self.shift is None else require_int(self.op, "shift", self.shift, minimum=1)
         self._set("shift", shift)
-        self._set("stride", require_int("window", "stride", self.stride, minimum=1))
-        self._set("drop_remainder", require_bool("window", "drop_remainder", self.drop_remainder))
+        self._set("stride", require_int(self.op, "stride", self.stride, minimum=1))
+        self._set("drop_remainder", require_bool(self.op, "drop_remainder", self.drop_remainder))
 
     @property
     def span(self) -> int:
@@ -160,9 +160,20 @@ class WindowOperator(UnaryOperator):
             pieces = [list(column) for column in zip(*map(self._columns_beside, starts), strict=True)]
         lineages = cast("list[Lineage]", pieces.pop()) if self._buffer.is_traced else None
         structure = self._buffer.structure
-        self._advance(len(starts))
-        columns = [self._datasets(index, column, lineages) for index, column in enumerate(pieces)]
-        return Chunk(structure, len(starts), columns, lineage=None if lineages is None else list(map(joined, lineages)))
+        columns = self._elements(len(starts), pieces, lineages)
+        made = len(columns[0]) if columns else len(starts)
+        self._advance(made)
+        return Chunk(structure, made, columns, lineage=None if lineages is None else list(map(joined, lineages[:made])))
+
+    def _elements(self, count: int, pieces: Sequence[list[Column]], lineages: list[Lineage] | None) -> list[Column]:  # noqa: ARG002  # used by overrides
+        """Return the components of ``count`` windows, or of those before the first that fails.
+
+        Args:
+            count: the number of windows.
+            pieces: their elements, for each component.
+            lineages: the lineage of the elements of each window.
+        """
+        return [self._datasets(index, column, lineages) for index, column in enumerate(pieces)]
 
     def _before_failure(self, starts: range) -> range:
         """Return the starts of the windows before the first that contains a failure."""
@@ -219,6 +230,17 @@ class WindowOperator(UnaryOperator):
         if self._buffer.length > start:
             items.append(self._buffer.chunk(start, self._buffer.length))
         return {"op": "window", **super().save(), "held": save_pending(items), "gap": self._gap}
+
+    def advance(self, state: State, count: int) -> State | None:
+        if state["held"]:
+            return None
+        start = int(state["gap"]) + count * self.shift
+        last = start - self.shift + (self.span if self.node.drop_remainder else 1)  # that the windows before need
+        for reached in (start, last) if start > last else (start,):
+            source = self.source.advance(state["source"], reached)
+            if source is not None and (start >= last or self.source.advance(state["source"], last) is not None):
+                return {**state, "source": source, "gap": start - reached}
+        return None
 
     def load(self, state: State) -> None:
         super().load(state)

@@ -57,9 +57,10 @@ class FlatMap(
 
     def _window_function(self) -> WindowFunction | None:
         """Return the function if it only combines the windows of the input, so that it need not be called for each."""
-        if type(self) is not FlatMap or not isinstance(self.source, Window):
-            return None
-        return WindowFunction.of(self.function, self.source.size)
+        source: Any = self.source
+        return (
+            WindowFunction.of(self.function, source.size) if type(self) is FlatMap and type(source) is Window else None
+        )
 
     def _element_spec(self) -> Any:
         if self._opened is not None:
