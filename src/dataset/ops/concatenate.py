@@ -54,7 +54,7 @@ class Concatenate(Node, seekable=True, exact=True):
     def traits(self) -> Traits:
         is_checked = all(map(spec_is_static, self.sources))  # else a mismatch is detected at iteration time
         rows = {rows_per_element(source) for source in self.sources}
-        return replace(super().traits, exact=is_checked, rows=rows.pop() if len(rows) == 1 else None)
+        return super().traits.having(exact=is_checked, rows=rows.pop() if len(rows) == 1 else None)
 
     def cardinality(self) -> int:
         return total([source.cardinality() for source in self.sources])

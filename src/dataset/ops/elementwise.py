@@ -89,7 +89,7 @@ class Elementwise(ParallelNode):
     @lazy_property
     def traits(self) -> Traits:
         """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
-        return replace(super().traits, pure=self.only_computes, computes=self.columnwise is not None)
+        return super().traits.having(pure=self.only_computes, computes=self.columnwise is not None)
 
     @property
     def takes_columns(self) -> bool:

@@ -43,7 +43,7 @@ class Enumerate(UnaryNode, seekable=True, elastic=True):
     def traits(self) -> Traits:
         available = self.source.cardinality()
         has_numbers = self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
-        return replace(super().traits, exact=has_numbers, infallible=has_numbers)
+        return super().traits.having(exact=has_numbers, infallible=has_numbers)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         if not shard.gives_all:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,8 +56,7 @@ class Map(MapNode, Elementwise, aligned=True, static_spec=False, seekable=True, 
         traits = super().traits
         called: Any = self.function if self.column_function is None else self.column_function
         has_spec = calls_no_user_code(self.function) and hasattr(self.function, "element_spec")
-        return replace(
-            traits,
+        return traits.having(
             pure=traits.pure or calls_no_user_code(called),
             # Not the spec that a rule has found: ops downstream would refuse elements earlier than without the rule.
             static_spec=traits.static_spec or has_spec,

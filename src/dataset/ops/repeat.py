@@ -54,7 +54,7 @@ class Repeat(
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, passes=self.times)
+        return super().traits.having(passes=self.times)
 
     def cardinality(self) -> int:
         available = self.source.cardinality()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,7 +73,7 @@ class Select(UnaryNode, aligned=True, seekable=True, exact=True, separable=True,
     @lazy_property
     def traits(self) -> Traits:
         has_keys = spec_is_static(self.source)  # else a missing key is detected at iteration time
-        return replace(super().traits, exact=has_keys, rows=rows_per_element(self.source))
+        return super().traits.having(exact=has_keys, rows=rows_per_element(self.source))
 
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))

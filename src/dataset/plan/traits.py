@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
 
@@ -96,3 +97,15 @@ class Traits:
     remote: bool = False
     expands_elements: bool = False
     proved_spec: Any = None
+
+    def having(self, **changes: Any) -> Traits:
+        """Return these traits with some changed."""
+        try:
+            return _changed(self, **changes)
+        except TypeError:  # a spec that cannot be hashed
+            return replace(self, **changes)
+
+
+@functools.lru_cache  # a node is created for each dataset that a function returns, and a copy costs more than that
+def _changed(traits: Traits, **changes: Any) -> Traits:
+    return replace(traits, **changes)

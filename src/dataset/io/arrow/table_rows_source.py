@@ -7,7 +7,7 @@ requested, so its table may be a memory-mapped file that is larger than memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,7 +74,7 @@ class TableRows(RowSource):
         """Exact if no row contains a null that is an error. Most null counts are stored in the table."""
         table = self.holder.table
         is_exact = all(NumberedRows(leaf, table).is_exact for leaf in self.layout.leaves)
-        return replace(super().traits, exact=is_exact)
+        return super().traits.having(exact=is_exact)
 
     @lazy_property
     def rows_at_once(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -47,8 +47,8 @@ class Load(Node, reads_files=True):
     @lazy_property
     def traits(self) -> Traits:
         static = self.saved.spec is not None  # unknown if the dataset is empty
-        return replace(
-            super().traits, static_spec=static, pure=self.reader_func is None or not holds_user_code(self.reader)
+        return super().traits.having(
+            static_spec=static, pure=self.reader_func is None or not holds_user_code(self.reader)
         )
 
     def parameters(self) -> dict[str, Any]:

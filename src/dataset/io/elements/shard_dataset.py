@@ -7,7 +7,7 @@ read the metadata itself, so a state never determines which files are opened.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
@@ -70,7 +70,7 @@ class SavedShard(Node, reads_files=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, static_spec=self.saved.spec is not None)
+        return super().traits.having(static_spec=self.saved.spec is not None)
 
     def _element_spec(self) -> Any:
         return self.saved.spec

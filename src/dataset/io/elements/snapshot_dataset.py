@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,7 +50,7 @@ class Snapshot(UnaryNode, reads_files=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, pure=self.reader_func is None and self.shard_func is None)
+        return super().traits.having(pure=self.reader_func is None and self.shard_func is None)
 
     def fingerprint_fields(self) -> Any:
         return [self.reader_func, self.shard_func]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import SpecError, StateError
@@ -57,7 +57,7 @@ class SqlQuery(Node, reads_files=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, pure=not callable(self.driver), static_spec=self.output_types is not None)
+        return super().traits.having(pure=not callable(self.driver), static_spec=self.output_types is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"driver": self.driver, "query": self.query, "output_types": repr(self.output_types)}

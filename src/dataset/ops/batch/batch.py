@@ -73,8 +73,8 @@ class Batch(ParallelNode, MemoryNode, seekable=True, views=True, batches=True, t
         rows = self.batch_size if self.drop_remainder else None
         stacks = self.batch_size if self._is_plain else 0
         packed = super().traits.takes_packed and self.batch_size > 1
-        return replace(
-            super().traits, separable=separable, exact=self._is_exact(), rows=rows, stacks=stacks, takes_packed=packed
+        return super().traits.having(
+            separable=separable, exact=self._is_exact(), rows=rows, stacks=stacks, takes_packed=packed
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,7 +61,7 @@ class Rebatch(UnaryNode, batches=True, counted=False):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, rows=self._size())
+        return super().traits.having(rows=self._size())
 
     def label(self) -> str:
         sizes = self.batch_size[0] if len(self.batch_size) == 1 else list(self.batch_size)

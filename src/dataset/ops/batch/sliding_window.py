@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,7 +52,7 @@ class SlidingWindow(Window, seekable=True, views=True):
     def traits(self) -> Traits:
         """Exact if stacking cannot fail."""
         exact = self.pad is None and self.batch().traits.exact
-        return replace(super().traits, exact=exact, rows=self.size)
+        return super().traits.having(exact=exact, rows=self.size)
 
     def batch(self) -> Batch:
         """Return the node that stacks elements as this one does."""

@@ -162,7 +162,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, reads_files=self.directory is not None)
+        return super().traits.having(reads_files=self.directory is not None)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self:
         return replace(self, source=below(self.source, shard), placement=CachePlacement())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.ops.batch.window import Window, WindowOperator
@@ -42,8 +42,8 @@ class FlatMap(
         """A reader of files runs no user code, and its elements have the same spec for any file."""
         opened = self._opened
         if opened is None:
-            return replace(super().traits, pure=self._window_function() is not None)
-        return replace(super().traits, pure=not holds_user_code(opened), static_spec=spec_is_static(opened))
+            return super().traits.having(pure=self._window_function() is not None)
+        return super().traits.having(pure=not holds_user_code(opened), static_spec=spec_is_static(opened))
 
     @lazy_property
     def _opened(self) -> Node | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,7 +75,7 @@ class SampleFromDatasets(Mix):
     @lazy_property
     def traits(self) -> Traits:
         calls = isinstance(self.weights, WeightSchedule) and self.weights.function is not None
-        return replace(super().traits, pure=not calls, stable=not self.rerandomize_each_iteration)
+        return super().traits.having(pure=not calls, stable=not self.rerandomize_each_iteration)
 
     def parameters(self) -> dict[str, Any]:
         """Return what must match a saved state. Later elements may have other weights."""

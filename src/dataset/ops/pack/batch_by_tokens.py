@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,7 +94,7 @@ class BatchByTokens(GroupingNode, separable=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, pure=self.length is None)
+        return super().traits.having(pure=self.length is None)
 
     def padded_length(self, length: int) -> int | None:
         """Return the length to which sequences are padded if the longest has this one; None if that is too long."""

@@ -32,9 +32,7 @@ class ShardByProcess(UnaryNode, ShareNode, elastic=True):
     def traits(self) -> Traits:
         whole = self.share.gives_all or self._comes_out_even
         positional = self.share.remainder != "pad"  # a marker for an absent element has no row number
-        return dataclasses.replace(
-            super().traits, seekable=whole, exact=whole, only_reorders=whole, positional=positional
-        )
+        return super().traits.having(seekable=whole, exact=whole, only_reorders=whole, positional=positional)
 
     @property
     def _comes_out_even(self) -> bool:

@@ -9,7 +9,7 @@ finds by searching for equal slots.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -85,7 +85,7 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, stable=not self.reshuffle_each_iteration or self.buffer_size == 1)
+        return super().traits.having(stable=not self.reshuffle_each_iteration or self.buffer_size == 1)
 
     @lazy_property
     def is_repeatable(self) -> bool:

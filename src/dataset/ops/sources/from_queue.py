@@ -6,7 +6,7 @@ import asyncio
 import multiprocessing.queues
 import queue as thread_queues
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError, SpecError, StateError
@@ -60,7 +60,7 @@ class FromQueue(Node, pure=False, stable=False):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, static_spec=self.signature is not None)
+        return super().traits.having(static_spec=self.signature is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"queue": self.queue, "signature": repr(self.signature), "is_logged": self.open_log is not None}

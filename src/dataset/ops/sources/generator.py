@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import repeat, starmap
 from types import GeneratorType
 from typing import Any, ClassVar
@@ -55,7 +55,7 @@ class Generator(Node, pure=False):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, static_spec=self.signature is not None)
+        return super().traits.having(static_spec=self.signature is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"function": self.function, "arguments": self.arguments, "signature": repr(self.signature)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ class IndexedSource(RowSource, pure=False):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, static_spec=self.signature is not None)
+        return super().traits.having(static_spec=self.signature is not None)
 
     @once
     def _length(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +40,7 @@ class Random(Node, generated=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, stable=not self.rerandomize_each_iteration)
+        return super().traits.having(stable=not self.rerandomize_each_iteration)
 
     def _element_spec(self) -> Any:
         return TensorSpec((), np.int64)

@@ -60,7 +60,7 @@ class Range(RowsNode, gatherable=True, seekable=True, exact=True, generated=True
     @lazy_property
     def traits(self) -> Traits:
         # Large numbers may overflow in float16, for which NumPy may warn or raise.
-        return dataclasses.replace(super().traits, exact=bool(self.output_type != np.float16))
+        return super().traits.having(exact=bool(self.output_type != np.float16))
 
     def subrange(self, places: slice) -> Range:
         """Return a range of the numbers at these positions."""

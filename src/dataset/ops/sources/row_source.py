@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -112,7 +112,7 @@ class RowSource(RowsNode, seekable=True, indexable=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, gatherable=not self.may_skip_rows)
+        return super().traits.having(gatherable=not self.may_skip_rows)
 
     def cardinality(self) -> int:
         return len(self.places)
@@ -145,7 +145,7 @@ class Gather(UnaryNode, gathers=True, elastic=True):
     @lazy_property
     def traits(self) -> Traits:
         rows = self.rows.traits
-        return replace(super().traits, pure=rows.pure, static_spec=rows.static_spec, infallible=rows.exact)
+        return super().traits.having(pure=rows.pure, static_spec=rows.static_spec, infallible=rows.exact)
 
     @lazy_property
     def inputs(self) -> tuple[Node, ...]:

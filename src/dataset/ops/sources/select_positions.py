@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ class SelectPositions(UnaryNode):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(super().traits, pure=self.source.traits.pure)
+        return super().traits.having(pure=self.source.traits.pure)
 
     def cardinality(self) -> int:
         return len(self.positions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.plan.fingerprints.fingerprint import fingerprint
@@ -41,7 +41,7 @@ class Tensors(MemoryNode, seekable=True, exact=True):
     @lazy_property
     def traits(self) -> Traits:
         parts = structure_of(self.element).flatten(self.element)
-        return replace(super().traits, static_spec=all(spec_is_static(part.plan) for part in parts if is_dataset(part)))
+        return super().traits.having(static_spec=all(spec_is_static(part.plan) for part in parts if is_dataset(part)))
 
     def fingerprint_fields(self) -> Any:
         structure = structure_of(self.element)

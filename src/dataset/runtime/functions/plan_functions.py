@@ -173,6 +173,9 @@ class _Attempt:
 _CALLABLES = frozenset({FunctionType, MethodType, functools.partial})
 
 
+_GET_ATTRIBUTE: Any = object.__getattribute__
+
+
 def _plan_methods() -> list[Any]:
     cls: Any = dataset_class()
     return [cls.batch, cls.zip]
@@ -203,7 +206,7 @@ def _plain_attribute(value: Any, name: str) -> Any:
     """Return an attribute that is stored in an object or in its class."""
     kind = type(value)
     classes = value.__mro__ if kind is type else kind.__mro__
-    if kind not in {type, SimpleNamespace} and kind.__getattribute__ is not object.__getattribute__:
+    if kind not in {type, SimpleNamespace} and kind.__getattribute__ is not _GET_ATTRIBUTE:
         return UNBOUND
     found = next((vars(cls)[name] for cls in classes if name in vars(cls)), UNBOUND)
     if hasattr(type(found), "__get__"):  # a property, a method or a slot

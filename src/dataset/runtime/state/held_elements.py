@@ -6,9 +6,8 @@ Dataset.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -52,7 +51,7 @@ class Elements(MemoryNode, seekable=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return _traits(super().traits, self.static, not self.failures)
+        return super().traits.having(static_spec=self.static, exact=not self.failures)
 
     def parameters(self) -> dict[str, Any]:
         return {"elements": self.chunk.length, "failures": len(self.failures)}
@@ -74,11 +73,6 @@ class Elements(MemoryNode, seekable=True):
 
     def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return ElementsOperator(self.chunk, self.failures)
-
-
-@functools.cache  # each window is a node
-def _traits(traits: Traits, static_spec: bool, exact: bool) -> Traits:
-    return replace(traits, static_spec=static_spec, exact=exact)
 
 
 class ElementsOperator(IndexedOperator):
