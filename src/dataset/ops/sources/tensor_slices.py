@@ -10,7 +10,7 @@ import numpy as np
 
 from dataset.ops.sources.row_source import Rows, RowSource
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
-from dataset.plan.lazy import once
+from dataset.plan.lazy import lazy_property, once
 from dataset.plan.node import MemoryNode, Sharding, ShareNode
 from dataset.plan.spec import TensorSpec, component_spec
 from dataset.plan.structure import LEAF, Structure, structure_of
@@ -52,7 +52,7 @@ class TensorSlices(RowSource, ShareNode, MemoryNode, exact=True, views=True):
         part._set("share", shard)  # noqa: SLF001  # same class, fresh copy
         return part
 
-    @property
+    @lazy_property
     def structure(self) -> Structure:
         return structure_of(self.tensors)
 
@@ -77,7 +77,7 @@ class TensorSlices(RowSource, ShareNode, MemoryNode, exact=True, views=True):
     def _element_spec(self) -> Any:
         return self.structure.unflatten([component_spec(column).unbatched() for column in self.columns()])
 
-    @property
+    @lazy_property
     def all_rows(self) -> range:
         return range(component_rows(self.columns()[0]))
 
