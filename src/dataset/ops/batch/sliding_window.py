@@ -68,7 +68,7 @@ class SlidingWindow(Window, seekable=True, views=True):
         parts += [f"pad={self.pad!r}"] if self.pad is not None else []
         return f"{self.op}({', '.join(parts)})"
 
-    def lower(self, context: ExecutionContext) -> Operator:
+    def lower(self, context: ExecutionContext) -> SlidingWindowOperator:
         return SlidingWindowOperator(context(self.source), self)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -85,6 +86,10 @@ class WindowBatches:
     def of(self, windows: Chunk) -> tuple[Chunk, int]:
         """Return the batches of these windows, and of how many: all before the first that cannot be stacked."""
         pieces = [column.pieces for column in windows.columns()]  # type: ignore[union-attr]  # each is a WindowColumn
+        if set(map(len, pieces[0])) == {self.size}:  # the usual case: each window is a batch
+            with contextlib.suppress(ColumnMismatchError):
+                batches: list[Column] = [list(map(stack, pieces[place])) for place, stack in self.parts]
+                return Chunk(self.structure, windows.length, batches), windows.length
         found: list[list[Any]] = [[] for _ in self.parts]
         length = 0
         for number in range(windows.length):
@@ -99,10 +104,7 @@ class WindowBatches:
         return Chunk(self.structure, length, found), windows.length
 
     def _cut(self, piece: Column) -> Sequence[Column]:
-        length = len(piece)
-        if length == self.size:  # the usual case
-            return (piece,)
-        stop = length - length % self.size if self.drop_remainder else length
+        stop = len(piece) - len(piece) % self.size if self.drop_remainder else len(piece)
         return [piece[start : start + self.size] for start in range(0, stop, self.size)]
 
 
@@ -111,6 +113,7 @@ def _batches_of(plan: Node, windows: Sequence[Node], size: int) -> WindowBatches
     places = {id(window): place for place, window in enumerate(windows)}
     structure, batches = (plan.structure, plan.sources) if isinstance(plan, Zip) else (LEAF, (plan,))
     structures: list[Structure] = []
+    sizes: set[tuple[int, bool]] = set()
     parts: list[tuple[int, Callable[[Column], Any]]] = []
     for batch in batches:
         if type(batch) is not Batch or batch.num_parallel_calls is not None:
@@ -120,9 +123,10 @@ def _batches_of(plan: Node, windows: Sequence[Node], size: int) -> WindowBatches
         if not all(id(source) in places for source in sources):
             return None
         structures.append(inner)
+        sizes.add((batch.batch_size, batch.drop_remainder))
         parts += [(places[id(source)], partial(batch.stack, index)) for index, source in enumerate(sources)]
-    first: Any = batches[0]
-    if any((batch.batch_size, batch.drop_remainder) != (first.batch_size, first.drop_remainder) for batch in batches):
+    if len(sizes) != 1:
         return None
-    most = size // first.batch_size if first.drop_remainder else -(-size // first.batch_size)
-    return WindowBatches(structure.substitute(structures), first.batch_size, first.drop_remainder, tuple(parts), most)
+    batch_size, drop_remainder = sizes.pop()
+    most = size // batch_size if drop_remainder else -(-size // batch_size)
+    return WindowBatches(structure.substitute(structures), batch_size, drop_remainder, tuple(parts), most)
