@@ -85,6 +85,7 @@ SHAPES = [
     {"size": 4, "shift": 6},
     {"size": 5, "shift": 2, "stride": 2},
 ]
+RESUMED = [BATCHING["constant"], BATCHING["small batches"], PAIRS["in another order"], DICTS["comprehension"]]
 calls = []
 
 
@@ -109,7 +110,7 @@ def source(kind):
 
 
 CASES = [
-    *((f"{name}", function, "numbers") for name, function in BATCHING.items()),
+    *((name, function, "numbers") for name, function in BATCHING.items()),
     *((f"pairs: {name}", function, "pairs") for name, function in PAIRS.items()),
     *((f"dicts: {name}", function, "dicts") for name, function in DICTS.items()),
 ]
@@ -122,7 +123,7 @@ def test_batches_are_those_of_the_function(function, kind, shape):
     assert WindowFunction.of(function, 4) is not None
     expected = outcomes(iter(windows.flat_map(counted(function))))
     assert_elements_equal(outcomes(iter(windows.flat_map(function))), expected)
-    if shape is SHAPES[-1]:
+    if shape is SHAPES[-1] and function in RESUMED:
         check_operator(lambda: windows.flat_map(function))
 
 

@@ -43,7 +43,7 @@ _SCALARS -= {np.object_, np.void}  # they can be modified
 _INSTRUCTIONS = frozenset(
     """
     RESUME CACHE PRECALL NOP EXTENDED_ARG NOT_TAKEN COPY_FREE_VARS MAKE_CELL PUSH_NULL POP_TOP POP_ITER COPY SWAP
-    LOAD_CONST LOAD_SMALL_INT LOAD_GLOBAL LOAD_DEREF LOAD_CLOSURE STORE_DEREF LOAD_ATTR LOAD_METHOD
+    LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT LOAD_GLOBAL LOAD_DEREF LOAD_CLOSURE STORE_DEREF LOAD_ATTR LOAD_METHOD
     LOAD_FAST LOAD_FAST_BORROW LOAD_FAST_CHECK LOAD_FAST_AND_CLEAR LOAD_FAST_LOAD_FAST
     LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST
     KW_NAMES CALL CALL_KW CALL_FUNCTION_EX MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RETURN_VALUE RETURN_CONST
@@ -56,6 +56,9 @@ _INSTRUCTIONS = frozenset(
     """.split()  # noqa: SIM905  # a list would take a line each
 )
 """The instructions of CPython 3.11 to 3.15 that change nothing outside the function, given what it can reach."""
+
+_INTRINSICS = frozenset({"INTRINSIC_LIST_TO_TUPLE", "INTRINSIC_STOPITERATION_ERROR", "INTRINSIC_UNARY_POSITIVE"})
+"""The operands of CALL_INTRINSIC_1 that have no effect."""
 
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _SILENT = frozenset({"CACHE", "EXTENDED_ARG", "PUSH_NULL", "NOP"})
@@ -136,9 +139,11 @@ class _Attempt:
         owner: list[Any] = []
         if type(function) is MethodType:
             owner, function = [function.__self__], function.__func__
+        if type(function) is not FunctionType:
+            raise NotProvedError
         if function in _plan_methods() or function in self._functions:
             return
-        if type(function) is not FunctionType or function.__kwdefaults__:
+        if function.__kwdefaults__:
             raise NotProvedError
         self._functions.append(function)
         code: CodeType = self.read(lambda: function.__code__)
@@ -243,7 +248,8 @@ def _reads(code: CodeType, free: frozenset[str], bound: str | None) -> Iterator[
             continue
         if read is not None:
             yield read
-        _require_no_effect(name, value, outside)
+        if name != "CALL_INTRINSIC_1" or instruction.argrepr not in _INTRINSICS:
+            _require_no_effect(name, value, outside)
         read = None
         if name == "LOAD_GLOBAL":
             read = _Read(value, is_global=True)
