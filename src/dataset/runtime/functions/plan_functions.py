@@ -4,8 +4,8 @@ The result of such a function depends only on its arguments and on the values th
 shows what it returns for other datasets, unless it looks into them, which their plans tell (see ``looked_into``).
 
 A function is proved by a scan of its bytecode, which may contain loops, comprehensions and branches. It can reach only
-datasets, numbers, text, and tuples, lists and dicts that nobody else has. Everything that it reads from outside must be
-a constant of these kinds, a builtin that is listed here, or a function that is proved in turn. An instruction, a method
+datasets, numbers, text, and tuples, lists and dicts of its own. Everything that it reads from outside must be a
+constant of these kinds, a builtin that is listed here, or a function that is proved in turn. An instruction, a method
 or a value that is not listed ends the attempt.
 """
 
@@ -104,8 +104,8 @@ def plan_function(function: Callable[..., Any]) -> PlanFunction | None:
 def looked_into(plans: Iterable[Node]) -> Callable[[], bool]:
     """Return a function that tells whether code has used any of these plans since, other than as an input.
 
-    A node computes what it is asked for once, and keeps it among its attributes: its inputs, which every walk over a
-    plan requests, its cardinality, its spec.
+    A node computes each property once, and keeps it among its attributes: its inputs, which every walk over a plan
+    requests, its cardinality, its spec.
     """
     states = [vars(plan) for plan in plans]
     before = list(map(len, states))
@@ -143,7 +143,7 @@ class _Attempt:
             raise NotProvedError
         if function in _plan_methods() or function in self._functions:
             return
-        if function.__kwdefaults__:
+        if function.__kwdefaults__ or (owner and not function.__code__.co_argcount):
             raise NotProvedError
         self._functions.append(function)
         code: CodeType = self.read(lambda: function.__code__)
@@ -176,8 +176,6 @@ class _Attempt:
 
 
 _CALLABLES = frozenset({FunctionType, MethodType, functools.partial})
-
-
 _GET_ATTRIBUTE: Any = object.__getattribute__
 
 
@@ -199,7 +197,7 @@ def _attribute(root: Callable[[], Any], names: tuple[str, ...]) -> Any:
         if value is dataset_class():
             value = getattr(value, name) if name in _METHODS else UNBOUND
         elif type(value) is ModuleType:
-            if name not in vars(value) and value.__name__.partition(".")[0] == "dataset":
+            if name not in vars(value) and str(vars(value).get("__name__")).partition(".")[0] == "dataset":
                 getattr(value, name, None)  # it may import the attribute, but runs no user code
             value = vars(value).get(name, UNBOUND)
         else:
