@@ -96,6 +96,8 @@ def own(result: Any, given: Iterable[Any] = (), unshared: bool | None = None) ->
         unshared: whether nothing else refers to ``result``, if known; default: according to its reference count.
     """
     kind = type(result)
+    if kind in _NUMBERS:
+        return result
     if unshared is None:
         unshared = _references(result) <= _DIRECT
     if kind is tuple:
