@@ -185,9 +185,14 @@ class RowWriter:
     ) -> None:
         """Append the results for inputs from number ``position`` on, or ``Written`` for those in the block."""
         for row, given in enumerate(arguments, position - self._first):
-            result = [function(*given)]  # a variable would be a reference that own() counts
-            results.append(_WRITTEN if self._write(row, result[0]) else own(result.pop(), given))
-            del result  # its memory is free for the next one
+            result = function(*given)
+            if self._write(row, result):
+                results.append(_WRITTEN)
+            else:
+                results.append(result)
+                del result  # a reference that own() would count
+                results.append(own(results.pop(), given))
+            result = None  # its memory is free for the next one
 
     def chunk(self, position: int, results: list[Any], structure: Structure | None) -> Chunk | None:
         """Return the results from number ``position`` on as a chunk, if all are in the block.
