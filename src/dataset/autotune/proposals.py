@@ -23,7 +23,9 @@ LONG_SECONDS = 0.5
 """The shortest window that shows what is not needed."""
 
 _MARGIN = 1.1  # times the allowed cores: above, workers are removed; below the inverse, cores are left for more
-_SPARE = 1.25  # workers that are kept, relative to the number of busy ones
+_STEP_MAX = 4.0  # the largest factor by which calls grow at once
+_RESTED = 0.1  # of the time: a producer that waits less for room gains little from a larger buffer
+_SPARE = 1.25  # workers, relative to the number that is busy: times vary
 _WORTH_SAVING = 8  # the smallest value that is reduced; an idle thread costs little
 
 
@@ -55,21 +57,22 @@ def additions(window: CountWindow, cores: float) -> Iterator[list[Setting]]:
     if window.waited < WAITED or window.cores_used * _MARGIN > cores:
         return
     growing = [d for d in window if d.value < d.stage.knob.maximum and not d.refusals and not d.stage.inline]
-    # A stage of which more than half of the workers are busy would limit twice the throughput.
+    factor = min(_STEP_MAX, max(2.0, _SPARE / max(1 - window.waited, 1e-9)))  # what the consumer needs
+    # A stage that is left out has enough workers for that.
     yield [
         Setting(d, value, f"{d.busy:.1f} of its {d.value} workers are busy and compute {d.computing:.0%} of that time")
         for d in growing
-        if not d.stage.relays and 2 * d.busy > d.value and (value := _more_calls(d, cores)) > d.value
+        if not d.stage.relays and factor * d.busy > d.value and (value := _more_calls(d, factor, cores)) > d.value
     ]
-    rooms = [d for d in growing if d.stage.relays and d.waited_for >= WAITED and d.rest_seconds >= WAITED * d.seconds]
+    rooms = [d for d in growing if d.stage.relays and d.waited_for >= WAITED and d.rested >= _RESTED]
     for d in sorted(rooms, key=lambda d: -d.waited_for):
         yield [_more_room(d)]
 
 
-def _more_calls(delta: StageDelta, cores: float) -> int:
-    """Return twice the number of calls, at most as many as can keep the cores busy."""
+def _more_calls(delta: StageDelta, factor: float, cores: float) -> int:
+    """Return ``factor`` times the number of calls, at most as many as can keep the cores busy."""
     useful = round(cores / delta.computing) if delta.computing > 0 else sys.maxsize
-    return min(2 * delta.value, delta.stage.knob.maximum, useful)
+    return min(math.ceil(factor * delta.value), delta.stage.knob.maximum, useful)
 
 
 def _more_room(delta: StageDelta) -> Setting:
@@ -77,9 +80,8 @@ def _more_room(delta: StageDelta) -> Setting:
 
     The variation of the consumer's times is unknown; it is assumed to equal that of the elements' times.
     """
-    rested = min(1.0, delta.rest_seconds / delta.seconds)
     reason = (
-        f"it was empty for {delta.waited_for:.0%} of the time and full for {rested:.0%}: "
+        f"it was empty for {delta.waited_for:.0%} of the time and full for {delta.rested:.0%}: "
         "times vary more than it can absorb"
     )
     makes = delta.work_seconds / max(1, delta.elements)

@@ -6,7 +6,8 @@ from what was counted (proposals.py), and *tries* it: windows with the old and t
 other comparison (runtime/choice.py). The larger values must be clearly faster; otherwise the smaller ones are used.
 
 After a change that was *taken back*, and after one that reverts an earlier one, the knob rests for as long as the
-pipeline has run, up to a minute, unless the work changes. So trials soon become rare.
+pipeline has run, up to a minute, unless the work changes. So trials soon become rare. If a trial has made the pipeline
+slower, the knob rests until the loss is a small share of the time.
 
 The tuner only reads counts and sets knobs; it uses no clock, thread or lock. The caller of ``look`` passes the time.
 """
@@ -170,10 +171,10 @@ class Tuner:
     def _rest(self, setting: Setting) -> _Rest:
         return self._rests.setdefault(setting.record, _Rest())
 
-    def _let_rest(self, now: float, settings: list[Setting]) -> None:
+    def _let_rest(self, now: float, settings: list[Setting], least: float = 0.0) -> None:
         assert self._began is not None  # there has been a window
         for setting in settings:
-            self._rest(setting).until = now + min(_REST_SECONDS_MAX, now - self._began)
+            self._rest(setting).until = now + max(least, min(_REST_SECONDS_MAX, now - self._began))
 
     def _changed(self, now: float, settings: list[Setting], *, adds: bool) -> None:
         """Note a change that lasts."""
@@ -229,7 +230,7 @@ class Tuner:
             is_kept = False
             reason += f", but {window.cores_used:.1f} cores were busy, of {self._cores:g} allowed"
         if not is_kept:
-            self._let_rest(now, trial.settings)
+            self._let_rest(now, trial.settings, least=trial.choice.rest(now))
             self._take_back(now, trial, reason)
             return
         self._trial = None

@@ -61,6 +61,11 @@ class StageDelta(Counters):
         return min(1.0, self.wait_seconds / self.seconds)
 
     @property
+    def rested(self) -> float:
+        """The share of the window in which its thread waited for room; the buffer was not empty then."""
+        return min(1 - self.waited_for, self.rest_seconds / self.seconds)
+
+    @property
     def is_short(self) -> bool:
         """Whether its consumer waited most of the time, so that its buffer was empty."""
         return self.waited_for > _HALF
