@@ -187,18 +187,19 @@ class Tuner:
 
     def _notice_other_work(self, now: float, window: CountWindow) -> None:
         """Let no knob rest if the work has changed."""
-        each: dict[OpRecord | None, float] = {d.record: d.work_seconds / d.elements for d in window if d.elements}
+        workers = [delta for delta in window if delta.elements and not delta.stage.relays]
+        each: dict[OpRecord | None, float] = {delta.record: delta.work_seconds / delta.elements for delta in workers}
         first = next(iter(window))
         if first.rate and not first.is_short:  # otherwise hardly anything is known about the consumer
             each[None] = (1 - window.waited) / first.rate
         have_changed = [self._watches.setdefault(key, Watch()).has_changed(each[key]) for key in each]
         if any(have_changed):
             self._watches.clear()
-            if any(rest.until > now for rest in self._rests.values()):
-                self._record(
-                    now, next(iter(window)).record, "look again", None, None, "the work or the consumer has changed"
-                )
-            self._rests.clear()
+            resting = [rest for rest in self._rests.values() if rest.until > now]
+            for rest in resting:
+                rest.until = now
+            if resting:
+                self._record(now, first.record, "look again", None, None, "the work or the consumer has changed")
 
     # Trials
 
@@ -241,6 +242,7 @@ class Tuner:
     def _give_up(self, now: float) -> None:
         """Take a change back because its result can no longer be compared."""
         if self._trial is not None:
+            self._let_rest(now, self._trial.settings)  # the trial itself may have been the reason
             self._take_back(now, self._trial, "other things have changed in the meantime")
 
     def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
