@@ -129,6 +129,10 @@ def test_no_more_workers_are_used_than_the_consumer_needs(value):
     assert driven.actions(since=11) == {}
 
 
+def test_workers_without_work_are_removed_but_for_one():
+    assert Driven(*one_map(Work(), Work(wait=5 * MS), 64)()).until(12).values == [1]
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -101,6 +101,7 @@ def savings(window: CountWindow) -> Iterator[list[Setting]]:
         if stage.relays:
             unused = min(value, stage.counters.least_ready) if delta.taken >= 16 * value else 0
             needed, reason = max(2, value - unused + 1), f"never fewer than {unused} elements were ready"
+        needed = max(1, stage.knob.minimum, needed)
         if needed <= value // 2 and value >= _WORTH_SAVING:
             yield [Setting(delta, needed, reason)]
 

@@ -248,7 +248,7 @@ class Tuner:
     def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
         self._trial, self._is_passing = None, True
         for setting in trial.settings:
-            values = setting.delta.value, setting.value
-            if setting.knob.value in values:  # otherwise the stage has set it meanwhile
-                self._record(now, setting.record, "take back", *reversed(values), reason)
-                setting.knob.value = setting.delta.value
+            knob, before = setting.knob, setting.delta.value
+            if knob.value in (before, setting.value):  # otherwise the stage has set it meanwhile
+                self._record(now, setting.record, "take back", setting.value, before, reason)
+                knob.value = before
