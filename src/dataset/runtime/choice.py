@@ -122,6 +122,11 @@ class Choice(Generic[T]):
     The owner does the work in the current ``way`` and reports segments of it. It calls ``challenge`` when another way
     may be better.
 
+    Args:
+        ways: the ways, the safest one first.
+        accepted: the way to begin with; the safest one by default.
+        compares_cores: whether segments tell all CPU time that the ways take, so that the busy cores may decide.
+
     Attributes:
         way: the way to use now.
         accepted: the way that is the best as far as is known.
@@ -139,8 +144,9 @@ class Choice(Generic[T]):
         ('threads', 0.5)
     """
 
-    def __init__(self, ways: Sequence[T], accepted: T | None = None) -> None:
+    def __init__(self, ways: Sequence[T], accepted: T | None = None, *, compares_cores: bool = True) -> None:
         self.ways = tuple(ways)
+        self._compares_cores = compares_cores
         self.accepted = self.way = self.ways[0] if accepted is None else accepted
         self.segment_seconds = SEGMENT_SECONDS
         self.verdict: Comparison | None = None
@@ -202,8 +208,8 @@ class Choice(Generic[T]):
         assert self._challenger is not None  # see report
         is_safer = self.ways.index(self._challenger) < self.ways.index(self.accepted)
         safe, other = (challenger, last) if is_safer else (last, challenger)
-        is_busy = safe.cores * CLEAR > 1 and PROCESSES not in (self.accepted, self._challenger)  # whose time is not seen
-        if is_busy and other.cores < GAIN * safe.cores:
+        is_seen = self._compares_cores and PROCESSES not in (self.accepted, self._challenger)
+        if is_seen and safe.cores * CLEAR > 1 and other.cores < GAIN * safe.cores:
             return self._end(gains[-1], now, is_better=is_safer, cores=other.cores / safe.cores)
         is_cheap = challenger.cpu_each <= GAIN * GAIN * last.cpu_each
         if is_cheap and (gains[-1] < 1 / CLEAR**2 or (gains[-1] > CLEAR and challenger.cores > GAIN)):
