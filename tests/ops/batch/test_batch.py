@@ -74,6 +74,12 @@ def test_stacks_objects_dates_and_rows_of_ragged_tensors():
         ([SparseTensor([[0]], [1], [3]), SparseTensor([[0]], [1.0], [3]), SparseTensor([[0]], [1], [3])], "dtype"),
         ([SparseTensor([[0]], [1], [3]), SparseTensor([[0, 0]], [1], [3, 1])] * 2, "rank 2 in element 1"),
         ([RaggedTensor([1], np.array([0, 1], t)) for t in ("i8", "i4", "i4")], "row_splits dtype int32 in element 1"),
+        ([RaggedTensor([one], [0, 1]) for one in (1, 1.0, 1)], "dtype float64 in element 1"),
+        ([RaggedTensor(np.zeros((1, n)), [0, 1]) for n in (2, 3, 3)], r"inner shape \(3,\) in element 1"),
+        ([np.zeros(2), np.zeros(2), np.zeros((2, 1))], r"shape \(2, 1\) in element 2"),
+        ([np.zeros(2), b"a", b"a"], "type bytes in element 1 but ndarray"),
+        ([b"a", 1, 1], "type int64 in element 1 but bytes"),
+        ([1, np.zeros(1, np.int64), 1], "type ndarray in element 1 but int64"),
     ],
 )
 def test_elements_that_do_not_stack_are_an_error_that_names_them(values, words):

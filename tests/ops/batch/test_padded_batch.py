@@ -75,6 +75,8 @@ def test_components_that_cannot_be_padded_fail_in_their_batch_and_are_named():
         values = [np.zeros(2, "f4"), other]
         with pytest.raises(SpecError, match=words):
             list(Dataset.from_generator(lambda values=values: values).padded_batch(2))
+    with pytest.raises(SpecError, match="rank 2 in element 0, expected 1"):
+        list(Dataset.from_generator(lambda: [np.zeros((1, 1))]).padded_batch(1, [None]))
 
 
 @pytest.mark.parametrize("value", [RaggedTensor([1], [0, 1]), SparseTensor([[0]], [1], [2])], ids=["ragged", "sparse"])
