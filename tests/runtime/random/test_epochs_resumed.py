@@ -30,23 +30,6 @@ def interrupted(dataset, epoch, steps):
     return found, states[epoch]
 
 
-def resumed(dataset, state):
-    iterator = iter(dataset)
-    iterator.load_state_dict(state)
-    return iterator
-
-
-def test_a_resumed_run_is_resumed_as_the_first_was():
-    expected, state = interrupted(shuffled(None), 1, 7)
-    for _ in range(3):
-        iterator = resumed(shuffled(None), state)
-        state = iterator.state_dict()
-    assert ints(iterator) == expected[1][7:]
-    dataset = shuffled(None)
-    assert ints(resumed(dataset, iterator.state_dict())) == []  # after the end
-    assert [ints(dataset), ints(dataset)] == expected[2:]
-
-
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_state_that_is_refused_and_going_back_within_an_epoch_use_up_no_order(refused):
     expected, state = interrupted(shuffled(), 2, 5)
@@ -62,14 +45,3 @@ def test_a_state_that_is_refused_and_going_back_within_an_epoch_use_up_no_order(
             next(iterator)
             iterator.load_state_dict(state)
     assert [ints(iterator), ints(dataset), ints(dataset)] == expected[:3]
-
-
-def test_two_iterators_beside_each_other_keep_their_own_orders():
-    expected, state = interrupted(shuffled(), 1, 7)
-    dataset = shuffled()
-    first, second = iter(dataset), iter(dataset)
-    begun = int(next(second))
-    first.load_state_dict(state)
-    assert [begun, *ints(second)] == expected[1]
-    assert ints(first) == expected[1][7:]
-    assert ints(dataset) == expected[2]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dataset import Dataset, set_random_seed
+from dataset import set_random_seed
 from dataset.plan.random_state import RandomState
 from dataset.runtime.random.streams import ElementGenerators, EpochLedger, Stream, resolve_seed
 from support.process_helpers import in_thread
@@ -103,12 +103,6 @@ def test_each_iterator_is_another_iteration_and_a_resumed_one_is_in_the_saved_it
     assert [ledger.place(random) for ledger in (first, second, first)] == [(0, 7), (1, 7), (0, 7)]
     resumed.resume(random, 99, 4)
     assert resumed.place(random) == (4, 99)
-
-
-def test_a_look_at_the_spec_uses_up_no_order():
-    dataset, fresh = (Dataset.range(20).shuffle(20, seed=3).map(lambda x: [x]) for _ in range(2))
-    assert dataset.element_spec
-    assert list(dataset) == list(fresh)
 
 
 def test_two_threads_never_get_one_iteration_number():
