@@ -124,13 +124,6 @@ def test_other_queues_are_refused():
         Dataset.from_queue(FIFOQueue(1), "int64")
 
 
-def test_tasks_are_done_when_they_are_taken():
-    queue = stdlib.Queue()
-    put(queue, 1, 2, StopIteration())
-    assert list(Dataset.from_queue(queue)) == [1, 2]
-    queue.join()
-
-
 def test_iterators_share_the_elements():
     queue = FIFOQueue(9)
     put(queue, *range(6))

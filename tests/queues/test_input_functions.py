@@ -131,15 +131,6 @@ def test_the_last_elements_are_a_batch_if_that_is_allowed(allow):
     assert found == [[0, 1, 2], [3, 4, 5], [6]][: 2 + allow]
 
 
-def test_threads_share_a_function():
-    with nothing_left():
-        numbers = queues.range_input_producer(100, num_epochs=1)
-        batches = queues.batch(numbers.dequeue, 10, num_threads=4)
-        with queues.start_queue_runners():
-            found = np.concatenate(list(batches))
-    assert sorted(found.tolist()) == list(range(100))
-
-
 def test_functions_join():
     first = queues.range_input_producer(10, num_epochs=1)
     second = queues.range_input_producer(10, num_epochs=1)

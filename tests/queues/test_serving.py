@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from dataset import Dataset, SpecError, TensorSpec, queues
+from dataset import SpecError, queues
 from dataset.queues import serving
 from dataset.runtime.resources.interrupts import installed
 from support.interrupting import AtMoment, keep
@@ -22,20 +22,6 @@ from support.seeds import rng
 
 SPAWN = multiprocessing.get_context("spawn")
 KEY = bytes(range(32))
-
-
-def _produce(address, key, first, count):
-    with queues.connect(address, key) as remote:
-        for number in range(first, first + count):
-            remote.enqueue(number)
-
-
-def _produce_for_ever(address, key, started):
-    with queues.connect(address, key) as remote:
-        remote.enqueue(-1)
-        started.set()
-        while True:
-            remote.enqueue(-1)
 
 
 def test_every_method_works_from_elsewhere():
@@ -59,44 +45,6 @@ def test_every_method_works_from_elsewhere():
                 remote.dequeue()
             with pytest.raises(queues.CancelledError, match="closed"):
                 remote.enqueue({"a": np.arange(3), "b": "x"})
-
-
-def test_several_processes_fill_one_queue():
-    queue = queues.FIFOQueue(4, TensorSpec((), np.int64))
-    with queues.serve(queue, authkey=KEY) as server:
-        producers = [
-            SPAWN.Process(target=_produce, args=(server.address, KEY, first, 20), daemon=True) for first in (0, 100)
-        ]
-        for producer in producers:
-            producer.start()
-        found = [int(value) for value in Dataset.from_queue(queue).take(40)]
-        for producer in producers:
-            producer.join(WAIT)
-            assert producer.exitcode == 0
-    assert sorted(found) == [*range(20), *range(100, 120)]
-    for first in (0, 100):
-        mine = [value for value in found if first <= value < first + 20]
-        assert mine == sorted(mine)
-
-
-def test_a_killed_producer_does_not_stop_the_others():
-    queue = queues.FIFOQueue(2, TensorSpec((), np.int64))
-    started = SPAWN.Event()
-    with nothing_left(), queues.serve(queue, authkey=KEY) as server:
-        victim = SPAWN.Process(target=_produce_for_ever, args=(server.address, KEY, started), daemon=True)
-        victim.start()
-        assert started.wait(WAIT)
-        other = threading.Thread(target=_produce, args=(server.address, KEY, 0, 20))
-        other.start()
-        os.kill(victim.pid, signal.SIGKILL)
-        victim.join(WAIT)
-        found = []
-        while len(found) < 20:
-            value = int(queue.dequeue(timeout=WAIT))
-            found += [value] * (value >= 0)
-        other.join(WAIT)
-        victim.close()
-    assert found == list(range(20))
 
 
 class Announced(deque):
