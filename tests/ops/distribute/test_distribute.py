@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -315,13 +314,6 @@ def test_elements_of_other_structures_are_not_in_one_chunk():
     assert found + outcomes(iterator) == [(x,) if x % 2 else x for x in range(20)]
 
 
-def test_fresh_iterators_and_later_epochs_reuse_the_processes():
-    dataset = Dataset.range(6).map(lambda x: os.getpid()).distribute(2)
-    workers = set(values(dataset))
-    assert len(workers - {os.getpid()}) == 2
-    assert set(values(dataset.repeat(5))) == workers
-
-
 def test_an_abandoned_iterator_leaves_nothing_behind():
     with no_leaks():
         iterator = iter(Dataset.range(10**9).map(unchanged).distribute(2))
@@ -443,12 +435,3 @@ def test_results_that_cannot_be_sent_fail_one_by_one(bad):
 def test_a_plan_that_cannot_be_opened_is_an_error_of_the_iteration():
     with pytest.raises(Exception, match=r"no/such"):
         list(Dataset.from_tensor_slices([b"/no/such/file"]).flat_map(TextLineDataset).distribute(1))
-
-
-def test_worker_paths_are_those_of_the_process(tmp_path, monkeypatch):
-    (tmp_path / "only_here.py").write_text("def double(x):\n    return x * 2\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import only_here
-
-    assert values(Dataset.range(3).map(only_here.double).distribute(1)) == [0, 2, 4]
-    assert Path(only_here.__file__).exists()
