@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 
+from support.resume_files import Files
+
 
 @pytest.fixture
 def save(tmp_path):
@@ -18,3 +20,9 @@ def save(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def files(case_files):
+    """The files that the cases of support/resume_cases.py read."""
+    return Files(case_files, case_files)

@@ -14,7 +14,6 @@ from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, StateError, T
 from dataset.runtime.state.saved_chunks import digest
 from dataset.testing import outcomes
 from support.pipelines import unoptimized
-from support.resume_files import Files, write_files
 from support.resuming import assert_from, from_json, interrupted, loaded, resealed
 from support.states import rest_of
 from support.tfrecord_files import COMPRESS, frames
@@ -50,13 +49,6 @@ def holds_bytes(value):
     if isinstance(value, dict):
         value = list(value.values())
     return any(map(holds_bytes, value)) if isinstance(value, list) else isinstance(value, bytes)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("files")
-    write_files(folder)
-    return Files(folder, folder)
 
 
 def records(files, kind="plain", **how):

@@ -1,6 +1,5 @@
 """Tests of compression_type="AUTO": the first bytes of each file determine how it is compressed."""
 
-import os
 import zlib
 
 import numpy as np
@@ -82,13 +81,6 @@ def test_damage_is_reported_as_damage_of_that_kind(kind, save):
 def test_a_wrong_size_is_known_before_the_first_record_as_for_a_plain_file(save):
     with pytest.raises(DataLossError):
         next(iter(FixedLengthRecordDataset(save(b"12345"), 2, compression_type="AUTO")))
-
-
-def test_a_pipe_is_refused(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)  # opening it would wait for a writer
-    with pytest.raises(OSError, match="this is a pipe or a device, but its beginning is read twice; pass the compr"):
-        next(iter(TextLineDataset(path, "AUTO")))
 
 
 def test_only_readers_accept_it(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import itertools
-import os
 import random
 from unittest.mock import Mock
 
@@ -119,16 +118,6 @@ def test_elements_asked_for_one_by_one_are_not_read_one_by_one(reader, save, ope
     position = handle.tell()
     assert [file.columns(1)[0][0] for _ in range(1000)] == ELEMENTS[1:1001]
     assert handle.tell() == position
-
-
-def test_a_pipe_is_read_and_not_asked_for_its_size(reader):
-    ours, theirs = os.pipe()
-    os.write(theirs, FORMATS[reader](ELEMENTS[:3]))
-    os.close(theirs)
-    try:
-        assert read(reader(f"/dev/fd/{ours}")) == (ELEMENTS[:3], None)
-    finally:
-        os.close(ours)
 
 
 def test_a_missing_file_is_reported_by_every_read_and_not_before(reader, tmp_path):
