@@ -82,20 +82,6 @@ def test_threads_write_large_results_into_one_block(deterministic):
     assert all(np.array_equal(row, shared[start : start + BIG]) for start, row in zip(starts, rows, strict=True))
 
 
-def test_batches_do_not_share_memory_with_each_other_or_the_function():
-    kept = []
-
-    def function(x):
-        kept.append(np.full(5, x))
-        return kept[-1]
-
-    batches = list(Dataset.range(12).map(function).batch(4))
-    for batch in batches:
-        np.add(batch, 100, out=batch)
-    assert [array[0] for array in kept] == list(range(12))
-    assert [batch[0, 0] for batch in batches] == [100, 104, 108]
-
-
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_nothing_is_lost_if_there_is_no_memory_for_a_block(monkeypatch, count):
     calls, arrays_for = [], Block.arrays_for
