@@ -41,9 +41,7 @@ def _checked(data: Any) -> dict[str, Learned]:
     return {key: _entry(*fields) for key, fields in data["learned"].items()}
 
 
-def _entry(
-    way: Any, value: Any, each: Any, bound: Any, patience: Any, rest: Any, waits: Any, has_gaps: Any
-) -> Learned:
+def _entry(way: Any, value: Any, each: Any, bound: Any, patience: Any, rest: Any, waits: Any, has_gaps: Any) -> Learned:
     numbers = int(value), float(each), float(bound), int(patience), float(rest)
     learned = Learned(str(way), *numbers, waits=bool(waits), has_gaps=bool(has_gaps))
     if not all(0 <= number < _NUMBER_MAX for number in numbers):

@@ -54,7 +54,7 @@ class _Trial:
 
 
 @dataclass(eq=False)
-class _Rest:
+class _Pause:
     """When a knob may be changed again, and whether its last change that was kept has enlarged it."""
 
     until: float = 0.0
@@ -81,7 +81,7 @@ class Tuner:
         self._due = 0.0
         self._lateness = 0.0  # usual delay of looks, in seconds
         self._trial: _Trial | None = None
-        self._rests: dict[OpRecord, _Rest] = {}
+        self._rests: dict[OpRecord, _Pause] = {}
         self._watches: dict[OpRecord | None, Watch] = {}  # of the work of the stages, and of the consumer
         self._window_seconds = WINDOW_SECONDS
         self._is_passing = False  # whether elements are in progress that began before the last change
@@ -168,8 +168,8 @@ class Tuner:
             reason = f"nothing more is worth trying; the consumer waits {window.waited:.0%} of the time"
             self._record(now, next(iter(window)).record, "settle", None, None, reason)
 
-    def _rest(self, setting: Setting) -> _Rest:
-        return self._rests.setdefault(setting.record, _Rest())
+    def _rest(self, setting: Setting) -> _Pause:
+        return self._rests.setdefault(setting.record, _Pause())
 
     def _let_rest(self, now: float, settings: list[Setting], least: float = 0.0) -> None:
         assert self._began is not None  # there has been a window

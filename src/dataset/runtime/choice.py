@@ -5,8 +5,8 @@ thread or none. All ways give the same elements, so what matters is only how lon
 
 **Comparison.** The accepted way and a challenger take turns in short *segments*, in the order A B B A A B. Neighbours
 are compared, because other programs slow both of them down alike. The first segment of the challenger is not counted:
-threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs. If the pairs contradict
-one another, the accepted way stays, and the segments of the next comparison are twice as long.
+threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs.
+If the pairs contradict one another, the accepted way stays, and the segments of the next comparison are twice as long.
 
 **CPU time.** The rate is the number of busy cores, divided by the CPU time per element. Threads never need clearly less
 CPU time than the consumer alone. So if the consumer keeps a core busy, and threads keep no more than that busy, they
@@ -130,7 +130,7 @@ class Choice(Generic[T]):
     Attributes:
         way: the way to use now.
         accepted: the way that is the best as far as is known.
-        segment_seconds: how long a segment lasts at least; twice as long after pairs that have contradicted one another.
+        segment_seconds: the shortest segment; twice as long after pairs that have contradicted one another.
 
     Example:
         >>> choice = Choice(["inline", "threads"])
