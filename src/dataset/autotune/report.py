@@ -301,6 +301,7 @@ class Measured:
             ratio=ratio,
             wall_seconds=own.seconds * factor,
             cpu_seconds=own.cpu_seconds * factor,
+            lock_seconds=(own.lock_seconds or 0.0) * factor,
             workers=1 if stage.relays else stage.knob.value,
             buffer=stage.capacity,
         )
