@@ -428,6 +428,7 @@ ENTRIES = [
     Entry("pack", lambda n, _: token_rows(n).pack(64), batches=False),
     Entry("concat_split", lambda n, _: token_rows(n).concat_split(64), batches=False),
     Entry("batch_by_tokens", lambda n, _: token_rows(n).batch_by_tokens(1024), batches=False),
+    Entry("sliding_window", lambda n, _: numbers(n).sliding_window(BATCH, BATCH), batches=False),
     Entry("window", lambda n, _: numbers(n).window(BATCH), batches=False),
     Entry("window", lambda n, _: numbers(n).window(10).flat_map(lambda window: window), "and flat_map", elements=2000),
     # How it runs

@@ -124,7 +124,7 @@ def always(milliseconds):
 
 
 def exponential(milliseconds):
-    return lambda random: (random.expovariate(1 / (milliseconds * MS)) for _ in itertools.count())
+    return lambda draws: (draws.expovariate(1 / (milliseconds * MS)) for _ in itertools.count())
 
 
 def bursts(milliseconds, every, others=0.0):

@@ -79,7 +79,7 @@ ops/ignore_errors.py: ops/test_ignore_errors.py
     ignore_errors position: self.dropped += 1 => self.dropped += 0
 ops/scan.py: ops/test_scan.py
     scan state: .load(state["carried"]) => .save()
-    scan keeps the caller's array: own(result, given) => result
+    scan keeps the caller's array: own(results.pop(), given) => results.pop()
 ops/sources/generator.py: ops/sources/test_generator.py
     generator's arrays are shared: own(take()) => take()
     generator state: self.position - len(self._ready) => self.position

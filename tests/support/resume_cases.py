@@ -145,6 +145,7 @@ interleave: by threads => numbers_in(range(7)).interleave(lambda x: Dataset.rang
 interleave: in any order => numbers_in(range(7))
     .interleave(lambda x: Dataset.range(10 * x, 10 * x + 4), cycle_length=3, num_parallel_calls=3, deterministic=False)
 window => numbers_in(range(13)).window(4, 2).flat_map(lambda window: window.batch(4))
+sliding_window => numbers_in(range(13)).sliding_window(4, 2, 2, pad=-1).repeat(2)
 window: itself => Dataset.range(13).window(3, 5, 2, drop_remainder=True)
 group_by_reducer => Dataset.range(25).group_by_reducer(lambda x: x % 4, Reducer(lambda key: key,
     lambda total, x: total + failing(9, 7)(x), lambda total: total * 3))
