@@ -486,8 +486,8 @@ class Controller:
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)
-        elif self.choice.is_due(now):
-            self._explore(segment, now, waited)
+        elif self.choice.is_due(now) or (self.choice.patience == 1 and self._needs_processes):
+            self._explore(segment, now, waited)  # threads have lost; processes need not wait for what that has cost
 
     def _judge(self, segment: Segment, now: float, waited: float) -> None:
         """Decide what to do about work of the workers."""
@@ -534,12 +534,12 @@ class Controller:
                 if self.each > self._bound:
                     self._is_judged, self._bound = False, 0.0
                 return
-            may_move = PROCESSES in self.choice.ways and self.each >= self._least_for_processes
-            if may_move and not self.wants_processes:
+            if self._needs_processes:
                 self.wants_processes = True  # the consumer continues while they start
                 self.choice.resume(1, now + START_SECONDS)
             else:
-                self._compare(PROCESSES if may_move and self.choice.patience % 2 else THREADS, now, segment)
+                may_move = self.wants_processes and self.choice.patience % 2
+                self._compare(PROCESSES if may_move else THREADS, now, segment)
         elif INLINE not in self.choice.ways or self._waits:
             return
         elif segment.cores <= _BUSY:
@@ -551,9 +551,14 @@ class Controller:
             self._compare(INLINE, now, segment)
 
     @property
-    def _least_for_processes(self) -> float:
-        """The cost of an element from which processes are tried: a fifth if some rest, which need not be started."""
-        return PROCESS_SECONDS / 5 if self.resting_processes() else PROCESS_SECONDS
+    def _needs_processes(self) -> bool:
+        """Whether the consumer does work that processes may do faster, and there are none yet.
+
+        An element must cost a fifth if some processes rest, which need not be started.
+        """
+        if not self.inline or self.wants_processes or PROCESSES not in self.choice.ways:
+            return False
+        return self.each >= (PROCESS_SECONDS / 5 if self.resting_processes() else PROCESS_SECONDS)
 
     def _compare(self, way: str, now: float, before: Segment | None) -> None:
         """Begin a comparison, unless another stage is in one; then the next look begins it.
