@@ -279,8 +279,7 @@ def test_a_copy_of_a_dataset_begins_as_the_dataset_itself():
     for one in (dataset, copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))):
         with iter(one) as iterator:
             assert next(iterator) == 1
-            assert values(iterator) == {"map": 1, "prefetch": 1}
-            assert len(list(iterator)) == 49
+            assert values(iterator) == {"map": 1, "prefetch": 1}  # later ones may change the numbers
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -730,8 +730,9 @@ def in_parallel(
     if calls.is_fixed:
         calls = Tunable(calls.name, calls.value * stages)
     ways: tuple[str, ...] = (INLINE, THREADS, PROCESSES) if executor == AUTOTUNE else (INLINE, THREADS)
-    # A user who gives a number of calls may rely on them to be concurrent.
-    way = INLINE if operator.one_to_one and not calls.is_fixed else THREADS
+    # A user who gives a number of calls may rely on the calls of a function to be concurrent.
+    calls_nothing = node.traits.pure
+    way = INLINE if calls_nothing or (operator.one_to_one and not calls.is_fixed) else THREADS
     if executor == "process":
         ways, way = (PROCESSES,), PROCESSES
         operator.open_processes(calls.maximum)
