@@ -38,7 +38,7 @@ from collections import deque
 
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
-from dataset.plan.node import ParallelNode
+from dataset.plan.node import ParallelNode, holds_user_code
 from dataset.runtime import processes
 from dataset.runtime.choice import INLINE, PROCESSES, Learned
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
@@ -731,8 +731,8 @@ def in_parallel(
         calls = Tunable(calls.name, calls.value * stages)
     ways: tuple[str, ...] = (INLINE, THREADS, PROCESSES) if executor == AUTOTUNE else (INLINE, THREADS)
     # A user who gives a number of calls may rely on the calls of a function to be concurrent.
-    calls_nothing = node.traits.pure
-    way = INLINE if calls_nothing or (operator.one_to_one and not calls.is_fixed) else THREADS
+    may_begin_inline = not calls.is_fixed if operator.one_to_one else not holds_user_code(node)
+    way = INLINE if may_begin_inline else THREADS
     if executor == "process":
         ways, way = (PROCESSES,), PROCESSES
         operator.open_processes(calls.maximum)
