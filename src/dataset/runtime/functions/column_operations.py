@@ -1,7 +1,7 @@
 """Operations on columns: what an operator, a function or a method gives for each of n elements, computed at once.
 
-A column (``Rows``) holds the values that one expression has for n elements. The result of each operation here equals, bit
-for bit and with the same types, dtypes, shapes and memory layout, what the operation gives for each element by itself.
+A column (``Rows``) holds the values that one expression has for n elements. The result of each operation here equals,
+bit for bit and with the same types, dtypes, shapes and memory layout, what it gives for each element by itself.
 Only the payload of a NaN may differ. The operands decide how the result is computed:
 
 - At once, where NumPy gives for an array exactly what it gives for each row in it. That holds for operators and
@@ -39,7 +39,12 @@ from dataset.runtime.functions.bytecode import NotProvedError
 NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQefd")
 """The supported dtypes; larger floats contain unused bits."""
 
-_SCALARS = frozenset(np.dtype(code).type for code in "?bBhHiIlLqQefd")
+_SCALARS = frozenset(dtype.type for dtype in NUMBERS)
+_COMPLEX = frozenset({np.dtype(np.complex64), np.dtype(np.complex128)})
+_VALUES = NUMBERS | _COMPLEX
+_KINDS_OF_VALUES = frozenset(dtype.type for dtype in _VALUES)
+"""The dtypes of values; operations with complex numbers are computed one by one."""
+
 _PYTHON = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 
 
@@ -50,7 +55,7 @@ class Rows:
     Attributes:
         values: an array whose first axis counts the elements.
         is_python: whether each value is a Python number, which adapts to the dtype of arrays and of NumPy's numbers.
-        is_array: whether each value is an array even if it has no axes; NumPy computes some powers of these differently.
+        is_array: whether each value is an array even if it has no axes; NumPy computes powers of these differently.
     """
 
     values: np.ndarray[Any, Any]
@@ -66,6 +71,9 @@ class Rows:
     def are_contiguous(self) -> bool:
         """Whether each value is contiguous in C order."""
         return self.values.flags.c_contiguous or self.rank == 0 or self.values[0].flags.c_contiguous
+
+    def __array__(self, *_: Any) -> Any:
+        raise TypeError("rows are given to NumPy as an operand that is the same for all elements")
 
     def each(self) -> Sequence[Any]:
         """Return the values as objects."""
@@ -89,7 +97,7 @@ def _apply(
     each = zip(*(_stream(operand, n) for operand in operands), strict=True)
     results = (single(*values[:count], **dict(zip(names, values[count:], strict=True))) for values in each)
     first = next(results)
-    if at_once is not None:
+    if at_once is not None and not any(rows.values.dtype in _COMPLEX for rows in _rows_in(operands)):
         with suppress(NotProvedError, TypeError):  # TypeError: it does not support a parameter
             values = at_once(*positional, **keywords)
             if _is_like(values, first, n):
@@ -100,25 +108,28 @@ def _apply(
 
 def _length(operands: Sequence[Any]) -> int:
     """Return the number of elements, after a check of all operands."""
-    lengths = set(_lengths(operands))
-    if len(lengths) != 1 or 0 in lengths:
+    lengths = set()
+    for rows in _rows_in(operands):
+        if rows.values.dtype not in _VALUES:
+            raise NotProvedError("it computes with values that are not numbers")
+        if not rows.values.size:  # NumPy warns about some, by other means than np.errstate
+            raise NotProvedError("it computes with empty arrays")
+        lengths.add(len(rows.values))
+    if len(lengths) != 1:
         raise NotProvedError
     return lengths.pop()
 
 
-def _lengths(operands: Sequence[Any]) -> Iterator[int]:
+def _rows_in(operands: Sequence[Any]) -> Iterator[Rows]:
+    """Yield the rows among the operands and in them, after a check that the others are constants."""
     for operand in operands:
         kind = type(operand)
         if kind is Rows:
-            if operand.values.dtype not in NUMBERS:
-                raise NotProvedError("it computes with values that are not numbers")
-            if not operand.values.size:  # NumPy warns about some, by other means than np.errstate
-                raise NotProvedError("it computes with empty arrays")
-            yield len(operand.values)
+            yield operand
         elif kind in {tuple, list}:
-            yield from _lengths(operand)
+            yield from _rows_in(operand)
         elif kind is slice:
-            yield from _lengths([operand.start, operand.stop, operand.step])
+            yield from _rows_in([operand.start, operand.stop, operand.step])
         elif not _is_constant(operand):
             raise NotProvedError(f"it computes with a value of type {kind.__name__}")
 
@@ -149,8 +160,8 @@ def _is_like(values: Any, first: Any, n: int) -> bool:
     if type(values) is not np.ndarray or values.shape != (n, *np.shape(first)) or values.dtype not in NUMBERS:
         return False
     if values.ndim == 1:
-        return values.dtype is (_PYTHON[type(first)] if type(first) in _PYTHON else first.dtype)
-    return values.dtype == first.dtype and _layout(values[0]) == _layout(first)
+        return values.dtype is _PYTHON.get(type(first), getattr(first, "dtype", None))
+    return bool(values.dtype == first.dtype) and _layout(values[0]) == _layout(first)
 
 
 def _layout(array: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
@@ -167,9 +178,9 @@ def _stacked(results: list[Any]) -> Any:
         return tuple(_stacked(list(column)) for column in zip(*results, strict=True))
     if kind in _PYTHON:
         return Rows(np.array(results, _PYTHON[kind]), is_python=True)
-    if kind in _SCALARS:
+    if kind in _KINDS_OF_VALUES:
         return Rows(np.array(results, first.dtype))
-    if kind is not np.ndarray or first.dtype not in NUMBERS:
+    if kind is not np.ndarray or first.dtype not in _VALUES:
         raise NotProvedError(f"it computes values of type {kind.__name__}, which are not numbers")
     order = sorted(range(first.ndim), key=lambda axis: -first.strides[axis])
     storage = np.empty((len(results), *(first.shape[axis] for axis in order)), first.dtype)
@@ -205,10 +216,14 @@ def _elementwise(
     return Rows(result)
 
 
+_MAIN_CODES = frozenset(np.dtype(dtype.str).char for dtype in NUMBERS)
+"""The codes of the dtypes without those that are of the same size as others, as int64 and longlong."""
+
+
 def _is_simple(operand: Any) -> bool:
     """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
     if type(operand) is Rows:
-        return not operand.is_python and operand.are_contiguous
+        return not operand.is_python and operand.values.dtype.char in _MAIN_CODES and operand.are_contiguous
     return type(operand) is not np.ndarray or operand.flags.c_contiguous
 
 
@@ -250,8 +265,9 @@ def _adapted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
         return values.astype(dtype)
     with np.errstate(all="ignore"):
         converted = values.astype(dtype)
-        if not (converted.astype(values.dtype) == values).all():
-            raise NotProvedError
+        same = (converted.astype(values.dtype) == values) & ((converted < 0) == (values < 0))
+    if not same.all():
+        raise NotProvedError
     return converted
 
 
@@ -267,7 +283,7 @@ def _check_choice(dtype: np.dtype[Any], left: Any, right: Any) -> None:
     if dtype.kind != "f":
         return
     left, right = (np.asarray(side, dtype) for side in (left, right))
-    alike = (left == right) | ((left != left) & (right != right))
+    alike = (left == right) | (np.isnan(left) & np.isnan(right))
     if (alike & (np.signbit(left) != np.signbit(right))).any():
         raise NotProvedError
 
@@ -467,7 +483,7 @@ _EXACT_UFUNCS = frozenset(
     + [np.logical_and, np.logical_or, np.logical_xor, np.logical_not, np.isfinite, np.isinf, np.isnan, np.signbit]
     + [np.fmod, np.fabs, np.sqrt, np.reciprocal, np.copysign, np.rint, np.floor, np.ceil, np.trunc]
 )
-_AT_ONCE |= dict.fromkeys(value for value in vars(np).values() if type(value) is np.ufunc)
+_AT_ONCE |= dict.fromkeys({value for value in vars(np).values() if type(value) is np.ufunc} - {np.isnat})
 _AT_ONCE |= {function: functools.partial(_extreme, function) for function in _EXTREMES}
 _AT_ONCE |= dict.fromkeys(value for value in vars(math).values() if type(value) is BuiltinFunctionType)
 _AT_ONCE |= {np.clip: _clip, np.where: _where}
@@ -492,7 +508,7 @@ _ROUNDING = frozenset([np.mean, np.std, np.var, np.sum, np.prod])
 
 @_computes(np.mean, np.std, np.var, np.sum, np.prod)
 @_computes(np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.any, np.all)
-def _reduced(function: Any, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **deltas: Any) -> Any:  # noqa: FBT001, FBT002  # as NumPy's
+def _reduced(function: Any, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **deltas: Any) -> Any:
     values = _array(a)
     if not a.are_contiguous or not deltas.keys() <= {"ddof", "correction"}:
         raise NotProvedError
@@ -615,7 +631,7 @@ def _columns(items: Any) -> list[np.ndarray[Any, Any]]:
     columns = []
     for item in items:
         if type(item) in {tuple, list}:
-            columns.append(_nested(item) if any(True for _ in _lengths(item)) else _repeated(np.array(item), n))
+            columns.append(_nested(item) if any(_rows_in(item)) else _repeated(np.array(item), n))
         else:
             columns.append(item.values if type(item) is Rows else _repeated(np.asarray(item), n))
     return columns
@@ -688,6 +704,7 @@ _AT_ONCE |= dict.fromkeys([np.median, np.percentile, np.quantile, np.nan_to_num,
 _AT_ONCE |= dict.fromkeys([np.array_equal, np.count_nonzero, np.searchsorted, np.digitize, np.bincount, np.interp])
 _AT_ONCE |= dict.fromkeys([np.convolve, np.correlate, np.linalg.norm, np.linalg.inv, np.linalg.det, np.linalg.solve])
 _AT_ONCE |= dict.fromkeys([np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.atleast_1d, np.atleast_2d])
+_AT_ONCE |= dict.fromkeys([np.real, np.imag, np.angle])
 
 _SIZES: dict[Any, Callable[[Rows], Any]] = {
     len: lambda a: a.values.shape[1],
@@ -815,7 +832,7 @@ _METHODS: dict[str, tuple[Any, int]] = {
 """The methods of arrays: the function that computes them at once, and how many operands there are before ``out``."""
 
 KNOWN_METHODS = frozenset(_METHODS)
-KNOWN_ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "T"})
+KNOWN_ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "T", "real", "imag"})
 
 
 def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
@@ -854,8 +871,8 @@ def _refuse(*_: Any, **__: Any) -> Any:
 def attribute(owner: Rows, name: str) -> Any:
     """Return an attribute of arrays and NumPy numbers: Rows for ``T``, otherwise a constant."""
     values = _of_numpy(owner).values
-    if name == "T":
-        return _apply(operator.attrgetter("T"), _AT_ONCE[np.transpose], [owner])
+    if name in {"T", "real", "imag"}:
+        return _apply(operator.attrgetter(name), _AT_ONCE[np.transpose] if name == "T" else None, [owner])
     return {"shape": values.shape[1:], "ndim": owner.rank, "size": values[0].size, "dtype": values.dtype}[name]
 
 
