@@ -75,11 +75,11 @@ class Rows:
     def __array__(self, *_: Any) -> Any:
         raise TypeError("rows are given to NumPy as an operand that is the same for all elements")
 
-    def each(self) -> Sequence[Any]:
-        """Return the values as objects."""
+    def each(self) -> Iterator[Any]:
+        """Yield the values as objects."""
         if self.is_python:
-            return self.values.tolist()  # type: ignore[no-any-return]  # it has an axis
-        return [self.values[i, ...] for i in range(len(self.values))] if self.is_array else list(self.values)
+            return map(np.generic.item, self.values)
+        return (self.values[i, ...] for i in range(len(self.values))) if self.is_array else iter(self.values)
 
 
 # The general path: one by one, with the first value as the pattern of the others
@@ -147,7 +147,7 @@ def _stream(operand: Any, n: int) -> Iterable[Any]:
     """Return the values of an operand, or of what it contains, for each element."""
     kind = type(operand)
     if kind is Rows:
-        return operand.each()  # type: ignore[no-any-return]  # it is Rows
+        return operand.each()  # type: ignore[no-any-return]  # they are Rows
     if kind in {tuple, list} and operand:
         return map(kind, zip(*(_stream(item, n) for item in operand), strict=True))
     if kind is slice:
@@ -159,9 +159,8 @@ def _is_like(values: Any, first: Any, n: int) -> bool:
     """Return whether a column may be that of results of which one is given."""
     if type(values) is not np.ndarray or values.shape != (n, *np.shape(first)) or values.dtype not in NUMBERS:
         return False
-    if values.ndim == 1:
-        return values.dtype is _PYTHON.get(type(first), getattr(first, "dtype", None))
-    return bool(values.dtype == first.dtype) and _layout(values[0]) == _layout(first)
+    dtype = _PYTHON[type(first)] if type(first) in _PYTHON else first.dtype
+    return values.dtype.char == dtype.char and (values.ndim == 1 or _layout(values[0]) == _layout(first))
 
 
 def _layout(array: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
