@@ -94,13 +94,19 @@ def _apply(
     """Return what ``single`` gives for each element; ``at_once`` may compute it, or raise NotProvedError."""
     operands, names, count = [*positional, *keywords.values()], tuple(keywords), len(positional)
     n = _length(operands)
-    each = zip(*(_stream(operand, n) for operand in operands), strict=True)
-    results = (single(*values[:count], **dict(zip(names, values[count:], strict=True))) for values in each)
+    streams = [_stream(operand, n) for operand in operands]
+    if names:
+        streams[count:] = [(dict(zip(names, values, strict=True)) for values in zip(*streams[count:], strict=True))]
+        results = (single(*values, **named) for *values, named in zip(*streams, strict=True))
+    else:
+        results = map(single, *streams)
     first = next(results)
     if at_once is not None and not any(rows.values.dtype in _COMPLEX for rows in _rows_in(operands)):
         with suppress(NotProvedError, TypeError):  # TypeError: it does not support a parameter
             values = at_once(*positional, **keywords)
             if _is_like(values, first, n):
+                if any(values is rows.values for rows in _rows_in(operands)):
+                    values = values.view()  # so that it does not own the memory
                 is_scalar = values.ndim == 1
                 return Rows(values, is_scalar and type(first) in _PYTHON, is_scalar and type(first) is np.ndarray)
     return _stacked([first, *results])
@@ -171,7 +177,7 @@ def _layout(array: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
 def _stacked(results: list[Any]) -> Any:
     """Return the results for each element as a column, and tuples as a tuple of columns."""
     first, kind = results[0], type(results[0])
-    if any(type(result) is not kind for result in results):
+    if len(set(map(type, results))) > 1:
         raise NotProvedError("it computes values of several types")
     if kind is tuple:
         return tuple(_stacked(list(column)) for column in zip(*results, strict=True))
@@ -278,12 +284,18 @@ def _extreme(function: np.ufunc, *operands: Any) -> Any:
     return result
 
 
-def _check_choice(dtype: np.dtype[Any], left: Any, right: Any) -> None:
+def _check_choice(dtype: np.dtype[Any], *sides: Any) -> None:
+    """Check that no two zeros or NaNs of different signs meet."""
     if dtype.kind != "f":
         return
-    left, right = (np.asarray(side, dtype) for side in (left, right))
-    alike = (left == right) | (np.isnan(left) & np.isnan(right))
-    if (alike & (np.signbit(left) != np.signbit(right))).any():
+    left, right = sorted((np.asarray(side, dtype) for side in sides), key=np.ndim, reverse=True)
+    if right.ndim or np.isnan(right):
+        alike = (left == right) | (np.isnan(left) & np.isnan(right))
+        found = (alike & (np.signbit(left) != np.signbit(right))).any()
+    elif found := not right:  # a single zero
+        integers = np.dtype(f"i{dtype.itemsize}")
+        found = (left.view(integers) == (-right).view(integers)).any()
+    if found:
         raise NotProvedError
 
 
@@ -317,8 +329,7 @@ def _cast(values: Rows, dtype: Any) -> np.ndarray[Any, Any]:
             raise NotProvedError
     elif values.is_python:
         return _adapted(array, dtype)
-    found = array.astype(dtype, copy=False)
-    return found.view() if found is array else found
+    return array.astype(dtype, copy=False)
 
 
 # Operators
@@ -648,7 +659,7 @@ def _nested(items: Any) -> np.ndarray[Any, Any]:
 def _as_array(function: Any, a: Any, dtype: Any = None) -> Any:
     if type(a) is Rows:
         values = a.values if dtype is None else _cast(a, dtype)
-        return values.view() if function is np.asarray else values.copy("K")
+        return values if function is np.asarray else values.copy("K")
     values = _nested(a)
     if dtype is not None and not np.can_cast(values.dtype, dtype, "same_kind"):
         raise NotProvedError
@@ -713,7 +724,10 @@ _SIZES: dict[Any, Callable[[Rows], Any]] = {
 }
 """The functions whose result is the same for all elements."""
 
-_PURE = frozenset([np.zeros, np.ones, np.full, np.arange, np.linspace, np.eye, np.identity, np.dtype])
+_PURE = frozenset(
+    [np.zeros, np.ones, np.full, np.arange, np.linspace, np.logspace, np.eye, np.identity, np.tri, np.diag, np.meshgrid]
+    + [np.indices, np.hanning, np.hamming, np.blackman, np.fft.rfftfreq, np.fft.fftfreq, np.dtype, np.finfo, np.iinfo]
+)
 """Functions that are only called with constants."""
 
 _KINDS = frozenset({type, np.ufunc, FunctionType, BuiltinFunctionType, type(np.sum)})
