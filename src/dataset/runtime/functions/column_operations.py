@@ -36,14 +36,13 @@ import numpy as np
 
 from dataset.runtime.functions.bytecode import NotProvedError
 
-NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQefd")
+_CODES = "?bBhHiIlLqQefd"
+NUMBERS: frozenset[np.dtype[Any]] = frozenset(map(np.dtype, _CODES))
 """The supported dtypes; larger floats contain unused bits."""
 
-_SCALARS = frozenset(dtype.type for dtype in NUMBERS)
-_COMPLEX = frozenset({np.dtype(np.complex64), np.dtype(np.complex128)})
-_VALUES = NUMBERS | _COMPLEX
-_KINDS_OF_VALUES = frozenset(dtype.type for dtype in _VALUES)
-"""The dtypes of values; operations with complex numbers are computed one by one."""
+_SCALARS = frozenset(np.dtype(code).type for code in _CODES)
+_COMPLEX: frozenset[np.dtype[Any]] = frozenset({np.dtype(np.complex64), np.dtype(np.complex128)})
+"""Dtypes of intermediate results; operations with complex numbers are computed one by one."""
 
 _PYTHON = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 
@@ -97,7 +96,7 @@ def _apply(
     streams = [_stream(operand, n) for operand in operands]
     if names:
         streams[count:] = [(dict(zip(names, values, strict=True)) for values in zip(*streams[count:], strict=True))]
-        results = (single(*values, **named) for *values, named in zip(*streams, strict=True))
+        results: Iterator[Any] = (single(*values, **named) for *values, named in zip(*streams, strict=True))
     else:
         results = map(single, *streams)
     first = next(results)
@@ -116,7 +115,7 @@ def _length(operands: Sequence[Any]) -> int:
     """Return the number of elements, after a check of all operands."""
     lengths = set()
     for rows in _rows_in(operands):
-        if rows.values.dtype not in _VALUES:
+        if rows.values.dtype not in NUMBERS | _COMPLEX:
             raise NotProvedError("it computes with values that are not numbers")
         if not rows.values.size:  # NumPy warns about some, by other means than np.errstate
             raise NotProvedError("it computes with empty arrays")
@@ -165,7 +164,7 @@ def _is_like(values: Any, first: Any, n: int) -> bool:
     """Return whether a column may be that of results of which one is given."""
     if type(values) is not np.ndarray or values.shape != (n, *np.shape(first)) or values.dtype not in NUMBERS:
         return False
-    dtype = _PYTHON[type(first)] if type(first) in _PYTHON else first.dtype
+    dtype = _PYTHON.get(type(first)) or first.dtype
     return values.dtype.char == dtype.char and (values.ndim == 1 or _layout(values[0]) == _layout(first))
 
 
@@ -183,10 +182,10 @@ def _stacked(results: list[Any]) -> Any:
         return tuple(_stacked(list(column)) for column in zip(*results, strict=True))
     if kind in _PYTHON:
         return Rows(np.array(results, _PYTHON[kind]), is_python=True)
-    if kind in _KINDS_OF_VALUES:
-        return Rows(np.array(results, first.dtype))
-    if kind is not np.ndarray or first.dtype not in _VALUES:
+    if not issubclass(kind, np.ndarray | np.generic) or first.dtype not in NUMBERS | _COMPLEX:
         raise NotProvedError(f"it computes values of type {kind.__name__}, which are not numbers")
+    if kind is not np.ndarray:
+        return Rows(np.array(results, first.dtype))
     order = sorted(range(first.ndim), key=lambda axis: -first.strides[axis])
     storage = np.empty((len(results), *(first.shape[axis] for axis in order)), first.dtype)
     values = storage.transpose(0, *(1 + order.index(axis) for axis in range(first.ndim)))
@@ -207,7 +206,8 @@ def _elementwise(
 ) -> Any:
     """Return the results of a function that computes each item of an array as it computes it alone."""
     if not all(map(_is_simple, operands)):
-        return _apply(single, lambda *operands: function(*_aligned(operands)), operands)
+        adapts = function not in _LOGICAL  # these look at Python numbers as they are
+        return _apply(single, (lambda *operands: function(*_aligned(operands))) if adapts else None, operands)
     _length(operands)
     arrays = _aligned(operands)
     target = arrays[0]
@@ -221,6 +221,7 @@ def _elementwise(
     return Rows(result)
 
 
+_LOGICAL = frozenset([np.logical_and, np.logical_or, np.logical_xor])
 _MAIN_CODES = frozenset(np.dtype(dtype.str).char for dtype in NUMBERS)
 """The codes of the dtypes without those that are of the same size as others, as int64 and longlong."""
 
@@ -489,9 +490,28 @@ def _computes(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., A
 
 _EXTREMES = frozenset([np.maximum, np.minimum, np.fmax, np.fmin])
 _EXACT_UFUNCS = frozenset(
-    [*_UFUNCS.values(), *_UNARY_UFUNCS.values(), np.absolute, np.sign, np.square]
-    + [np.logical_and, np.logical_or, np.logical_xor, np.logical_not, np.isfinite, np.isinf, np.isnan, np.signbit]
-    + [np.fmod, np.fabs, np.sqrt, np.reciprocal, np.copysign, np.rint, np.floor, np.ceil, np.trunc]
+    (
+        *_UFUNCS.values(),
+        *_UNARY_UFUNCS.values(),
+        *_LOGICAL,
+        np.logical_not,
+        np.absolute,
+        np.fabs,
+        np.sign,
+        np.square,
+        np.isfinite,
+        np.isinf,
+        np.isnan,
+        np.signbit,
+        np.fmod,
+        np.sqrt,
+        np.reciprocal,
+        np.copysign,
+        np.rint,
+        np.floor,
+        np.ceil,
+        np.trunc,
+    )
 )
 _AT_ONCE |= dict.fromkeys({value for value in vars(np).values() if type(value) is np.ufunc} - {np.isnat})
 _AT_ONCE |= {function: functools.partial(_extreme, function) for function in _EXTREMES}
@@ -725,8 +745,28 @@ _SIZES: dict[Any, Callable[[Rows], Any]] = {
 """The functions whose result is the same for all elements."""
 
 _PURE = frozenset(
-    [np.zeros, np.ones, np.full, np.arange, np.linspace, np.logspace, np.eye, np.identity, np.tri, np.diag, np.meshgrid]
-    + [np.indices, np.hanning, np.hamming, np.blackman, np.fft.rfftfreq, np.fft.fftfreq, np.dtype, np.finfo, np.iinfo]
+    (
+        np.zeros,
+        np.ones,
+        np.full,
+        np.arange,
+        np.linspace,
+        np.logspace,
+        np.eye,
+        np.identity,
+        np.tri,
+        np.diag,
+        np.meshgrid,
+        np.indices,
+        np.hanning,
+        np.hamming,
+        np.blackman,
+        np.fft.rfftfreq,
+        np.fft.fftfreq,
+        np.dtype,
+        np.finfo,
+        np.iinfo,
+    )
 )
 """Functions that are only called with constants."""
 
@@ -884,8 +924,12 @@ def _refuse(*_: Any, **__: Any) -> Any:
 def attribute(owner: Rows, name: str) -> Any:
     """Return an attribute of arrays and NumPy numbers: Rows for ``T``, otherwise a constant."""
     values = _of_numpy(owner).values
-    if name in {"T", "real", "imag"}:
-        return _apply(operator.attrgetter(name), _AT_ONCE[np.transpose] if name == "T" else None, [owner])
+    if name == "T":
+        return _apply(operator.attrgetter(name), _AT_ONCE[np.transpose], [owner])
+    if name in {"real", "imag"}:
+        if values.dtype not in _COMPLEX:
+            raise NotProvedError
+        return Rows(getattr(values, name), is_array=owner.is_array)
     return {"shape": values.shape[1:], "ndim": owner.rank, "size": values[0].size, "dtype": values.dtype}[name]
 
 
