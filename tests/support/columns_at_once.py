@@ -28,8 +28,8 @@ def columns_recorded() -> Iterator[list[int]]:
     lengths: list[int] = []
     call = columnwise.Columns.call
 
-    def recording(self: columnwise.Columns, function: Any, inputs: Chunk) -> Any:
-        result = call(self, function, inputs)
+    def recording(self: columnwise.Columns, inputs: Chunk) -> Any:
+        result = call(self, inputs)
         lengths.extend([] if result is None else [inputs.length])
         return result
 

@@ -22,7 +22,7 @@ from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.call_loop import ColumnFunction
-from dataset.runtime.functions.columnwise import ElementwiseProof
+from dataset.runtime.functions.columnwise import ElementwiseFunction
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.fused import FusedOperator
 from dataset.runtime.functions.vectorized import is_vectorized
@@ -65,7 +65,7 @@ class MapNode(ParallelNode):
 class Elementwise(ParallelNode):
     """Base node of an op that calls a function for each element."""
 
-    columnwise: ElementwiseProof | None = field(default=None, kw_only=True, repr=False)
+    columnwise: ElementwiseFunction | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function is proven to have no effects and may be tried on whole columns."""
     column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function gives results: tried before it if there are enough elements."""
@@ -89,7 +89,9 @@ class Elementwise(ParallelNode):
     @lazy_property
     def traits(self) -> Traits:
         """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
-        return super().traits.having(pure=self.only_computes, computes=self.columnwise is not None)
+        return super().traits.having(
+            pure=self.only_computes, computes=self.columnwise is not None and self.columnwise.graph.is_whole
+        )
 
     @property
     def takes_columns(self) -> bool:
@@ -108,15 +110,13 @@ class Elementwise(ParallelNode):
         if self.column_function is not None or proof is None:
             function = self.called if self.column_function is None else self.column_function
             return self.takes_columns and bool(vars(type(function)).get(TAKES_BLOCKS, False))
-        uses = [*proof.parts, *proof.numbers, *proof.dicts, *proof.passed, *(path for path, _ in proof.tuples)]
-        readers = [derived.twin for derived in proof.derived if derived.path[0] < proof.arity]
-        takes_blocks = bool(readers) and all(getattr(twin, TAKES_BLOCKS, False) for twin in readers)
-        return takes_blocks and all(path[0] >= proof.arity for path in uses)
+        return proof.graph.takes_blocks
 
     @lazy_property
     def only_computes(self) -> bool:
         """Whether the function is proven to have no effects and read no variables, and its arguments are numbers."""
-        return self.columnwise is not None and self.columnwise.reads_nothing and _gives_numbers(self.source)
+        graph = None if self.columnwise is None else self.columnwise.graph
+        return graph is not None and graph.is_whole and graph.reads_nothing and _gives_numbers(self.source)
 
     def parallel_settings(self) -> tuple[Any, ...]:
         """Return the number of calls in words, their order, whether workers are counted, and the executor.
@@ -171,7 +171,8 @@ class Elementwise(ParallelNode):
     def first_operator(self, context: ExecutionContext, *, packed: bool) -> ElementwiseOperator:
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
         below = context(self.source, packed=packed)
-        may_read = context.iteration.background and shares_calls(self.called) and not holds_user_code(self.source)
+        shares = shares_calls(self.called) or (self.columnwise is not None and bool(self.columnwise.graph.twins))
+        may_read = context.iteration.background and shares and not holds_user_code(self.source)
         if may_read and isinstance(below, BufferedOperator):
             limits = _SHARED_MAX if self.columnwise is None else _COLUMNS_MAX
             ahead = ReadAheadOperator(below, context, elements_max=limits[0], bytes_max=limits[1], is_steady=True)
@@ -185,7 +186,8 @@ class Elementwise(ParallelNode):
     @property
     def needs_no_threads(self) -> bool:
         """Whether AUTOTUNE calls no worker: arithmetic on columns of small elements costs less than a handover."""
-        is_arithmetic = self.columnwise is not None and not self.columnwise.derived
+        graph = None if self.columnwise is None else self.columnwise.graph
+        is_arithmetic = graph is not None and graph.is_whole and not graph.twins
         return is_arithmetic and self.num_parallel_calls == AUTOTUNE and self.executor == "thread"
 
     @lazy_property

@@ -142,7 +142,7 @@ class MapOperator(ElementwiseOperator):
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
         given = () if self._vectorized else inputs.columns()
-        if self._vectorized and type(result) is list and self.lists_are_structure:
+        if type(result) is list and self.lists_are_structure:
             result = tuple(result)
         output = chunk_of_columns(result, inputs.length, given, to_be_stacked=self.write_into_batch)
         if output.structure != self._expect_structure(output.structure):

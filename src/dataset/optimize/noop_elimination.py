@@ -22,7 +22,7 @@ from dataset.ops.elementwise import Elementwise
 from dataset.plan.node import Miss, Node, is_exact, sources, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import is_tuple
-from dataset.runtime.functions.bytecode import NotProvedError, interpret
+from dataset.runtime.functions.expression import Expression, Graph, graph_of
 
 
 def eliminate_noop(node: Node) -> Node | Miss | None:
@@ -37,23 +37,16 @@ def _gives_back(function: Callable[..., Any], source: Node) -> bool:
     if not spec_is_static(source):
         return False
     structure = flatten_spec(source.element_spec)[0]
-    positions = tuple(range(len(structure.children))) if is_tuple(structure) else (0,)
-    try:
-        returned = interpret(function, _positions)
-    except NotProvedError:
+    graph = graph_of(function)
+    if not isinstance(graph, Graph) or not isinstance(graph.body.end, Expression):
         return False
-    is_same: bool = returned == (positions if is_tuple(structure) else 0)
-    return is_same and function.__code__.co_argcount == len(positions)
-
-
-def _positions(operation: str, *operands: Any) -> Any:
-    """Return the positions of arguments in a result that consists of arguments."""
-    match operation, *operands:
-        case "argument", position:
-            return position
-        case "tuple", positions:
-            return tuple(positions)
-    raise NotProvedError
+    end, count = graph.body.end, len(structure.children)
+    if not is_tuple(structure):
+        return not graph.operations and graph.arity == 1 and end.kind == "argument"
+    if end.kind != "tuple" or graph.operations != (end,) or graph.arity != count:
+        return False
+    returned = [part.operands[0] if part.kind == "argument" else None for part in end.operands[0]]
+    return returned == list(range(count))
 
 
 def _counts(node: Node) -> bool:

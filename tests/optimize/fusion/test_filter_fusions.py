@@ -15,7 +15,7 @@ LARGE = (600, 600)
 
 
 def picture(x):
-    return np.full(LARGE, float(x))
+    return np.full(LARGE, float(str(x)))  # str() keeps it from running on columns
 
 
 def corner(image):
@@ -27,11 +27,11 @@ def corner_of(x):
 
 
 def odd(x):
-    return bool(int(np.ravel(x)[0]) % 2)
+    return bool(float(str(np.ravel(x)[0])) % 2)
 
 
 def not_three(x):
-    return int(np.ravel(x)[0]) != 3
+    return float(str(np.ravel(x)[0])) != 3
 
 
 @dataset.vectorized
@@ -78,7 +78,7 @@ def test_the_rules_alone():
 
 
 def test_says_what_would_have_to_be_allowed():
-    (miss,) = optimize(CHAINS["parallel map"]().plan).missed
+    (miss,) = (miss for miss in optimize(CHAINS["parallel map"]().plan).missed if miss.rule != "map_vectorization")
     assert "map(picture) below it has different parallel settings (2 parallel calls; here one call" in str(miss)
 
 

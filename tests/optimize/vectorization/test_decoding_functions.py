@@ -8,8 +8,8 @@ import pytest
 import dataset
 from dataset import Dataset, io
 from dataset.io import decode_raw, parse_single_example
-from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.runtime.functions import columnwise
+from dataset.runtime.functions.columnwise import elementwise_function
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import fired, unoptimized
@@ -82,9 +82,14 @@ def twice(record):
 
 
 OTHERS = {"label": io.FixedLenFeature((), np.int64)}
+PARSER = io.ExampleParser(FEATURES)
 PROVED = [natural, by_keywords, from_buffer, reshapes, merges, without_result, twice]
 PROVED += [lambda r, features=FEATURES: parse_single_example(r, features)["label"] + 1]
 PROVED += [lambda r: parse_single_example(r, FEATURES)["box"] * SCALE]
+PROVED += [lambda r: PARSER(r)["box"][0], lambda r: decode_raw(PARSER(r)["image"], np.uint8)[::-1]]
+PROVED += [lambda r: PARSER(r)["label"].reshape(1) + parse_single_example(r, FEATURES)["label"]]
+PROVED += [lambda r: decode_raw(PARSER(r)["image"], np.uint8).reshape(2, 3) + np.ones((1, 2, 3))]
+PROVED += [lambda r: natural(r)]  # noqa: PLW0108
 PROVED += [lambda r: (parse_single_example(r, FEATURES)["words"], parse_single_example(r, OTHERS)["label"] + 1)]
 
 
@@ -185,13 +190,13 @@ def runs(monkeypatch):
     """Return a list to which the number of elements of each computation on columns is added."""
     found = []
 
-    def counted(proof, function, arguments):
-        result = run(proof, function, arguments)
-        found.append(len(arguments[0]))
+    def counted(graph, reads, structure, columns):
+        result = run(graph, reads, structure, columns)
+        found.append(len(columns[0]))
         return result
 
-    run = columnwise._run
-    monkeypatch.setattr(columnwise, "_run", counted)
+    run = columnwise.run_on_columns
+    monkeypatch.setattr(columnwise, "run_on_columns", counted)
     return found
 
 
@@ -279,19 +284,10 @@ NOT_PROVED = [
     lambda r: decode_raw(r, np.uint8, fixed_length=4),
     lambda r: np.frombuffer(r, np.uint8, 3),
     lambda r: np.frombuffer(r) + 1,
-    lambda r: decode_raw(r, np.uint8)[0],
-    lambda r: parse_single_example(r, FEATURES)["box"][0],
     lambda r: parse_single_example(r, FEATURES)["box"].reshape(SIZES),
-    lambda r: parse_single_example(r, FEATURES)["label"].reshape(1) + parse_single_example(r, FEATURES)["label"],
-    lambda r: decode_raw(r, np.uint8).reshape(2, 3) + np.ones((1, 2, 3)),
-    lambda r: np.reshape(decode_raw(r, np.uint8), 2, 3),
-    lambda r: decode_raw(r, np.uint8).reshape(),
-    lambda r: decode_raw(r, np.uint8).reshape(len(r)),
     lambda r: parse_single_example(r, FEATURES.copy()),
     lambda r: parse_single_example(r, {"label": FEATURES["label"]}),
     lambda r: parse_single_example(FEATURES, r),
-    lambda r: len(FEATURES),
-    lambda r: FEATURES,
     lambda r: FEATURES["label"] * r,
 ]
 SIZES = [2, 2]
@@ -299,4 +295,20 @@ SIZES = [2, 2]
 
 @pytest.mark.parametrize("function", NOT_PROVED)
 def test_what_is_not_proved(function):
-    assert not isinstance(prove_elementwise(function), columnwise.ElementwiseProof)
+    assert not isinstance(elementwise_function(function), columnwise.ElementwiseFunction)
+
+
+FAILING = [
+    lambda r: np.reshape(decode_raw(r, np.uint8), 2, 3),
+    lambda r: decode_raw(r, np.uint8).reshape(),
+    lambda r: parse_single_example(r, FEATURES)["label"][0],
+    lambda r: parse_single_example(r, FEATURES)["nothing"],
+    lambda r: len(FEATURES) + FEATURES,
+    lambda r: FEATURES,
+]
+
+
+@pytest.mark.parametrize("function", FAILING)
+def test_what_fails_for_each_element_does_so_in_its_place(function):
+    made = records(3).map(function).batch(7)
+    assert_elements_equal(outcomes(iter(made)), outcomes(iter(unoptimized(made))))

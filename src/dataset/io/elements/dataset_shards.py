@@ -9,7 +9,6 @@ import numpy as np
 
 from dataset.ops.cache.caching import RefusedElementError
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import column_arguments, is_vectorized
 from dataset.runtime.resources.interrupts import call as call_user
 
@@ -35,7 +34,7 @@ def by_function(
         if is_vectorized(function):
             return _whole_numbers(call_user(function, *column_arguments(chunk)), chunk.length, op)
         found: list[int] = []
-        for given in zip(*arguments(chunk), strict=True):
+        for given in zip(*chunk.arguments(), strict=True):
             try:
                 found.append(_whole_number(call_user(function, *given), op))
             except Exception as error:  # noqa: BLE001  # raised at the position of its element

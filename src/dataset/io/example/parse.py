@@ -309,8 +309,16 @@ def parse_column(records: Records, features: Any, uses: Names | None, octets: Na
     return parser.parse_columns(records, features if uses is None else uses, packed=False, octets=octets)
 
 
-parse_single_example.__dataset_column_twin__ = parse_column  # type: ignore[attr-defined]  # a proof reads it
+def parse_column_by(parser: ExampleParser, records: Records, uses: Names | None, octets: Names) -> dict[str, Any]:
+    """Return the results of a parser for a column of records. Arguments as ``parse_column``."""
+    return parser.parse_columns(records, parser.features if uses is None else uses, packed=False, octets=octets)
+
+
+# An expression graph reads these attributes (runtime/functions/expression.py).
+parse_single_example.__dataset_column_twin__ = parse_column  # type: ignore[attr-defined]  # functions have attributes
+ExampleParser.__dataset_column_twin__ = parse_column_by  # type: ignore[attr-defined]  # it is not for subclasses
 setattr(parse_column, TAKES_BLOCKS, True)
+setattr(parse_column_by, TAKES_BLOCKS, True)
 
 
 def as_records(serialized: Records, op: str = "parse_example") -> Any:

@@ -7,7 +7,7 @@ it. Any operation that is not listed here ends the analysis: the function then c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,7 @@ import numpy.typing as npt
 from dataset.plan.packed import is_packed
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Column
-from dataset.runtime.functions.bytecode import Constant, NotProvedError, Variable, interpret
-from dataset.runtime.functions.function_arguments import arguments
+from dataset.runtime.functions.expression import Expression, Graph, graph_of
 
 Path = tuple[Any, ...]
 """The position of the argument, then the keys that are looked up in it."""
@@ -29,13 +28,12 @@ class LengthFunction:
     Args:
         function: the user's function.
         index: the component; None for the element itself, if it has several components.
-        variables: the variables that must be bound to ``len``.
+        graph: the graph of the function, if it isn't ``len`` itself.
     """
 
-    def __init__(self, function: Callable[..., Any], index: int | None, variables: Sequence[Variable] = ()) -> None:
+    def __init__(self, function: Callable[..., Any], index: int | None, graph: Graph | None = None) -> None:
         self.function: Any = function
-        self._variables = variables
-        self._code = getattr(function, "__code__", None)
+        self._graph = graph
         self._index = index
 
     @classmethod
@@ -44,22 +42,17 @@ class LengthFunction:
         if function is len:
             index = 0 if structure is LEAF else None
             return cls(function, index) if structure is LEAF or is_dict(structure) else None
-        domain = _Lengths(function)
-        try:
-            path = domain.path()
-        except NotProvedError:
-            return None
-        if function.__code__.co_argcount != (len(structure.children) if is_tuple(structure) else 1):
+        graph = graph_of(function)
+        path = _path_of(graph) if isinstance(graph, Graph) else None
+        count = len(structure.children) if is_tuple(structure) else 1
+        if path is None or not isinstance(graph, Graph) or graph.arity != count:
             return None
         index = component_at(structure, path if is_tuple(structure) else path[1:])
-        return None if index is None else cls(function, index, domain.variables)
+        return None if index is None else cls(function, index, graph)
 
     def holds(self) -> bool:
-        """Return whether it is still a length function: its variables and its code can be modified at run time."""
-        if self.function is len:
-            return True
-        is_same = self.function.__code__ is self._code
-        return is_same and all(variable.value_in(self.function) is len for variable in self._variables)
+        """Return whether it is still a length function: what it reads and its code can be modified at run time."""
+        return self._graph is None or self._graph.current(self.function) is not None
 
     def lengths(self, inputs: Chunk) -> npt.NDArray[np.int64]:
         """Return the lengths of the elements; an empty array if the function fails for any of them."""
@@ -69,7 +62,7 @@ class LengthFunction:
         if isinstance(column, np.ndarray) and column.ndim > 1:
             return np.full(inputs.length, column.shape[1])
         try:
-            return np.fromiter(map(self.function, *arguments(inputs)), np.int64, inputs.length)
+            return np.fromiter(map(self.function, *inputs.arguments()), np.int64, inputs.length)
         except Exception:  # noqa: BLE001  # raised again at its position
             return np.zeros(0, np.int64)
 
@@ -87,40 +80,21 @@ def component_at(structure: Structure, keys: Path) -> int | None:
     return first if structure is LEAF else None
 
 
-class _Lengths:
-    """Domain of length look-ups: arguments and their parts, with their paths, ``len``, shapes and lengths."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.variables: list[Variable] = []
-        self._count = 0  # of operations
-
-    def path(self) -> Path:
-        """Return the path of the part whose length the function returns.
-
-        Raises:
-            NotProvedError: if it may do anything else.
-        """
-        match interpret(self.function, self._evaluate):
-            # An operation that does not contribute to the result, such as the look-up of another key, may fail.
-            case "length", path if self._count == len(path) + 1:
-                return tuple(path)
-        raise NotProvedError
-
-    def _evaluate(self, operation: str, *operands: Any) -> tuple[str, Path]:
-        self._count += operation != "argument"
-        match operation, *operands:
-            case "argument", position:
-                return "part", (position,)
-            case "variable", Variable() as variable if variable.value_in(self.function) is len:
-                self.variables.append(variable)
-                return "len", ()
-            case "subscript", ("part", path), Constant(key) if type(key) in {str, int}:
-                return "part", (*path, key)
-            case "attribute", ("part", path), "shape":
-                return "shape", path
-            case "subscript", ("shape", path), Constant(int(0)):
-                return "length", path
-            case "call", ("len", _), [("part", path)], keywords if not keywords:
-                return "length", path
-        raise NotProvedError
+def _path_of(graph: Graph) -> Path | None:
+    """Return the path of the part whose length a function returns; None if it may do anything else."""
+    end = graph.body.end
+    match end:
+        case Expression("call", (called, (part,), (), ())) if called is len:
+            count = 1
+        case Expression("item", (Expression("attribute", (part, "shape")), Expression("constant", (0,)))):
+            count = 2
+        case _:
+            return None
+    path: Path = ()
+    while part.kind == "item":
+        part, key = part.operands
+        if not key.is_constant or type(key.operands[0]) not in {str, int}:
+            return None
+        path = (key.operands[0], *path)
+    # An operation that does not contribute to the result, such as the look-up of another key, may fail.
+    return (*part.operands, *path) if part.kind == "argument" and len(graph.operations) == len(path) + count else None

@@ -23,7 +23,6 @@ from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import Call, ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
 from dataset.runtime.resources.exceptions import concerns_iteration, raise_with_location
@@ -224,7 +223,7 @@ class Subdatasets:
     def _make(self, argument: Chunk, call: Call) -> Node:
         """Return the plan of the dataset that the function returns."""
         try:
-            (values,) = zip(*arguments(argument), strict=True)
+            (values,) = zip(*argument.arguments(), strict=True)
             with CallSeeds(call.seed):
                 result = call_for(self.node.origin, call_user, self.function, *values)
             if not is_dataset(result):

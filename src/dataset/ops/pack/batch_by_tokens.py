@@ -42,7 +42,6 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.lineage import joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.random.streams import random_state
 from dataset.runtime.resources.exceptions import concerns_iteration, with_location
 from dataset.runtime.resources.interrupts import call
@@ -245,7 +244,7 @@ class BatchByTokensOperator(SequencesOperator):
                 for place, length in enumerate(lengths)
             ]
         found: list[Any] = []
-        for place, values in enumerate(zip(*arguments(chunk), strict=True)):
+        for place, values in enumerate(zip(*chunk.arguments(), strict=True)):
             try:
                 found.append(as_integer(self.node, "length", call(function, *values)))
             except Exception as error:

@@ -35,7 +35,6 @@ from dataset.runtime.chunks.lineage import load_lineage, save_lineage
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, NOWHERE, Numbers, References
 from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import State
-from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name_of, names_in, saved_key
 from dataset.runtime.state.saved_chunks import digest, load_chunk, load_error, save_chunk, save_error, save_value
 
@@ -366,7 +365,7 @@ class _CheckpointReader:
         argument = self._own_argument(plan, node, saved)
         if argument is None or argument.length != 1:
             raise ValueError(f"expected one argument for {node.op}, got {argument!r}")
-        (values,) = zip(*arguments(argument), strict=True)
+        (values,) = zip(*argument.arguments(), strict=True)
         made = node.function(*values)
         if not is_dataset(made):
             raise StateError(f"{node}: the function returned {made!r}, but returned a dataset when the state was saved")

@@ -1,171 +1,76 @@
 """Detection of functions that only call parse_single_example and select features from its result.
 
-The bytecode is interpreted (runtime/functions/bytecode.py) on descriptions instead of values. The operations that are
-listed here have no side effects: they look up variables, call parse_single_example once, take features from its result,
-and put them into tuples and dicts. Any other operation ends the attempt without a proof. Exception handling in the
-function does not matter: if parsing fails, the function itself is called.
-
-A name refers to whatever it is bound to when the function runs. So names are looked up here in the same places, in the
-function's module, in its closure and in the namespaces of modules, and the proof can check that they are unchanged.
+The expression graph of such a function consists of one call of parse_single_example, or of an ExampleParser, and of the
+features that it takes from the result and puts into tuples and dicts. Exception handling in the function does not
+matter: if parsing fails, the function itself is called.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import CodeType, FunctionType
 from typing import Any
 
-from dataset.io.example.features import FeatureSpec
-from dataset.io.example.parse import ExampleParser, parse_single_example
+from dataset.io.example.parse import ExampleParser, parse_column, parse_column_by
 from dataset.optimize.vectorization.column_parser import ColumnParser, Result
-from dataset.runtime.functions.bytecode import UNBOUND, Constant, NotProvedError, Variable, interpret
-from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.functions.expression import Expression, Graph, graph_of
 
 _RECORDS_MIN = 32
 """Fewer small records, such as an image and its label, are parsed faster one by one."""
 
-_PARAMETERS = ("serialized", "features")  # of parse_single_example
-
 
 def parsing_function(function: Callable[..., Any]) -> ColumnParser | None:
     """Return a column parser to use instead of a function that only parses; None if that cannot be proved."""
-    try:
-        call, features_of = _proof(function)
-        features = features_of()
-        parser = ExampleParser(features)
-    except (NotProvedError, TypeError, ValueError):  # TypeError, ValueError: parse_single_example rejects the features
+    graph = graph_of(function)
+    if not isinstance(graph, Graph) or graph.arity != 1 or len(graph.twins) != 1:
         return None
-    if not call.looked_up <= features.keys():
+    (call,) = graph.twins
+    parser = _parser_of(call)
+    if parser is None or not graph.takes_blocks or not isinstance(graph.body.end, Expression):
+        return None
+    features = parser.features
+    names: list[str] = []
+    result = None if graph.body.end is call else _form(graph.body.end, call, names)
+    lookups = {one.operands[1].operands[0] for one in graph.operations if one.kind == "item"}
+    is_form = len(names) == len(set(names)) and all(one.kind in _KINDS for one in graph.operations)
+    if result is _OTHER or not is_form or not lookups <= features.keys():
         return None
     items = list(features.items())
+    source = call.operands[2] if len(call.operands) > 2 else features
 
     def holds() -> bool:
+        return graph.current(function) is not None and list(source.items()) == items
+
+    read = frozenset(features if result is None else names)
+    return ColumnParser(parser, holds, result, read, length_min=_RECORDS_MIN)
+
+
+def _parser_of(call: Expression) -> ExampleParser | None:
+    """Return a parser of the features that a call parses; None if it doesn't parse, or would fail."""
+    twin = call.operands[0]
+    if twin is parse_column:
         try:
-            return list(features_of().items()) == items
-        except NotProvedError:
-            return False
-
-    read = frozenset(features if call.result is None else call.returned)
-    return ColumnParser(parser, holds, call.result, read, length_min=_RECORDS_MIN)
+            return ExampleParser(call.operands[2])
+        except (TypeError, ValueError):  # parse_single_example rejects the features
+            return None
+    return twin.args[0] if isinstance(twin, functools.partial) and twin.func is parse_column_by else None
 
 
-def calls_parser(function: Callable[..., Any]) -> bool:
-    """Return whether a function calls parse_single_example, judging by the names in it."""
-    return type(function) is FunctionType and parse_single_example.__name__ in function.__code__.co_names
+_KINDS = frozenset({"twin", "item", "tuple", "dict"})
+_OTHER: Result = "a form of another kind"
 
 
-def _proof(function: Callable[..., Any]) -> tuple[_ParserCall, Callable[[], dict[str, FeatureSpec]]]:
-    """Return what a function does, and a function that looks up the features and checks that nothing else changed."""
-    call = _ParserCall()
-    if type(function) is functools.partial:
-        return call, functools.partial(_features_of_partial, function)
-    if is_vectorized(function):
-        raise NotProvedError
-    call.interpret(function)
-    return call, functools.partial(call.features_in, function, function.__code__)
-
-
-def _features_of_partial(function: functools.partial[Any]) -> dict[str, FeatureSpec]:
-    if function.func is not parse_single_example or function.args or list(function.keywords) != ["features"]:
-        raise NotProvedError
-    return _plain(function.keywords["features"])
-
-
-def _plain(features: Any) -> dict[str, FeatureSpec]:
-    """Return the features, if they are in a dict: another mapping is user code."""
-    if type(features) is not dict or not all(type(name) is str for name in features):
-        raise NotProvedError
-    return features
-
-
-@dataclass(frozen=True)
-class _Parsed:
-    """Description of the dict of parsed features, or of the feature with a name."""
-
-    name: str | None = None
-
-
-_RECORD = object()
-
-
-class _ParserCall:
-    """Domain of parser calls: variables, the record, and what a function does with the parsed features.
-
-    Attributes:
-        result: the form of the function's result.
-        returned: the names of the features in the result, unless these are all features.
-        looked_up: the names that are looked up among the features.
-    """
-
-    def __init__(self) -> None:
-        self.result: Result = None
-        self.returned: list[str] = []
-        self.looked_up: set[str] = set()
-        self._variables: list[Variable] = []
-        self._called: list[Variable] = []  # the function and the features
-
-    def interpret(self, function: Callable[..., Any]) -> None:
-        result = interpret(function, self._evaluate, may_catch=True)
-        if function.__code__.co_argcount != 1:
-            raise NotProvedError
-        self.result = None if result == _Parsed() else self._form(result)
-
-    def features_in(self, function: Any, code: CodeType) -> dict[str, FeatureSpec]:
-        """Return the current features, unless anything has changed."""
-        values = {variable: variable.value_in(function) for variable in self._variables}
-        if function.__code__ is not code or any(value is UNBOUND for value in values.values()):
-            raise NotProvedError
-        parse, features = (values[variable] for variable in self._called)
-        if parse is not parse_single_example:
-            raise NotProvedError
-        return _plain(features)
-
-    def _evaluate(self, operation: str, *operands: Any) -> Any:
-        match operation, *operands:
-            case "argument", _:
-                return _RECORD
-            case "variable", variable:
-                self._variables.append(variable)
-                return variable
-            case "attribute", Variable() as owner, name:
-                return self._evaluate("variable", dataclasses.replace(owner, attributes=(*owner.attributes, name)))
-            case "call", Variable() as function, positional, keywords if not self._called:
-                return self._call(function, positional, keywords)
-            case "subscript", _Parsed(None), Constant(str() as name):
-                self.looked_up.add(name)
-                return _Parsed(name)
-            case "tuple", values:
-                return tuple(values)
-            case "dict", keys, values:
-                return _dict_of(keys, values)
-        raise NotProvedError
-
-    def _call(self, function: Variable, positional: list[Any], keywords: dict[str, Any]) -> _Parsed:
-        arguments = dict(zip(_PARAMETERS, positional, strict=False)) | keywords
-        record, features = map(arguments.get, _PARAMETERS)
-        if len(positional) + len(keywords) != 2 or record is not _RECORD or not isinstance(features, Variable):
-            raise NotProvedError
-        self._called = [function, features]
-        return _Parsed()
-
-    def _form(self, value: Any) -> Result:
-        """Return the form of a result: features in tuples and dicts, each at most once."""
-        match value:
-            case _Parsed(str() as name) if name not in self.returned:
-                self.returned.append(name)
-                return name
-            case tuple() if value:
-                return tuple(map(self._form, value))
-            case dict() if value:
-                return {key: self._form(part) for key, part in value.items()}
-        raise NotProvedError
-
-
-def _dict_of(keys: list[Any], values: list[Any]) -> dict[str, Any]:
-    names = [key.value for key in keys if isinstance(key, Constant) and type(key.value) is str]
-    if len(set(names)) < len(keys):
-        raise NotProvedError
-    return dict(zip(names, values, strict=True))
+def _form(value: Expression, call: Expression, names: list[str]) -> Result:
+    """Return the form of a result that consists of features, and add their names; or _OTHER."""
+    match value:
+        case Expression("item", (owner, Expression("constant", (str() as name,)))) if owner is call:
+            names.append(name)
+            return name
+        case Expression("tuple", (parts,)) if parts:
+            forms = tuple(_form(part, call, names) for part in parts)
+            return _OTHER if _OTHER in forms else forms
+        case Expression("dict", (keys, parts)) if parts and all(key.is_constant for key in keys):
+            found = {key.operands[0]: _form(part, call, names) for key, part in zip(keys, parts, strict=True)}
+            is_whole = len(found) == len(keys) and set(map(type, found)) == {str}
+            return found if is_whole and _OTHER not in found.values() else _OTHER
+    return _OTHER

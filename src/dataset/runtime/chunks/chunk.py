@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.plan.packed import BytesColumn, RaggedColumn, WindowColumn, is_packed
-from dataset.plan.structure import Structure
+from dataset.plan.structure import LEAF, Structure, is_tuple
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
 from dataset.runtime.chunks.lineage import Lineage, or_unknown
 from dataset.runtime.chunks.provenance import References
@@ -78,6 +78,17 @@ class Chunk:
                 return rows  # created for each call: the caller may modify a dict
             self._rows = rows
         return self._rows
+
+    def arguments(self) -> list[Any]:
+        """Return the values of each argument of a function that is called for each element.
+
+        The arguments are the items of a tuple, otherwise the element.
+        """
+        if not is_tuple(self.structure):
+            return [self.rows()]
+        if all(child is LEAF for child in self.structure.children):
+            return list(self.columns())
+        return list(zip(*self.rows(), strict=True))
 
     def only(self) -> Any:
         """Return the element of a chunk of one."""

@@ -1,30 +1,40 @@
-"""Symbolic interpreter for the bytecode of user functions: executes straight-line code on abstract values.
+"""Symbolic interpreter for the bytecode of user functions: executes code on abstract values.
 
-Several rules prove what a function does without calling it. They share this interpreter, which reduces the opcodes of
-CPython 3.11 to 3.15 to a few operations. Each rule supplies a function ``evaluate(operation, *operands)``, which
-returns an abstract value for the result, or raises ``NotProvedError`` for anything that the rule does not expect:
+It reduces the opcodes of CPython 3.11 to 3.15 to a few operations. A caller supplies a function
+``evaluate(operation, *operands)``, which returns an abstract value for the result, or raises ``NotProvedError`` for
+anything that it does not expect:
 
     "argument", position                        an argument without a default
     "variable", variable                        a ``Variable``: a global or builtin, a closure variable or a default
     "attribute", value, name
     "subscript", value, key
+    "slice", values                             of two or three values
+    "store", target, key, value                 target[key] = value; the result is not used
+    "delete", target, key
     "unary", symbol, value
     "binary", symbol, left, right               arithmetic, also in place, and comparisons
+    "is", left, right, negated
+    "contains", container, value, negated
     "call", function, positional, keywords      with a list and a dict
     "unpack", value, count                      returns a list of this length
     "tuple", values
+    "list", values
+    "extend", target, value                     [*target, *value]
     "dict", keys, values
     "merge", target, value                      {**target, **value}
     "unknown", opname                           may raise the error with a reason; it is raised in any case
 
 Constants are passed as ``Constant`` objects. Operations come in the order of execution, and also if their result is
-never used, so each may be checked for effects and errors. Any other instruction, such as a jump, ends the attempt, and
-so does any other version of Python: the meaning of an opcode may change between versions.
+never used, so each may be checked for effects and errors. Any other instruction ends the attempt, and so does any
+other version of Python: the meaning of an opcode may change between versions. ``interpret`` executes straight-line
+code; expression.py executes frames with jumps and calls.
 """
 
 from __future__ import annotations
 
+import copy
 import dis
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -120,6 +130,11 @@ def arity_of(function: FunctionType) -> int:
     return function.__code__.co_argcount - len(function.__defaults__ or ())
 
 
+def takes_any_arguments(code: CodeType) -> bool:
+    """Return whether code is that of a generator or coroutine, or takes any number of arguments."""
+    return bool(code.co_flags & _GENERATOR_OR_VARIADIC)
+
+
 def interpret(
     function: Callable[..., Any], evaluate: Evaluate, *, may_catch: bool = False, until_unused: str | None = None
 ) -> Any:
@@ -140,9 +155,9 @@ def interpret(
     if (reason := unknown_python()) is not None:
         raise NotProvedError(reason)
     code = function.__code__
-    if code.co_flags & _GENERATOR_OR_VARIADIC or code.co_kwonlyargcount or (code.co_exceptiontable and not may_catch):
+    if takes_any_arguments(code) or code.co_kwonlyargcount or (code.co_exceptiontable and not may_catch):
         raise NotProvedError
-    frame = _Frame(function, evaluate)
+    frame = Frame(code, evaluate, _arguments(function, evaluate))
     last_use, jump_targets = 0, list[int]()
     if until_unused is not None:
         last_use = _last_use(code, until_unused)
@@ -160,6 +175,21 @@ def interpret(
     return frame.stack[0]
 
 
+def _arguments(function: FunctionType, evaluate: Evaluate) -> dict[str, Any]:
+    found, arity = {}, arity_of(function)
+    for position, name in enumerate(function.__code__.co_varnames[: function.__code__.co_argcount]):
+        default = Variable("default", name, position - arity)
+        found[name] = evaluate("variable", default) if position >= arity else evaluate("argument", position)
+    return found
+
+
+@functools.lru_cache  # functions that are created for each element share their code
+def instructions_of(code: CodeType) -> tuple[tuple[dis.Instruction, ...], dict[int, int]]:
+    """Return the instructions of code, and the index of each by its offset, which jumps name."""
+    found = tuple(dis.get_instructions(code))
+    return found, {instruction.offset: index for index, instruction in enumerate(found)}
+
+
 def _last_use(code: CodeType, name: str) -> int:
     """Return the offset of the last instruction that names a local variable; that of the end if there is none."""
     found = len(code.co_code)
@@ -170,26 +200,31 @@ def _last_use(code: CodeType, name: str) -> int:
     return found
 
 
-class _Frame:
+class Frame:
     """Symbolic frame: abstract values of the stack and of the local variables.
 
     A callable takes one place on the stack. The second one, for NULL or ``self``, is left out, because the versions of
     Python order the two differently.
+
+    Attributes:
+        position: the index of the next instruction among those of ``instructions_of(code)``.
     """
 
-    def __init__(self, function: FunctionType, evaluate: Evaluate) -> None:
+    def __init__(self, code: CodeType, evaluate: Evaluate, arguments: dict[str, Any]) -> None:
         self.evaluate = evaluate
-        self.code = function.__code__
+        self.code = code
         self.stack: list[Any] = []
         self.keywords: tuple[str, ...] = ()  # of the next call
-        self.free = {name: Variable("closure", name, cell) for cell, name in enumerate(self.code.co_freevars)}
-        self.locals: dict[str, Any] = {}
-        arity = arity_of(function)
-        for position, name in enumerate(self.code.co_varnames[: self.code.co_argcount]):
-            default = Variable("default", name, position - arity)
-            has_default = position >= arity
-            self.locals[name] = evaluate("variable", default) if has_default else evaluate("argument", position)
-        self.arguments = self.locals.copy()
+        self.free = {name: Variable("closure", name, cell) for cell, name in enumerate(code.co_freevars)}
+        self.locals = arguments
+        self.arguments = arguments.copy()
+        self.position = 0
+
+    def copy(self) -> Frame:
+        """Return a frame that is executed independently."""
+        copied = copy.copy(self)
+        copied.stack, copied.locals = self.stack.copy(), self.locals.copy()
+        return copied
 
     def execute(self, instruction: dis.Instruction) -> None:
         step = _STEPS.get(instruction.opname)
@@ -205,7 +240,7 @@ class _Frame:
         """Return whether the code may still use the value that an argument had, given whether it names it later."""
         argument = self.arguments[name]
         # An exception handler may run before the argument is replaced.
-        may_read = named_later and (self.locals[name] is argument or bool(self.code.co_exceptiontable))
+        may_read = named_later and (self.locals.get(name) is argument or bool(self.code.co_exceptiontable))
         others = (value for other, value in self.locals.items() if other != name)
         return may_read or any(value is argument for value in [*self.stack, *others])
 
@@ -233,15 +268,52 @@ class _Frame:
         operation = ["subscript"] if symbol == "[]" else ["binary", symbol]
         return self.evaluate(*operation, *self.pop(2))
 
+    def compare(self, symbol: str) -> Any:
+        return self.binary(symbol.removeprefix("bool(").removesuffix(")"))  # what a jump tests, since Python 3.13
+
+    def swap(self, depth: int) -> list[Any]:
+        self.stack[-1], self.stack[-depth] = self.stack[-depth], self.stack[-1]
+        return []
+
+    def slice_of(self) -> tuple[Any, Any]:
+        owner, *bounds = self.pop(3)
+        return owner, self.evaluate("slice", bounds)
+
+    def store_item(self) -> list[Any]:
+        self.evaluate("store", *self.pop(2), *self.pop(1))
+        return []
+
+    def store_slice(self) -> list[Any]:
+        owner, key = self.slice_of()
+        self.evaluate("store", owner, key, *self.pop(1))
+        return []
+
+    def delete_item(self) -> list[Any]:
+        self.evaluate("delete", *self.pop(2))
+        return []
+
+    def delete(self, name: str) -> list[Any]:
+        del self.locals[name]
+        return []
+
+    def contains(self, negated: int) -> Any:
+        value, container = self.pop(2)
+        return self.evaluate("contains", container, value, bool(negated))
+
     def unknown(self, opname: str) -> list[Any]:
         self.evaluate("unknown", opname)
         raise NotProvedError
 
 
-_Step: TypeAlias = Callable[[_Frame, Any], list[Any]]
+_Step: TypeAlias = Callable[[Frame, Any], list[Any]]
 
 _STEPS_BY_NAMES: dict[str, _Step] = {
     "RESUME CACHE PRECALL NOP EXTENDED_ARG COPY_FREE_VARS PUSH_NULL RETURN_VALUE": lambda _f, _i: [],
+    "NOT_TAKEN TO_BOOL": lambda _f, _i: [],  # each use of the truth of a value tests it
+    "POP_TOP": lambda f, _: f.pop(1)[1:],
+    "COPY": lambda f, i: [f.stack[-i.arg]],
+    "SWAP": lambda f, i: f.swap(i.arg),
+    "DELETE_FAST": lambda f, i: f.delete(i.argval),
     "LOAD_CONST LOAD_SMALL_INT RETURN_CONST": lambda _, i: [Constant(i.argval)],
     # Functions, which dis gives as numbers before Python 3.15; since then also None, "", True, False and -1.
     "LOAD_COMMON_CONSTANT": lambda f, i: (
@@ -259,13 +331,22 @@ _STEPS_BY_NAMES: dict[str, _Step] = {
     "UNARY_INVERT": lambda f, _: [f.evaluate("unary", "~", *f.pop(1))],
     "BINARY_OP": lambda f, i: [f.binary(i.argrepr)],
     "BINARY_SUBSCR": lambda f, _: [f.binary("[]")],
-    # Before a jump, the symbol is bool(<) instead of <.
-    "COMPARE_OP": lambda f, i: [f.binary(i.argrepr)] if i.argrepr in dis.cmp_op else f.unknown(i.opname),
+    "UNARY_NOT": lambda f, _: [f.evaluate("unary", "not", *f.pop(1))],
+    "COMPARE_OP": lambda f, i: [f.compare(i.argrepr)],
+    "IS_OP": lambda f, i: [f.evaluate("is", *f.pop(2), bool(i.argval))],
+    "CONTAINS_OP": lambda f, i: [f.contains(i.argval)],
+    "BUILD_SLICE": lambda f, i: [f.evaluate("slice", f.pop(i.argval))],
+    "BINARY_SLICE": lambda f, _: [f.evaluate("subscript", *f.slice_of())],
+    "STORE_SUBSCR": lambda f, _: f.store_item(),
+    "STORE_SLICE": lambda f, _: f.store_slice(),
+    "DELETE_SUBSCR": lambda f, _: f.delete_item(),
     "KW_NAMES": lambda f, i: f.name_keywords(f.code.co_consts[i.arg]),
     "CALL": lambda f, i: [f.call(i.argval, f.keywords)],
     "CALL_KW": lambda f, i: [f.call(i.argval, f.stack.pop().value)],
     "UNPACK_SEQUENCE": lambda f, i: f.evaluate("unpack", *f.pop(1), i.argval)[::-1],
     "BUILD_TUPLE": lambda f, i: [f.evaluate("tuple", f.pop(i.argval))],
+    "BUILD_LIST": lambda f, i: [f.evaluate("list", f.pop(i.argval))],
+    "LIST_EXTEND": lambda f, i: [f.evaluate("extend", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),
     "BUILD_MAP": lambda f, i: [f.build_dict(f.pop(2 * i.argval))],
     "BUILD_CONST_KEY_MAP": lambda f, i: [f.evaluate("dict", list(map(Constant, f.stack.pop().value)), f.pop(i.argval))],
     "DICT_UPDATE": lambda f, i: [f.evaluate("merge", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),

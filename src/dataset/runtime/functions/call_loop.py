@@ -20,8 +20,7 @@ from dataset.plan.structure import Structure, StructureMismatchError, structure_
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
 from dataset.runtime.chunks.ownership import collect_plain, is_plain, own
 from dataset.runtime.contract import Operator, State, StoppingOperator
-from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseProof, are_same
-from dataset.runtime.functions.function_arguments import arguments
+from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseFunction, are_same
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
 from dataset.runtime.parallel.blocks import RowWriter
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
@@ -71,7 +70,7 @@ class CallLoop(StoppingOperator, Divisible):
         node: UnaryNode,
         function: Callable[..., Any],
         *,
-        columnwise: ElementwiseProof | None = None,
+        columnwise: ElementwiseFunction | None = None,
         column_function: ColumnFunction | None = None,
     ) -> None:
         super().__init__(source, node)
@@ -113,7 +112,7 @@ class CallLoop(StoppingOperator, Divisible):
 
     def arguments(self, inputs: Chunk) -> list[Any]:
         """Return, for each argument of the function, an iterable over its values."""
-        return arguments(inputs)
+        return inputs.arguments()
 
     def produce(self, n: int) -> Chunk | None:
         while True:
@@ -181,7 +180,7 @@ class CallLoop(StoppingOperator, Divisible):
             if output is None:
                 if inputs.length < columns.length_min:
                     return self._call(inputs)
-                result = columns.call(self.function, tried)
+                result = columns.call(tried)
                 if result is None:
                     return self._call(inputs)
                 output = self.finish_columns(tried, result)
@@ -234,7 +233,7 @@ class CallLoop(StoppingOperator, Divisible):
             rest = whole.slice(begin, whole.length)
             self._outputs = shared = _SharedOutputs(whole, begin, values)
             with contextlib.suppress(Exception):  # of another part
-                result = columns.call(self.function, rest)
+                result = columns.call(rest)
                 shared.chunk = None if result is None else self.finish_columns(rest, result)
             if shared.chunk is None:
                 return None

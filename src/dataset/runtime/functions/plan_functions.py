@@ -20,10 +20,7 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
-    GetSetDescriptorType,
     MethodType,
-    ModuleType,
-    SimpleNamespace,
 )
 from typing import Any, NamedTuple
 
@@ -32,6 +29,7 @@ import numpy as np
 from dataset.plan.nested import dataset_class
 from dataset.plan.node import Node
 from dataset.runtime.functions.bytecode import UNBOUND, NotProvedError, Variable, unknown_python
+from dataset.runtime.functions.places import attribute_of
 
 _METHODS = frozenset({"batch", "zip", "items", "keys", "values", "get"})
 """Methods of datasets that only extend a plan, and of dicts."""
@@ -176,7 +174,6 @@ class _Attempt:
 
 
 _CALLABLES = frozenset({FunctionType, MethodType, functools.partial})
-_GET_ATTRIBUTE: Any = object.__getattribute__
 
 
 def _plan_methods() -> list[Any]:
@@ -196,27 +193,9 @@ def _attribute(root: Callable[[], Any], names: tuple[str, ...]) -> Any:
     for name in names:
         if value is dataset_class():
             value = getattr(value, name) if name in _METHODS else UNBOUND
-        elif type(value) is ModuleType:
-            if name not in vars(value) and str(vars(value).get("__name__")).partition(".")[0] == "dataset":
-                getattr(value, name, None)  # it may import the attribute, but runs no user code
-            value = vars(value).get(name, UNBOUND)
         else:
-            value = _plain_attribute(value, name)
+            value = attribute_of(value, name)
     return value
-
-
-def _plain_attribute(value: Any, name: str) -> Any:
-    """Return an attribute that is stored in an object or in its class."""
-    kind = type(value)
-    classes = value.__mro__ if kind is type else kind.__mro__
-    if kind not in {type, SimpleNamespace} and kind.__getattribute__ is not _GET_ATTRIBUTE:
-        return UNBOUND
-    found = next((vars(cls)[name] for cls in classes if name in vars(cls)), UNBOUND)
-    if hasattr(type(found), "__get__"):  # a property, a method or a slot
-        return UNBOUND
-    own = next((vars(cls)["__dict__"] for cls in classes if "__dict__" in vars(cls)), None)
-    has_own = kind is SimpleNamespace or (kind is not type and type(own) is GetSetDescriptorType)
-    return vars(value).get(name, found) if has_own else found
 
 
 @functools.lru_cache  # functions that create datasets for each element of another are new each time, their code is not

@@ -123,12 +123,17 @@ def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, 
             )
         if isinstance(column, list):
             column = list(chunk_of_rows(column, LEAF).columns()[0]) if column else column
-        if any(column is other for other in given):
+        if any(_share_memory(column, other) for other in given):
             keeps_rows = isinstance(column, list) or (column.ndim > 1 and not to_be_stacked)
             column = list(column) if keeps_rows else column.copy()
         # The same array twice in one element would make two components share memory.
-        columns.append(column.copy() if any(column is other for other in columns) else column)
+        columns.append(column.copy() if any(_share_memory(column, other) for other in columns) else column)
     return Chunk(structure, length, columns)
+
+
+def _share_memory(column: Column, other: Column) -> bool:
+    are_arrays = type(column) is np.ndarray and type(other) is np.ndarray
+    return column is other or (are_arrays and np.may_share_memory(column, other))
 
 
 def are_identical(a: Chunk | None, b: Chunk | None) -> bool:

@@ -1,0 +1,759 @@
+"""Expression graphs: what a user function computes, read from its bytecode without calling it.
+
+A graph holds the operations of a function in the order of execution. It includes the code of plain Python helpers,
+methods, partials and closures that it calls. A branch divides the rest of the code: each side is a block of its own.
+
+A graph is only made of code that has no effects and that user code can't change: what it reads outside of its arguments
+is looked up again before each use (``Graph.current``), and must still be of the kind that was found. A function may do
+anything on one side of a branch. Then that side is a block without a result, and elements that take it end the use of
+the graph.
+
+The arguments of a function are unknown here. evaluate.py runs a graph on columns of elements, and refuses operations
+that may not give the same for a column as for single elements.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+import numpy as np
+
+from dataset.plan.lazy import lazy_property
+from dataset.plan.packed import TAKES_BLOCKS
+from dataset.runtime.functions import column_operations
+from dataset.runtime.functions.bytecode import (
+    UNBOUND,
+    Constant,
+    Frame,
+    NotProvedError,
+    Variable,
+    arity_of,
+    instructions_of,
+    takes_any_arguments,
+    unknown_python,
+)
+from dataset.runtime.functions.places import Place, Step, is_number, kind_of, method_of, value_at
+
+TWIN = "__dataset_column_twin__"
+"""Attribute of a function of one element and one argument: the function that returns its results for a column."""
+
+TWINS_OF_BUILTINS: dict[Any, Callable[[], tuple[Any, tuple[str, ...]]]] = {}
+"""Functions that return such a twin and the names of the parameters, by functions that can't have attributes."""
+
+_LEAVES_MAX = 16
+"""Branches multiply: a function with more ways through it is not proved."""
+
+_STEPS_MAX = 5000
+"""A function with more instructions, counted once for each way through it, would take 10 ms or longer to prove."""
+
+_DICT_METHODS = frozenset({"copy", "get", "pop", "update", "setdefault"})
+_PLAIN = frozenset({type(None), str, bytes, type(Ellipsis), slice})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expression:
+    """One operation of a function, or a value that it begins with.
+
+    Attributes:
+        kind: "argument" (position), "constant" (value) and "read" (place) are values; all others are operations.
+        operands: expressions, and other values that are part of the operation.
+    """
+
+    kind: str
+    operands: tuple[Any, ...]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its value is known before the function is called."""
+        return self.kind == "constant"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Branch:
+    """Division of the elements by the truth of a value."""
+
+    test: Expression
+    then: Block
+    otherwise: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Block:
+    """Operations in the order of execution, and what follows.
+
+    Attributes:
+        operations: the operations.
+        end: the result; a branch; or the reason why the rest of the code isn't proved.
+    """
+
+    operations: tuple[Expression, ...]
+    end: Expression | Branch | NotProvedError
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield this block and those after it."""
+        yield self
+        if isinstance(self.end, Branch):
+            yield from self.end.then.blocks()
+            yield from self.end.otherwise.blocks()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Something outside of its arguments that a function reads.
+
+    Attributes:
+        place: where it is found.
+        expected: the object; for numbers and arrays of numbers, the result of ``kind_of``: they may change.
+        is_of_library: whether it belongs to a module of NumPy or of this package.
+    """
+
+    place: Place
+    expected: Any
+    is_of_library: bool = False
+
+    def allows(self, value: Any) -> bool:
+        """Return whether the proof holds for this value, too."""
+        kind = kind_of(value)
+        if kind is not None:
+            return bool(kind == self.expected)
+        return value is self.expected or (_is_comparable(value) and bool(value == self.expected))
+
+
+def _is_comparable(value: Any) -> bool:
+    """Return whether comparing the value runs no user code."""
+    kind = type(value)
+    return all(map(_is_comparable, value)) if kind is tuple else kind in {str, bytes, CodeType, int, float, bool}
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """What a function computes from its arguments, and on which conditions.
+
+    Attributes:
+        arity: the number of its arguments.
+        body: its operations.
+        reads: everything that it reads outside of its arguments.
+    """
+
+    arity: int
+    body: Block
+    reads: tuple[Read, ...]
+
+    def current(self, function: Any) -> dict[Place, Any] | None:
+        """Return the current values of what a function with this code reads; None if the graph isn't its own now."""
+        found: dict[Place, Any] = {(): function}
+        for read in self.reads:
+            value = value_at(read.place, found)
+            if value is UNBOUND or not read.allows(value):
+                return None
+        return found
+
+    @lazy_property
+    def operations(self) -> tuple[Expression, ...]:
+        """All operations."""
+        return tuple(operation for block in self.body.blocks() for operation in block.operations)
+
+    @lazy_property
+    def is_whole(self) -> bool:
+        """Whether the graph covers all of the function. If not, its other parts may have effects."""
+        return not any(isinstance(block.end, NotProvedError) for block in self.body.blocks())
+
+    @lazy_property
+    def reads_nothing(self) -> bool:
+        """Whether nothing can be rebound between two calls except functions of NumPy and of this package."""
+        return all(read.is_of_library or read.place == (_CODE,) for read in self.reads)
+
+    @lazy_property
+    def reads_arrays(self) -> bool:
+        """Whether it reads arrays, which can be written to."""
+        return any(type(read.expected) is tuple and read.expected[:1] == (np.ndarray,) for read in self.reads)
+
+    @lazy_property
+    def uses(self) -> dict[Expression, list[Expression | None]]:
+        """The operations that use each expression, once for each use; None for the end of a block."""
+        found: dict[Expression, list[Expression | None]] = {}
+        for block in self.body.blocks():
+            ends = [block.end.test] if isinstance(block.end, Branch) else [block.end]
+            for user, operands in [*((one, one.operands) for one in block.operations), (None, ends)]:
+                for operand in _expressions(operands):
+                    found.setdefault(operand, []).append(user)
+        return found
+
+    @lazy_property
+    def twins(self) -> tuple[Expression, ...]:
+        """The calls of functions that have a twin for columns."""
+        return tuple(one for one in self.operations if one.kind == "twin")
+
+    @lazy_property
+    def takes_blocks(self) -> bool:
+        """Whether the arguments are only read by functions that take a BytesColumn of them."""
+        users = [user for one, users in self.uses.items() if one.kind == "argument" for user in users]
+        readers = [user for user in users if user is not None and user.kind == "twin"]
+        return bool(users) and len(readers) == len(users) and all(_takes_blocks(user) for user in readers)
+
+    def keys_used(self, expression: Expression) -> frozenset[str] | None:
+        """Return the keys that are looked up in a dict; None if it is used in another way."""
+        users = self.uses.get(expression, [])
+        if not all(user is not None and user.kind == "item" and user.operands[0] is expression for user in users):
+            return None
+        keys = [user.operands[1] for user in users if user is not None]
+        return frozenset(key.operands[0] for key in keys) if all(key.is_constant for key in keys) else None
+
+    def keys_decoded(self, expression: Expression) -> frozenset[str]:
+        """Return the keys of a dict whose values are only passed to functions that decode raw bytes."""
+        items = [user for user in self.uses.get(expression, []) if user is not None and user.kind == "item"]
+        decoded, others = set[str](), set[str]()
+        for item in items:
+            users = self.uses.get(item, [])
+            is_raw = all(one is not None and one.kind == "twin" and not _takes_blocks(one) for one in users)
+            (decoded if is_raw and users else others).add(item.operands[1].operands[0])
+        return frozenset(decoded - others)
+
+
+def _takes_blocks(call: Expression) -> bool:
+    return _takes_blocks_of(call.operands[0])
+
+
+def _takes_blocks_of(twin: Any) -> bool:
+    return bool(getattr(twin, TAKES_BLOCKS, False))
+
+
+def _expressions(operands: Any) -> Iterator[Expression]:
+    for operand in operands:
+        if isinstance(operand, Expression):
+            yield operand
+        elif type(operand) is tuple or type(operand) is list:
+            yield from _expressions(operand)
+
+
+# Abstract values
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Outside:
+    """Abstract value: an object outside of the function. It is noted as a read only if it is used."""
+
+    place: Place
+    value: Any
+    is_of_library: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Method:
+    """Abstract value: a method of an object outside of the function."""
+
+    function: _Outside
+    owner: _Outside
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Attribute:
+    """Abstract value: an attribute or a method of a computed value."""
+
+    owner: Expression
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Entered:
+    """Abstract value: the result of a call that begins now."""
+
+    frame: Frame
+
+
+# The graph of a function
+
+
+def graph_of(function: Callable[..., Any]) -> Graph | str | None:
+    """Return the graph of a function; or the reason why there is none; or None if no reason is of use.
+
+    If a dataset is created for each element of another, its function objects are new each time, but not their code. So
+    the graph of a code is kept.
+    """
+    code = function.__code__ if type(function) is FunctionType else None
+    known = None if code is None else _FOUND.get(code)
+    if known is not None and known.arity == arity_of(function) and known.current(function) is not None:  # type: ignore[arg-type]  # it has code
+        return known
+    try:
+        graph = _Reader(function).graph()
+    except NotProvedError as error:
+        return error.reason
+    if code is not None:
+        _FOUND[code] = graph
+    return graph
+
+
+_FOUND: weakref.WeakKeyDictionary[CodeType, Graph] = weakref.WeakKeyDictionary()
+
+
+@dataclass(eq=False)
+class _Reader:
+    """Reads the code of a function and of those that it calls."""
+
+    function: Any
+    reads: dict[Place, Read] = field(default_factory=dict)
+    operations: list[Expression] = field(default_factory=list)
+    values: dict[Place, Expression] = field(default_factory=dict)
+    steps: int = 0
+    leaves: int = 1
+
+    def graph(self) -> Graph:
+        if (reason := unknown_python()) is not None:
+            raise NotProvedError(reason)
+        arity, owner = self._arity()
+        arguments = [Expression("argument", (position,)) for position in range(arity)]
+        if owner is FunctionType:
+            value = self._enter(_Outside((), self.function), list(arguments), {})
+        else:
+            value = self._call(_Outside((), self.function), list(arguments), {})
+        if isinstance(value, Expression):
+            return Graph(arity, Block(tuple(self.operations), value), tuple(self.reads.values()))
+        body = self._block([value.frame])
+        if isinstance(body.end, NotProvedError):
+            raise body.end
+        return Graph(arity, body, tuple(self.reads.values()))
+
+    def _arity(self) -> tuple[int, type]:
+        """Return the number of arguments without a default."""
+        function, bound, names = self.function, 0, frozenset[str]()
+        while type(function) is functools.partial:
+            bound, names = bound + len(function.args), names | frozenset(function.keywords)
+            function = function.func
+        if type(function) is MethodType:
+            bound, function = bound + 1, function.__func__
+        elif type(function) is not FunctionType:
+            bound, function = bound + 1, method_of(function, "__call__")
+        if type(function) is not FunctionType:
+            raise NotProvedError
+        arity = arity_of(function)
+        left = [name for name in function.__code__.co_varnames[bound:arity] if name not in names]
+        return len(left), type(self.function)
+
+    def _block(self, frames: list[Frame]) -> Block:
+        """Execute the innermost frame until the function ends or branches, and return the operations."""
+        operations: list[Expression] = []
+        self.operations = operations
+        while True:
+            frame = frames[-1]
+            instructions, indices = instructions_of(frame.code)
+            instruction = instructions[frame.position]
+            frame.position += 1
+            self.steps += 1
+            if self.steps > _STEPS_MAX or self.leaves > _LEAVES_MAX:
+                raise _TooLongError("it is too long, or has too many branches")
+            try:
+                if instruction.opname in _JUMPS:
+                    if (branch := self._jump(frames, instruction, indices)) is not None:
+                        return Block(tuple(operations), branch)
+                    continue
+                frame.execute(instruction)
+            except NotProvedError as error:
+                self._locate(error, frame, instruction)
+                raise
+            if frame.stack and isinstance(frame.stack[-1], _Entered):
+                entered = frame.stack.pop()
+                if any(other.code is entered.frame.code for other in frames):
+                    raise NotProvedError("it calls itself")
+                frames.append(entered.frame)
+            elif instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
+                result = self._returned(frames)
+                if result is not None:
+                    return Block(tuple(operations), result)
+
+    def _returned(self, frames: list[Frame]) -> Expression | None:
+        """Leave the innermost frame; return the result of the function if it was the last one."""
+        frame = frames.pop()
+        if len(frame.stack) != 1:
+            raise NotProvedError
+        if frames:
+            frames[-1].stack += frame.stack
+            return None
+        result = self._use(frame.stack[0])
+        if result.is_constant and result.operands[0] is None:
+            raise NotProvedError("it returns None")
+        return result
+
+    def _locate(self, error: NotProvedError, frame: Frame, instruction: Any) -> None:
+        """Complete the reason by the line."""
+        if error.reason is None or error.line is UNBOUND:
+            return
+        line = instruction.positions.lineno if instruction.positions else None
+        if frame.code is not getattr(self.function, "__code__", None):
+            error.reason += f" (line {line}, in {frame.code.co_name})"
+        elif line not in {None, frame.code.co_firstlineno}:
+            error.reason += f" (line {line})"
+        error.line = UNBOUND  # type: ignore[assignment]  # it is in the reason now
+
+    def _jump(self, frames: list[Frame], instruction: Any, indices: dict[int, int]) -> Branch | None:
+        """Continue at the target of a jump, or do not; return the branch if that depends on the element."""
+        frame = frames[-1]
+        when, keeps = _JUMPS[instruction.opname]
+        target = indices[instruction.argval]
+        if target < frame.position:
+            raise NotProvedError("it contains a loop")
+        if when is None:
+            frame.position = target
+            return None
+        tested = frame.stack.pop()
+        if when in {"None", "not None"}:
+            test = self._is(tested, Constant(None), negated=when == "not None")
+            truth: bool | None = self._truth(test)
+        else:
+            test, truth = tested, self._truth(tested)
+            truth = truth if truth is None or when == "true" else not truth
+        if truth is None:
+            self.leaves += 1
+            jumping = [other.copy() for other in frames]
+            jumping[-1].position = target
+            if keeps:
+                jumping[-1].stack.append(tested)
+            jumped, passed = self._side(jumping), self._side(frames)
+            if isinstance(jumped.end, NotProvedError) and isinstance(passed.end, NotProvedError):
+                raise passed.end
+            sides = (jumped, passed) if when != "false" else (passed, jumped)
+            return Branch(self._use(test), *sides)
+        if truth:
+            frame.position = target
+            if keeps:
+                frame.stack.append(tested)
+        return None
+
+    def _side(self, frames: list[Frame]) -> Block:
+        try:
+            return self._block(frames)
+        except _TooLongError:
+            raise
+        except NotProvedError as error:
+            return Block((), error)
+
+    # Operations
+
+    def _evaluate(self, place: Place, function: Any, operation: str, *operands: Any) -> Any:  # noqa: C901, PLR0912  # a table
+        match operation, *operands:
+            case "variable", Variable() as variable:
+                value = variable.value_in(function)
+                if value is UNBOUND:
+                    raise NotProvedError
+                return _Outside((*place, variable), value)
+            case "attribute", owner, name:
+                return self._attribute(owner, name)
+            case "subscript", owner, key:
+                return self._subscript(owner, key)
+            case "call", called, arguments, keywords:
+                return self._call(called, arguments, keywords)
+            case "is", left, right, negated:
+                return self._is(left, right, negated=negated)
+            case "unpack", value, count:
+                whole = self._use(value)
+                self._record("unpack", whole, count)
+                return [self._record("item", whole, Expression("constant", (index,))) for index in range(count)]
+            case (("tuple" | "list" | "slice"), values):
+                return self._built(operation, values)
+            case "dict", keys, values:
+                return self._record("dict", tuple(map(self._use, keys)), tuple(map(self._use, values)))
+            case (("merge" | "extend" | "store" | "delete"), *values):
+                return self._record(operation, *map(self._use, values))
+            case "contains", container, value, negated:
+                return self._record("contains", self._use(container), self._use(value), negated)
+            case "unary", symbol, value:
+                return self._record("operator", symbol, self._number(value))
+            case "binary", symbol, left, right:
+                return self._record("operator", symbol, self._number(left), self._number(right))
+            case "unknown", opname:
+                raise NotProvedError(_UNKNOWN.get(opname))
+        raise NotProvedError
+
+    def _record(self, kind: str, *operands: Any) -> Expression:
+        expression = Expression(kind, operands)
+        self.operations.append(expression)
+        return expression
+
+    def _built(self, kind: str, values: Sequence[Any]) -> Expression:
+        parts = tuple(map(self._use, values))
+        if kind == "slice" and all(part.is_constant for part in parts):
+            return Expression("constant", (slice(*(part.operands[0] for part in parts)),))
+        if kind == "tuple" and all(part.is_constant for part in parts):
+            return Expression("constant", (tuple(part.operands[0] for part in parts),))
+        return self._record(kind, parts)
+
+    def _use(self, value: Any) -> Expression:
+        """Return the expression for an abstract value, and note what it reads."""
+        if isinstance(value, Expression):
+            return value
+        if isinstance(value, Constant):
+            return Expression("constant", (value.value,))
+        if isinstance(value, _Attribute):
+            if value.name not in column_operations.KNOWN_ATTRIBUTES:
+                raise NotProvedError(f"it uses the attribute {value.name} of a value")
+            return self._record("attribute", value.owner, value.name)
+        if not isinstance(value, _Outside):
+            raise NotProvedError
+        known = self.values.get(value.place)
+        if known is None:
+            known = self.values[value.place] = self._read(value)
+        return known
+
+    def _read(self, outside: _Outside) -> Expression:
+        kind = kind_of(outside.value)
+        if kind is None and not _is_safe(outside.value):
+            raise NotProvedError(_what_was_read(outside))
+        self._note(outside, outside.value if kind is None else kind)
+        if kind is None:
+            return Expression("constant", (outside.value,))
+        return Expression("read", (outside.place,))
+
+    def _note(self, outside: _Outside, expected: Any) -> None:
+        self.reads[outside.place] = Read(outside.place, expected, outside.is_of_library)
+
+    def _number(self, value: Any) -> Expression:
+        """Return the operand of an operator, which must not be an object with operators of its own."""
+        found = self._use(value)
+        if found.is_constant and kind_of(found.operands[0]) is None and type(found.operands[0]) not in _OPERANDS:
+            raise NotProvedError(_what_was_read(value) if isinstance(value, _Outside) else None)
+        return found
+
+    def _truth(self, value: Any) -> bool | None:
+        """Return the truth of a value, if it is the same for all elements; then the proof depends on it."""
+        if isinstance(value, _Outside):
+            kind = kind_of(value.value)
+            if is_number(value.value):
+                truth = bool(value.value)
+                self._note(_Outside((*value.place, _TRUTH), truth), _TRUTH.value_in(value.value))
+                return truth
+            if kind is None and (type(value.value) in _TESTED or type(value.value) in {FunctionType, MethodType, type}):
+                self._note(value, value.value)
+                return bool(value.value)
+        if isinstance(value, Constant):
+            value = self._use(value)
+        if isinstance(value, Expression) and value.is_constant and type(value.operands[0]) in _TESTED:
+            return bool(value.operands[0])
+        return None
+
+    def _is(self, left: Any, right: Any, *, negated: bool) -> Expression:
+        mine, other = self._use(left), self._use(right)
+        if mine.is_constant and other.is_constant:
+            return Expression("constant", ((mine.operands[0] is other.operands[0]) != negated,))
+        return self._record("is", mine, other, negated)
+
+    def _attribute(self, owner: Any, name: str) -> Any:
+        if isinstance(owner, _Outside) and kind_of(owner.value) is None:
+            step = Step("attribute", name)
+            found = step.value_in(owner.value)
+            if found is not UNBOUND:
+                return _Outside((*owner.place, step), found, _is_library(owner.value))
+            for kind in ("method", "static"):
+                step = Step(kind, name)
+                found = step.value_in(owner.value)
+                if type(found) is FunctionType:
+                    function = _Outside((*owner.place, step), found)
+                    return _Method(function, owner) if kind == "method" and type(owner.value) is not type else function
+            if type(owner.value) is not dict:
+                raise NotProvedError(_what_was_read(owner))
+        if isinstance(owner, _Attribute | _Method):
+            owner = self._use(owner)
+        return _Attribute(self._use(owner), name)
+
+    def _subscript(self, owner: Any, key: Any) -> Any:
+        index = self._use(key)
+        if isinstance(owner, _Outside) and type(owner.value) in {dict, list, tuple}:
+            if index.is_constant and type(index.operands[0]) in {str, int, bytes}:
+                step = Step("item", index.operands[0])
+                found = step.value_in(owner.value)
+                if found is UNBOUND:
+                    raise NotProvedError
+                return _Outside((*owner.place, step), found)
+            raise NotProvedError(_what_was_read(owner))
+        return self._record("item", self._use(owner), index)
+
+    # Calls
+
+    def _call(self, called: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if isinstance(called, _Method):
+            return self._enter(called.function, [called.owner, *arguments], keywords)
+        if isinstance(called, _Attribute):
+            if called.name not in column_operations.KNOWN_METHODS | _DICT_METHODS:
+                raise NotProvedError(f"it calls the method {called.name}()")
+            return self._record("method", called.owner, called.name, *self._given(arguments, keywords))
+        if not isinstance(called, _Outside):
+            raise NotProvedError("it calls a computed value")
+        return self._call_outside(called, arguments, keywords)
+
+    def _call_outside(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        place, function = called.place, called.value
+        if (found := _twin_of(function)) is not None:
+            return self._call_twin(called, *found, arguments, keywords)
+        if function is dict and not arguments:
+            self._use(called)
+            names = tuple(Expression("constant", (name,)) for name in keywords)
+            return self._record("dict", names, tuple(map(self._use, keywords.values())))
+        if _is_known(function):
+            self._use(called)
+            return self._record("call", function, *self._given(arguments, keywords))
+        if type(function) is functools.partial:
+            step = Step("names")
+            self._note(_Outside((*place, step), None), step.value_in(function))
+            given = [_Outside((*place, Step("given", n)), value) for n, value in enumerate(function.args)]
+            named = {
+                name: _Outside((*place, Step("keyword", name)), value) for name, value in function.keywords.items()
+            }
+            inner = _Outside((*place, Step("called")), function.func)
+            return self._call(inner, [*given, *arguments], named | keywords)
+        if type(function) is MethodType:
+            owner = _Outside((*place, Step("self")), function.__self__)
+            return self._enter(_Outside((*place, Step("function")), function.__func__), [owner, *arguments], keywords)
+        if type(function) is FunctionType:
+            return self._enter(called, arguments, keywords)
+        step = Step("method", "__call__")
+        method = step.value_in(function)
+        if type(method) is not FunctionType:
+            raise NotProvedError(_why_unknown(function) or f"it calls {_name_of(function)}()")
+        return self._enter(_Outside((*place, step), method), [called, *arguments], keywords)
+
+    def _given(self, arguments: list[Any], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        names = tuple(keywords)
+        return tuple(map(self._use, arguments)), names, tuple(map(self._use, keywords.values()))
+
+    def _call_twin(
+        self, called: _Outside, twin: Any, names: Sequence[str], arguments: list[Any], keywords: dict[str, Any]
+    ) -> Expression:
+        given = dict(zip(names, arguments, strict=False)) | keywords
+        if len(arguments) + len(keywords) != len(names) or given.keys() != set(names):
+            raise NotProvedError(f"it calls {called.value.__name__}() with other arguments than {', '.join(names)}")
+        self._use(called)
+        part, *others = (self._use(given[name]) for name in names)
+        if part.kind in {"constant", "read"} or not all(other.is_constant for other in others):
+            raise NotProvedError
+        return self._record("twin", twin, part, *(other.operands[0] for other in others))
+
+    def _enter(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> _Entered:
+        """Return a frame for a call of a plain Python function."""
+        place, function = called.place, called.value
+        code = function.__code__
+        if takes_any_arguments(code):
+            raise NotProvedError(f"it calls {function.__name__}(), whose code is only run for single elements")
+        self._note(_Outside((*place, _CODE), code), code)  # which may be that of another function object now
+        count = code.co_argcount
+        names = code.co_varnames[: count + code.co_kwonlyargcount]
+        if len(arguments) > count:
+            raise NotProvedError
+        given = dict(zip(names, arguments, strict=False))
+        if not keywords.keys() <= set(names[code.co_posonlyargcount :]) or keywords.keys() & given.keys():
+            raise NotProvedError
+        given |= keywords
+        for position, name in enumerate(names):
+            if name not in given:
+                given[name] = self._default(called, position, name)
+        evaluate = functools.partial(self._evaluate, place, function)
+        return _Entered(Frame(code, evaluate, given))
+
+    def _default(self, called: _Outside, position: int, name: str) -> _Outside:
+        function = called.value
+        step: Any = Step("keyword default", name)
+        if position < function.__code__.co_argcount:
+            step = Variable("default", name, position - arity_of(function))
+        is_missing = isinstance(step, Variable) and step.position < 0
+        value = UNBOUND if is_missing else step.value_in(function)
+        if value is UNBOUND:
+            raise NotProvedError
+        return _Outside((*called.place, step), value)
+
+
+class _TooLongError(NotProvedError):
+    """Internal error: a function has more operations than a graph may have."""
+
+
+_CODE, _TRUTH = Step("code"), Step("truth")
+_TESTED = frozenset({type(None), str, bytes, tuple, dict, int, float, bool})
+_OPERANDS = frozenset({tuple, str, bytes})
+
+_JUMPS: dict[str, tuple[str | None, bool]] = {
+    "JUMP_FORWARD": (None, False),
+    "JUMP_BACKWARD": (None, False),
+    "JUMP_BACKWARD_NO_INTERRUPT": (None, False),
+    "JUMP_IF_FALSE_OR_POP": ("false", True),
+    "JUMP_IF_TRUE_OR_POP": ("true", True),
+    **{
+        f"POP_JUMP_{way}IF_{name.upper().replace(' ', '_')}": (name, False)
+        for way in ("", "FORWARD_", "BACKWARD_")
+        for name in ("true", "false", "None", "not None")
+    },
+}
+"""When each instruction jumps, and whether it then leaves the tested value on the stack."""
+
+_UNKNOWN = {
+    "FOR_ITER": "it contains a loop",
+    "GET_ITER": "it contains a loop",
+    "MAKE_FUNCTION": "it contains a comprehension, or a function of its own",
+    "RAISE_VARARGS": "it raises an exception",
+}
+"""Reasons why some instructions are not part of a graph."""
+
+
+def _twin_of(function: Any) -> tuple[Any, tuple[str, ...]] | None:
+    """Return the twin of a function for columns and the names of its parameters, or None."""
+    if type(function) is BuiltinFunctionType:
+        found = TWINS_OF_BUILTINS.get(function)
+        return None if found is None else found()
+    if type(function) is FunctionType:
+        twin = vars(function).get(TWIN)
+        return None if twin is None else (twin, function.__code__.co_varnames[:2])
+    twin = vars(type(function)).get(TWIN)
+    if twin is None:
+        return None
+    bound = functools.partial(twin, function)
+    setattr(bound, TAKES_BLOCKS, _takes_blocks_of(twin))
+    return bound, ("serialized",)
+
+
+def _is_safe(value: Any) -> bool:
+    """Return whether a value may be passed to functions of NumPy and of this package: no user code belongs to it."""
+    kind = type(value)
+    if kind is tuple:
+        return all(kind_of(item) is not None or _is_safe(item) for item in value)
+    if kind in _PLAIN or kind is dict or issubclass(kind, np.dtype) or value is dict:
+        return True
+    return _is_known(value) or _twin_of(value) is not None
+
+
+def _is_known(function: Any) -> bool:
+    if type(function) not in _CALLABLES:  # isinstance() would look up the __class__ of an object
+        return False
+    return column_operations.is_known(function) or column_operations.is_pure(function)
+
+
+_CALLABLES = frozenset({FunctionType, BuiltinFunctionType, type, np.ufunc, type(np.sum)})
+
+
+def _is_library(value: Any) -> bool:
+    return type(value) is ModuleType and str(vars(value).get("__name__")).partition(".")[0] in {"numpy", "dataset"}
+
+
+def _what_was_read(outside: _Outside) -> str | None:
+    """Return the reason why a value that the function reads is not supported."""
+    value, step = outside.value, outside.place[-1] if outside.place else None
+    if callable(value) or type(value) is ModuleType or step is None:
+        return _why_unknown(value)
+    kind = type(value).__name__
+    if isinstance(step, Variable):
+        what = {"global": "the global", "closure": "the variable", "default": "the default of"}[step.source]
+        return f"it reads {what} {step.name}, of type {kind}; only numbers and arrays of numbers are safe"
+    return f"it reads {step.name!r} of an object, of type {kind}; only numbers and arrays of numbers are safe"
+
+
+def _why_unknown(function: Any) -> str | None:
+    return column_operations.why_unknown(function) if type(function) in _CALLABLES else None
+
+
+def _name_of(function: Any) -> str:
+    return str(function.__name__ if type(function) in _CALLABLES else type(function).__name__)

@@ -1,0 +1,141 @@
+"""Places: where a function finds what it reads outside of its arguments, as steps from the function itself.
+
+A value is looked up without running user code: a property, a ``__getattr__``, a mapping of the user or a class with a
+metaclass of its own ends the way. A place is relative to the function, so it is valid for each function with the same
+code.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, GetSetDescriptorType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dataset.runtime.functions.bytecode import UNBOUND
+from dataset.runtime.functions.column_operations import NUMBERS
+
+Place: TypeAlias = tuple[Any, ...]
+"""The steps to a value: each a ``Variable`` of a function or a ``Step``."""
+
+_GET_ATTRIBUTE: Any = object.__getattribute__
+_SCALARS = frozenset(dtype.type for dtype in NUMBERS)
+
+
+def kind_of(value: Any) -> Any:
+    """Return the kind of a number or array of numbers: values of one kind are interchangeable. None for all else."""
+    kind = type(value)
+    if kind is int:
+        return int if -(2**63) <= value < 2**64 else None  # NumPy converts larger ints to objects
+    if kind is float or kind is bool:
+        return kind
+    if kind is np.ndarray or kind in _SCALARS:
+        return (kind, value.dtype, value.ndim) if value.dtype in NUMBERS else None
+    return None
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number of Python."""
+    return kind_of(value) in {int, float, bool}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Part of a place: how a value is found from the one before."""
+
+    kind: str
+    name: Any = None
+
+    def value_in(self, owner: Any) -> Any:
+        """Return the value; UNBOUND if there is none, or if user code could run to compute it."""
+        try:
+            required, look_up = _LOOKUPS[self.kind]
+            return look_up(owner, self.name) if required is object or type(owner) is required else UNBOUND
+        except (LookupError, TypeError):  # TypeError: a function has no keyword defaults
+            return UNBOUND
+
+
+def _item(owner: Any, key: Any) -> Any:
+    return owner[key] if type(owner) in {dict, list, tuple} else UNBOUND
+
+
+def attribute_of(owner: Any, name: str) -> Any:
+    """Return an attribute that is stored in a module, an object or its class."""
+    kind = type(owner)
+    if kind is ModuleType:
+        members = vars(owner)
+        if name not in members and str(members.get("__name__")).partition(".")[0] == "dataset":
+            getattr(owner, name, None)  # it may import the attribute, but runs no user code
+        return members.get(name, UNBOUND)
+    if kind is type:
+        found, own = _in_class(owner, name), {}
+    elif kind is not SimpleNamespace and _in_class(kind, "__getattribute__") is not _GET_ATTRIBUTE:
+        return UNBOUND
+    else:
+        found, own = _in_class(kind, name), _members_of(owner)
+    # A property, a method or a slot is not an attribute of this kind.
+    return UNBOUND if _in_class(type(found), "__get__") is not UNBOUND else own.get(name, found)
+
+
+def method_of(owner: Any, name: str) -> Any:
+    """Return what the class of an object has under the name of a method, unless the object hides it."""
+    kind = type(owner)
+    is_special = name.startswith("__")  # these are looked up in the class only
+    if _in_class(kind, "__getattribute__") is not _GET_ATTRIBUTE or (not is_special and name in _members_of(owner)):
+        return UNBOUND
+    return _in_class(kind, name)
+
+
+def _static_method(owner: Any, name: str) -> Any:
+    """Return the function of a static method, or of a class that is not called through an object."""
+    found = _in_class(owner, name) if type(owner) is type else method_of(owner, name)
+    if type(found) is staticmethod:
+        return found.__func__
+    return found if type(owner) is type else UNBOUND
+
+
+def _in_class(cls: Any, name: str) -> Any:
+    """Return what a class or one of its bases stores under a name. Its metaclass is not asked."""
+    for base in type.__getattribute__(cls, "__mro__"):
+        members = type.__getattribute__(base, "__dict__")
+        if name in members:
+            return members[name]
+    return UNBOUND
+
+
+def _members_of(owner: Any) -> Any:
+    """Return the attributes that an object stores itself."""
+    is_plain = type(owner) is SimpleNamespace or type(_in_class(type(owner), "__dict__")) is GetSetDescriptorType
+    return vars(owner) if is_plain else {}
+
+
+_LOOKUPS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "attribute": (object, attribute_of),
+    "item": (object, _item),
+    "method": (object, method_of),
+    "static": (object, _static_method),
+    "code": (FunctionType, lambda function, _: function.__code__),
+    "keyword default": (FunctionType, lambda function, name: function.__kwdefaults__[name]),
+    "function": (MethodType, lambda method, _: method.__func__),
+    "self": (MethodType, lambda method, _: method.__self__),
+    "called": (functools.partial, lambda partial, _: partial.func),
+    "given": (functools.partial, lambda partial, position: partial.args[position]),
+    "keyword": (functools.partial, lambda partial, name: partial.keywords[name]),
+    "names": (functools.partial, lambda partial, _: sys.intern(f"{len(partial.args)} {' '.join(partial.keywords)}")),
+    "truth": (object, lambda value, _: ("false", "true")[bool(value)] if is_number(value) else UNBOUND),
+}
+"""For each kind of step, the type that the owner must have, and a function that returns the value."""
+
+
+def value_at(place: Place, found: dict[Place, Any]) -> Any:
+    """Return the current value at a place, and add it to ``found``, which holds values at other places."""
+    if place in found:
+        return found[place]
+    owner = value_at(place[:-1], found)
+    value = UNBOUND if owner is UNBOUND else place[-1].value_in(owner)
+    found[place] = value
+    return value

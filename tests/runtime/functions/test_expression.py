@@ -1,0 +1,440 @@
+"""Expression graphs: functions as people write them run on columns, with the results of single calls."""
+
+import functools
+import types
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dataset import Dataset
+from dataset.optimize.driver import optimize
+from dataset.runtime.functions import columnwise
+from dataset.runtime.functions.expression import Graph, graph_of
+from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.columns_at_once import columns_at_once, columns_recorded
+from support.pipelines import unoptimized
+
+# These functions are what users write:
+# ruff: noqa: RET505, C408, B008
+
+# These functions are what users write:
+# ruff: noqa: T201, PLW0108, FURB171
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 4), np.uint8)
+LABELS = np.arange(40) % 7
+PAIRS = IMAGES, LABELS
+ROWS = {"image": IMAGES, "label": LABELS, "name": [b"%d" % i for i in range(40)]}
+
+SCALE = 2.0
+SHIFT = {"mean": 3, "std": 0.5, "deep": {"values": [1, 2.5, (3, 4)]}}
+TABLE = np.linspace(0, 1, 7)
+SIZE = (2, 8)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _at_once():
+    with columns_at_once():
+        yield
+
+
+def scaled(x, by=SCALE, *, shift=1):
+    return x * by + shift
+
+
+def sign(x):
+    if x > 3:
+        return 1
+    elif x == 3:
+        return 0
+    return -1
+
+
+def applied(function, x):
+    return function(x)
+
+
+@dataclass
+class Config:
+    scale: float = 0.5
+    offsets: tuple = (1, 2)
+    is_inverted: bool = False
+
+
+class Model:
+    rate = 3
+
+    def __init__(self, config):
+        self.config = config
+        self.function = scaled
+        self.mean = np.float32(7)
+
+    def normalized(self, image):
+        return (image - self.mean) * self.config.scale + self.offset(self.config.offsets[1])
+
+    @staticmethod
+    def offset(x):
+        return x + 1
+
+    def __call__(self, image, label):
+        if self.config.is_inverted:
+            image = 255 - image
+        return self.normalized(image), self.function(label) * self.rate
+
+
+def nested(factor):
+    def inner(x):
+        return x * factor
+
+    def outer(x):
+        return inner(x) + inner(factor)
+
+    return outer
+
+
+def updated(row):
+    row = dict(image=row["image"], label=row["label"])
+    row["scaled"] = row["image"] / 255
+    row["both"] = {"again": row.pop("label"), "image": row["image"]}
+    del row["image"]
+    row.update(one=1, two=row.get("nothing", 2))
+    return row
+
+
+def written(row):
+    row["label"] += 1
+    row["image"] = row["image"].astype(np.float32)
+    row["image"] /= 255
+    row["image"][0, 1:] = 0.5
+    row["image"][-1] = row["label"]
+    return row
+
+
+def early(x):
+    if x == 2:
+        return x * 10
+    y = x + 1
+    if x < 2 or x == 5:
+        y = y * 2
+    return y if y % 3 else -y
+
+
+def chosen(image, label):
+    x = image.astype(np.float32)
+    if label % 2:
+        x = x[:, ::-1]
+    return x, label
+
+
+def optional(x, mask=None, labels=()):
+    if mask is not None:
+        x = x * mask
+    if labels:
+        return x
+    return x - 1
+
+
+def caught(x):
+    try:
+        return x // 1
+    except ZeroDivisionError:
+        return x
+
+
+def checked(x):
+    assert x >= 0, "negative"
+    if x > 100:
+        raise ValueError(f"{x} is too large")
+    return x + 1
+
+
+def unpacked(image, label):
+    a, b, c, d = image
+    (e, f) = label, b[1]
+    return a + d, c, e * 2, f
+
+
+def swapped(x, y):
+    x, y = y, x
+    del y
+    return x
+
+
+FORMS = {
+    "helper": (LABELS, lambda x: scaled(x)),
+    "keywords": (LABELS, lambda x: scaled(by=x, shift=2, x=3)),
+    "helper of a helper": (LABELS, lambda x: applied(scaled, scaled(x, 2))),
+    "closures": (LABELS, nested(3)),
+    "method": (IMAGES, Model(Config()).normalized),
+    "object": (PAIRS, Model(Config())),
+    "object, other setting": (PAIRS, Model(Config(is_inverted=True))),
+    "method in a lambda": (PAIRS, lambda image, label, model=Model(Config()): model(image, label)),
+    "partial": (LABELS, functools.partial(scaled, by=3)),
+    "partial of a method": (IMAGES, functools.partial(functools.partial(Model(Config(2.5)).normalized))),
+    "partial of a partial": (LABELS, functools.partial(functools.partial(applied, scaled))),
+    "class": (LABELS, lambda x: Model.offset(x) * Model.rate),
+    "namespace": (LABELS, lambda x, c=types.SimpleNamespace(a=4): x * c.a),
+    "dict": (LABELS, lambda x: (x - SHIFT["mean"]) / SHIFT["std"] + SHIFT["deep"]["values"][2][1]),
+    "shape": (IMAGES, lambda x: (x.reshape(SIZE), x.reshape(2, -1) if x.ndim == 2 else x, x.shape[0] * 2)),
+    "table": (LABELS, lambda x: TABLE[x]),
+    "one-hot": (LABELS, lambda x: np.eye(7)[x]),
+    "sign": (LABELS, sign),
+    "branches in a helper": (LABELS, lambda x: (sign(x), sign(x - 1))),
+    "early": (LABELS, early),
+    "branch on a label": (PAIRS, chosen),
+    "conditional": (PAIRS, lambda image, label: {"x": image if label > 2 else image * 2, "y": label}),
+    "chain": (LABELS, lambda x: 1 if 2 < x <= 5 else 0),
+    "and": (LABELS, lambda x: 1 if x > 1 and x != 4 else 0),
+    "value of or": (LABELS, lambda x: x or 9),
+    "not": (LABELS, lambda x: 5 if not x else 6),
+    "in": (LABELS, lambda x: (x in (1, 3), x not in [2], 1 if x in (0, 6) else 2)),
+    "optional": (LABELS, optional),
+    "optional, given": (LABELS, functools.partial(optional, mask=2, labels=("a",))),
+    "new dict": (ROWS, updated),
+    "dict in place": (ROWS, written),
+    "dict, names kept": (ROWS, lambda row: {"name": row["name"], "label": row["label"] + 1}),
+    "dict of a copy": (ROWS, lambda row: {**row, "label": row["label"] * 2}),
+    "names in branches": (ROWS, lambda row: {"n": row["name"], "x": 1} if row["label"] else {"n": b"", "x": 2}),
+    "list": (PAIRS, lambda image, label: [image + 1, label]),
+    "constants": (LABELS, lambda x: (x, 5, 2.5, True, b"a", "b", np.float32(3), TABLE)),
+    "only constants": (LABELS, lambda x: {"a": 1}),
+    "caught": (LABELS, caught),
+    "checked": (LABELS, checked),
+    "unpacked": (PAIRS, unpacked),
+    "swapped": (PAIRS, swapped),
+    "reductions": (IMAGES, lambda x: (x.mean(), x.max() - x.min(), np.sum(x, axis=0))),
+    "standardized": (IMAGES, lambda x: (x - x.mean()) / (x.std() + 1e-6)),
+    "ranks": (PAIRS, lambda image, label: image * label + image[0] * np.arange(4)),
+}
+
+
+def lengths_of(make):
+    """Check that the results are those of single calls; return the lengths of the chunks that ran on columns."""
+    expected = outcomes(iter(unoptimized(make())))
+    with columns_recorded() as lengths:
+        assert_elements_equal(outcomes(iter(make())), expected)
+    return lengths
+
+
+@pytest.mark.parametrize(("rows", "function"), FORMS.values(), ids=FORMS)
+def test_runs_on_columns_with_the_results_of_single_calls(rows, function):
+    slices = Dataset.from_tensor_slices(rows)
+    assert sum(lengths_of(lambda: slices.map(function).batch(8))) > columnwise.TRIAL
+    lengths = lengths_of(lambda: slices.map(function).prefetch(8))
+    assert lengths or not graph_of(function).is_whole  # otherwise, elements are requested one by one
+
+
+@pytest.mark.parametrize("name", ["object", "new dict", "branch on a label"])
+def test_resumes(name):
+    rows, function = FORMS[name]
+    make = lambda: Dataset.from_tensor_slices(rows).map(function).batch(8)
+    check_operator(make, outcomes(iter(unoptimized(make()))))
+
+
+def test_a_filter_runs_on_columns_too():
+    assert lengths_of(lambda: Dataset.from_tensor_slices(LABELS).filter(lambda x: sign(x) > 0 or x == 1).batch(4))
+
+
+# What is not part of a graph
+
+calls = []
+
+
+def recursive(x):
+    return recursive(x - 1)
+
+
+def branchy(x):
+    for_all = 0
+    for_all += 1 if x > 1 else 2
+    for_all += 1 if x > 2 else 2
+    for_all += 1 if x > 3 else 2
+    for_all += 1 if x > 4 else 2
+    for_all += 1 if x > 5 else 2
+    return for_all
+
+
+def helping(x):
+    y = x + 1
+    return print(y)
+
+
+class Odd:
+    def __init__(self):
+        self.values = [1]
+
+    @property
+    def size(self):
+        calls.append("size")
+        return 3
+
+    def __getattr__(self, name):
+        calls.append(name)
+        return 3
+
+
+class Always(Odd):
+    def __getattribute__(self, name):
+        calls.append(name)
+        return 3
+
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        calls.append(name)
+        return 3
+
+
+class Classy(metaclass=Meta):
+    pass
+
+
+ODD, ALWAYS = Odd(), Always()
+lines = lambda function, offset: function.__code__.co_firstlineno + offset
+
+REASONS = [
+    (lambda x: print(x), "it calls print()"),
+    (lambda x: helping(x), f"it calls print() (line {lines(helping, 2)}, in helping)"),
+    (helping, f"it calls print() (line {lines(helping, 2)})"),
+    (lambda x: [y for y in x], "it contains a "),  # noqa: C416
+    (lambda x: x.tobytes(), "it calls the method tobytes()"),
+    (lambda x: x.base, "it uses the attribute base of a value"),
+    (recursive, "it calls itself"),
+    (branchy, "it is too long, or has too many branches"),
+    (lambda x: x + SHIFT["deep"]["values"], "it reads 'values' of an object, of type list"),
+    (lambda x: x * ODD.values, "it reads 'values' of an object, of type list"),
+    (lambda x: x * ODD.size, "it reads the global ODD, of type Odd"),
+    (lambda x: x * ODD.nothing, "it reads the global ODD, of type Odd"),
+    (lambda x: x * ALWAYS.values, "it reads the global ALWAYS, of type Always"),
+    (lambda x: x + ODD, "it reads the global ODD, of type Odd"),
+    (lambda x: None, "it returns None"),
+]
+NEVER = [lambda x: Classy.values * x, lambda x: Classy()(x), lambda x: x[ODD], lambda x: (yield x)]
+NEVER += [lambda x: sorted((x, 1)), lambda x: x.real.foo, lambda x: lambda: x, lambda x: f"{x}", lambda *x: x[0]]
+
+
+@pytest.mark.parametrize(("function", "reason"), REASONS)
+def test_says_why_there_is_no_graph(function, reason):
+    calls.clear()  # pytest looks at the objects of a module
+    found = graph_of(function)
+    assert isinstance(found, str)
+    assert found.startswith(reason)
+    (miss,) = optimize(Dataset.range(3).map(function).plan).missed
+    assert found in str(miss)
+    assert calls == []  # no code of the user ran
+
+
+@pytest.mark.parametrize("function", NEVER)
+def test_other_functions_have_no_graph(function):
+    calls.clear()
+    assert not isinstance(graph_of(function), Graph)
+    assert calls == []
+
+
+def test_one_side_of_a_branch_may_do_anything():
+    seen = []
+
+    def function(x):
+        if x == 33:
+            seen.append(int(x))
+            return x * 2
+        return x + 1
+
+    found = graph_of(function)
+    assert isinstance(found, Graph)
+    assert not found.is_whole
+    slices = Dataset.from_tensor_slices(np.arange(40))
+    assert lengths_of(lambda: slices.map(function).batch(8))
+    assert seen == [33, 33]  # with columns and without
+
+
+def test_an_operation_without_use_may_fail():
+    def function(x):
+        TABLE[x]
+        return x
+
+    assert isinstance(graph_of(function), Graph)
+    make = lambda: Dataset.from_tensor_slices(np.array([1, 2, 3, 9] * 10)).map(function).batch(4)
+    assert lengths_of(make) == [columnwise.TRIAL]
+    assert sum(isinstance(outcome, IndexError) for outcome in outcomes(iter(make()))) == 10
+
+
+def test_a_row_that_the_user_holds_is_not_modified():
+    def function(image):
+        image[0] = 0
+        return image
+
+    assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(np.copy).map(function).batch(8)) == []
+
+
+# What a function reads may change at any time
+
+
+def make_function():
+    thing = Model(Config())
+    thing.function = lambda x: scaled(x, shift=2)
+    space = {"scaled": types.FunctionType(scaled.__code__, {}, "scaled", (3,)), "model": thing, "limits": [4]}
+    space["scaled"].__kwdefaults__ = {"shift": 5}
+    template = lambda x: scaled(x) + model.function(x) * model.config.scale + (limits[0] if model.rate else 0)  # noqa: F821
+    return types.FunctionType(template.__code__, space, "function")
+
+
+CHANGES = {
+    "attribute": lambda space: setattr(space["model"].config, "scale", 4.0),
+    "type of an attribute": lambda space: setattr(space["model"].config, "scale", "4"),
+    "object": lambda space: setattr(space["model"], "config", Config(7.0)),
+    "other object": lambda space: space.update(model=types.SimpleNamespace(function=abs, config=Config(), rate=0)),
+    "truth": lambda space: setattr(space["model"], "rate", 0),
+    "item": lambda space: space["limits"].__setitem__(0, 8),
+    "no item": lambda space: space["limits"].clear(),
+    "function": lambda space: space.update(scaled=lambda x: x * 100),
+    "attribute that is a function": lambda space: setattr(space["model"], "function", lambda x: x * 100),
+    "code": lambda space: setattr(space["scaled"], "__code__", (lambda x, by=1, *, shift=1: x - by).__code__),
+    "defaults": lambda space: setattr(space["scaled"], "__defaults__", (7.0,)),
+    "keyword defaults": lambda space: space["scaled"].__kwdefaults__.update(shift=9),
+    "nothing": lambda space: space.pop("scaled"),
+    "class": lambda space: setattr(space["model"].config, "__class__", type("Other", (), {"scale": property(len)})),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_a_function_reads_is_read_again(change):
+    def run(prepare):
+        function = make_function()
+        assert isinstance(graph_of(function), Graph)
+        iterator = iter(prepare(Dataset.range(40).map(function).batch(8)))
+        first = [next(iterator) for _ in range(3)]
+        change(function.__globals__)
+        return first + outcomes(iterator)
+
+    assert_elements_equal(run(lambda dataset: dataset), run(unoptimized))
+
+
+def test_a_method_that_is_replaced_or_hidden_is_called():
+    class Local(Model):
+        pass
+
+    def run(change):
+        model = Local(Config())
+        iterator = iter(Dataset.from_tensor_slices(IMAGES).map(lambda x: model.normalized(x)).batch(8))
+        found = [next(iterator) for _ in range(3)]
+        change(model)
+        return found + list(iterator)
+
+    expected = list(unoptimized(Dataset.from_tensor_slices(IMAGES).map(Model(Config()).normalized).batch(8)))
+    hidden = run(lambda model: setattr(model, "normalized", lambda x: x))
+    assert_elements_equal(hidden[:3], expected[:3])
+    assert_elements_equal(hidden[3:], [IMAGES[24:32], IMAGES[32:]])
+    replaced = run(lambda _: setattr(Local, "normalized", lambda _, x: x))
+    assert_elements_equal(replaced, hidden)
+
+
+def test_functions_with_the_same_code_have_one_graph():
+    first, second = nested(2), nested(3)
+    assert graph_of(first) is graph_of(second)
+    assert graph_of(nested("a")) is not graph_of(first)
+    for factor in (2, 3, 2.5):
+        expected = [x * factor + factor * factor for x in LABELS]
+        assert list(Dataset.from_tensor_slices(LABELS).map(nested(factor))) == expected
