@@ -230,7 +230,7 @@ plan/node.py: optimize/parallelism/test_parallel_calls.py
 optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py
     rule shuffles failing rows: node.traits.aligned and not => False and not
 optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vectorization.py
-    rule marks nothing: columnwise=proof) if reason is None => columnwise=None) if reason is None
+    rule marks nothing: columnwise=found) if reason is None => columnwise=None) if reason is None
 
 io/csv/row_parser.py: io/csv/test_csv_reader.py
     csv line ends: (2 if data.startswith => (1 if data.startswith
@@ -350,17 +350,20 @@ native/framing.c: io/tfrecord/test_frame_finder.py::test_data_of_every_length_is
 native/image.c: io/image/test_resize.py::test_resized_values_are_those_of_tensorflow
     kernel weighs rows alike: next_weight = rows.weights[next] => next_weight = rows.weights[at]
 
-runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_the_ranks_of_numbers_decide_whose_spec_is_unknown
-    columns align other axes: ndims.pop() <= rank: => ndims.pop() < rank:
-runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
-    columns treat uint64 as integers: dtype.itemsize < 8 => dtype.itemsize <= 8
-runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_what_a_function_reads_is_read_anew
-    columns ignore what is read anew: and all(read.holds(self.function) for read in self.reads) => and True
-runtime/functions/columnwise.py: optimize/vectorization/test_map_vectorization.py::test_numpy_warns_as_often_and_in_the_same_words
+runtime/functions/expression.py: optimize/vectorization/test_map_vectorization.py::test_what_a_function_reads_is_read_anew
+    graph ignores what is read anew: if value is UNBOUND or not read.allows(value): => if value is UNBOUND:
+runtime/functions/expression.py: runtime/functions/test_expression.py::test_runs_on_columns_with_the_results_of_single_calls
+    graph exchanges the sides of a branch: if when != "false" else => if when == "false" else
+runtime/functions/places.py: runtime/functions/test_expression.py::test_a_method_that_is_replaced_or_hidden_is_called
+    graph overlooks attributes that hide methods: not is_special and name in => is_special and name in
+runtime/functions/evaluate.py: optimize/vectorization/test_map_vectorization.py::test_numpy_warns_as_often_and_in_the_same_words
     columns do not warn: if how != "ignore"} => if how == "raise"}
-optimize/vectorization/elementwise_proof.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
-    columns reuse what is used twice: and uses[target] == 1: => and uses[target] >= 1:
-    columns lose the sign of zero: any(abs(literal) >= _NO_ZERO for literal in literals) => literals
+runtime/functions/evaluate.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
+    columns reuse what is used twice: len(self._graph.uses[expression]) == 1 => len(self._graph.uses[expression]) >= 1
+runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_dict_that_the_user_holds_is_not_modified
+    columns modify a dict of the user: if id(value) not in self._own_dicts: => if False:
+runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_row_that_the_user_holds_is_not_modified
+    columns modify the rows of the user: if any(np.may_share_memory(target.values, other) => if any(False and (target.values, other)
 optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
 runtime/functions/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error

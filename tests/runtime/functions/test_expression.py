@@ -369,6 +369,30 @@ def test_a_row_that_the_user_holds_is_not_modified():
     assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(np.copy).map(function).batch(8)) == []
 
 
+def test_a_dict_that_the_user_holds_is_not_modified():
+    held = {"calls": 0, "last": {"x": 0}}
+
+    def counted(x):
+        held["calls"] += 1
+        return x
+
+    def nested_in(row):
+        row["kept"] = held
+        row["kept"]["last"]["x"] = row["x"]
+        return {"x": row["x"]}
+
+    def got(x):
+        held.get("last")["x"] = x
+        return x
+
+    slices = Dataset.from_tensor_slices(LABELS)
+    assert lengths_of(lambda: slices.map(counted).batch(8)) == []
+    assert held["calls"] == 2 * len(LABELS)
+    assert lengths_of(lambda: Dataset.from_tensor_slices({"x": LABELS}).map(nested_in).batch(8)) == []
+    assert lengths_of(lambda: slices.map(got).batch(8)) == []
+    assert held["last"] == {"x": LABELS[-1]}
+
+
 # What a function reads may change at any time
 
 

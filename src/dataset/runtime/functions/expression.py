@@ -558,8 +558,7 @@ class _Reader:
                 if type(found) is FunctionType:
                     function = _Outside((*owner.place, step), found)
                     return _Method(function, owner) if kind == "method" and type(owner.value) is not type else function
-            if type(owner.value) is not dict:
-                raise NotProvedError(_what_was_read(owner))
+            raise NotProvedError(_what_was_read(owner))
         if isinstance(owner, _Attribute | _Method):
             owner = self._use(owner)
         return _Attribute(self._use(owner), name)
