@@ -229,6 +229,20 @@ _MAIN_CODES = frozenset(np.dtype(dtype.str).char for dtype in NUMBERS)
 def _is_simple(operand: Any) -> bool:
     """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
     if type(operand) is Rows:
+        return not operand.is_python and operand.are_contiguous and operand.values.dtype.char in _MAIN_CODES
+    if type(operand) is np.ndarray and not operand.flags.c_contiguous:
+        return False
+    return not isinstance(operand, np.ndarray | np.generic) or operand.dtype.char in _MAIN_CODES
+
+
+_LOGICAL = frozenset([np.logical_and, np.logical_or, np.logical_xor])
+_MAIN_CODES = frozenset(np.dtype(dtype.str).char for dtype in NUMBERS)
+"""The codes of the dtypes without those that are of the same size as others, as int64 and longlong."""
+
+
+def _is_simple(operand: Any) -> bool:
+    """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
+    if type(operand) is Rows:
         return not operand.is_python and operand.values.dtype.char in _MAIN_CODES and operand.are_contiguous
     return type(operand) is not np.ndarray or operand.flags.c_contiguous
 
@@ -516,6 +530,8 @@ _EXACT_UFUNCS = frozenset(
 _AT_ONCE |= dict.fromkeys({value for value in vars(np).values() if type(value) is np.ufunc} - {np.isnat})
 _AT_ONCE |= {function: functools.partial(_extreme, function) for function in _EXTREMES}
 _AT_ONCE |= dict.fromkeys(value for value in vars(math).values() if type(value) is BuiltinFunctionType)
+for _endless in (math.factorial, math.comb, math.perm):  # their results rarely fit into 64 bits
+    del _AT_ONCE[_endless]
 _AT_ONCE |= {np.clip: _clip, np.where: _where}
 
 
@@ -794,7 +810,7 @@ def why_unknown(function: Any) -> str | None:
     return f"it calls {module.replace('numpy', 'np', 1)}.{function.__name__}, which is only called for single elements"
 
 
-_REFUSED = frozenset({"out", "where", "like", "subok", "key"})
+_REFUSED = frozenset({"out", "where", "overwrite_input", "like", "subok", "key"})
 
 
 @functools.cache
@@ -811,7 +827,7 @@ def _positional_max(function: Any) -> float:
     return names.index("out") if "out" in names else math.inf
 
 
-_POSITIONAL_MAX = {np.dot: 2, np.concatenate: 2, np.array: 2, np.asarray: 2}
+_POSITIONAL_MAX = {np.dot: 2, np.concatenate: 2, np.array: 2, np.asarray: 2, np.nan_to_num: 1}
 
 
 def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
@@ -819,7 +835,8 @@ def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] =
 
     Operands are Rows, constants, and tuples, lists and slices of both.
     """
-    if len(positional) > _positional_max(function) or not _REFUSED.isdisjoint(keywords):
+    refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
+    if len(positional) > _positional_max(function) or not refused.isdisjoint(keywords):
         raise NotProvedError("it calls a function with an array for its results")
     if function in _SIZES and len(positional) == 1 and not keywords and type(positional[0]) is Rows:
         return _SIZES[function](_of_numpy(positional[0]) if function is not np.size else positional[0])
