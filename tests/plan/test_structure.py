@@ -108,6 +108,20 @@ def test_flattening_and_unflattening_gives_the_element_back(element):
     assert same(structure.unflatten(components), element)
 
 
+@given(ELEMENTS, ELEMENTS)
+def test_a_mapper_applies_a_function_to_each_component(element, other):
+    structure = structure_of(element)
+    mapped = structure.mapper([lambda part, index=index: (index, part) for index in range(structure.num_components)])
+    assert same(mapped(element), structure.unflatten(list(enumerate(structure.flatten(element)))))
+    try:
+        components = structure.flatten(other)
+    except StructureMismatchError:
+        with pytest.raises(StructureMismatchError):
+            mapped(other)
+    else:
+        assert same(mapped(other), structure.unflatten(list(enumerate(components))))
+
+
 @given(ELEMENTS, st.integers(1, 4))
 def test_rows_become_columns_and_rows_again(element, count):
     structure = structure_of(element)

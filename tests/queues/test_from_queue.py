@@ -58,6 +58,57 @@ def test_elements_that_were_taken_are_done(make):
     queue.join()
 
 
+def test_elements_that_need_no_waiting_are_taken_at_once(monkeypatch):
+    queue, told = stdlib.Queue(), []
+    put(queue, *range(64), StopIteration())
+    notify = queue.not_full.notify
+    monkeypatch.setattr(queue.not_full, "notify", lambda n: told.append(n) or notify(n))
+    assert len(list(Dataset.from_queue(queue).batch(16))) == 4
+    assert told == [16, 16, 16, 16, 1]
+
+
+def test_producers_that_wait_for_room_continue():
+    queue = stdlib.Queue(3)
+    producers = [in_thread(lambda: put(queue, *range(20))) for _ in range(4)]
+    assert sorted(Dataset.from_queue(queue).batch(8).unbatch().take(80)) == sorted([*range(20)] * 4)
+    for producer in producers:
+        producer.result()
+    queue.join()
+
+
+class Counting(stdlib.Queue):
+    gets = done = 0
+
+    def get(self, *args, **kwargs):
+        self.gets += 1
+        return super().get(*args, **kwargs)
+
+    def task_done(self):
+        self.done += 1
+        super().task_done()
+
+
+def test_methods_that_a_subclass_overrides_are_called():
+    queue = Counting()
+    put(queue, *range(5), StopIteration())
+    assert len(list(Dataset.from_queue(queue).batch(5))) == 1
+    assert (queue.gets, queue.done) == (7, 6)  # one finds nothing
+
+
+@pytest.mark.parametrize("kind", ["fifo", "queue"])
+def test_what_a_queue_of_datasets_has_copied_is_not_copied_again(kind):
+    queue = THREAD_QUEUES[kind]()
+    given = np.arange(3)
+    put(queue, {"a": given}, {"a": given})
+    if kind == "fifo":
+        held = [row["a"] for row in queue._rows]
+    found = [row["a"] for row in Dataset.from_queue(queue).take(2)]
+    if kind == "fifo":
+        assert all(map(np.shares_memory, found, held))
+    assert not np.shares_memory(found[0], found[1])
+    assert not np.shares_memory(found[0], given)
+
+
 @pytest.mark.parametrize("ahead", [None, 1])
 @pytest.mark.parametrize("kind", THREAD_QUEUES)
 def test_closing_ends_a_wait(kind, ahead):

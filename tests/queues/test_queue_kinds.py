@@ -1,13 +1,19 @@
 """Tests of the queues: the semantics of TensorFlow's, conversion, and random schedules of threads."""
 
+import collections
+import copy
+import dataclasses
 import random
 import threading
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dataset import RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
+from dataset.plan.spec import spec_of
+from dataset.plan.structure import structure_of
 from dataset.queues import (
     CancelledError,
     FIFOQueue,
@@ -17,6 +23,8 @@ from dataset.queues import (
     RandomShuffleQueue,
 )
 from dataset.queues.element_queue import WaitingCall
+from dataset.runtime.functions.signature_rows import SignatureRows
+from dataset.runtime.resources.interrupts import Condition
 from support.process_helpers import WAIT, in_thread
 from support.seeds import rng
 
@@ -123,6 +131,129 @@ def test_elements_are_converted_and_copied():
     assert found["name"] == b"a"
     assert type(found["number"]) is np.int64
     found["image"][:] = 1  # it belongs to the caller
+
+
+@dataclasses.dataclass
+class Point:
+    x: Any
+    y: Any
+
+
+ELEMENTS = [
+    3,
+    2**63,
+    True,
+    1.5,
+    2j,
+    "é",
+    b"ab",
+    bytearray(b"ab"),
+    np.float32(2),
+    np.str_("a"),
+    np.datetime64(3, "s"),
+    np.array(4),
+    np.arange(3),
+    np.arange(6).reshape(3, 2).T,
+    np.arange(3, dtype=">i4"),
+    np.array(["a", "bc"]),
+    np.array([b"a", None]),
+    [1, 2],
+    [[1.5], [2]],
+    ["a", "b"],
+    range(3),
+    RaggedTensor.from_rows([[1], [2, 3]]),
+    (1, (2.5, "a")),
+    {"b": np.ones(2), "a": 1},
+    ({"b": np.ones(2), "a": {"c": 1}}, 2),
+    {"a": 1},
+    (1,),
+    collections.OrderedDict(b=1, a=2),
+    Point(1, np.ones(2)),
+    (None, 1),
+]
+
+
+def same(one, other):
+    """Whether two elements are equal, with the same types and dtypes."""
+    structure = structure_of(one)
+    assert structure == structure_of(other)
+    for first, second in zip(structure.flatten(one), structure.flatten(other), strict=True):
+        assert type(first) is type(second)
+        assert getattr(first, "dtype", None) == getattr(second, "dtype", None)
+        assert repr(first) == repr(second)
+    return repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("element", ELEMENTS, ids=repr)
+def test_each_element_is_converted_as_the_first(element):
+    queue = FIFOQueue(9)
+    for _ in range(2):
+        queue.enqueue(copy.deepcopy(element))
+    first, second = queue.dequeue(), queue.dequeue()
+    assert same(first, second)
+    pairs = zip(structure_of(element).flatten(element), structure_of(second).flatten(second), strict=True)
+    assert not any(isinstance(mine, np.ndarray) and np.shares_memory(mine, theirs) for mine, theirs in pairs)
+    declared = FIFOQueue(9, spec_of(first))
+    for _ in range(2):
+        declared.enqueue(copy.deepcopy(element))
+    assert same(declared.dequeue(), first)
+    assert same(declared.dequeue(), first)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "expected"),
+    [
+        (TensorSpec((), np.float32), 3, np.float32(3)),
+        (TensorSpec(None, np.int64), 3, np.int64(3)),
+        (TensorSpec((), np.int8), 300, SpecError),
+        (TensorSpec((), np.int64), 1.5, SpecError),
+        (TensorSpec((), bytes), "a", b"a"),
+        (TensorSpec((), np.int64), [1], SpecError),
+        (TensorSpec((1,), np.int64), 1, SpecError),
+        (TensorSpec((None, 2), np.int64), np.ones((3, 2), int), np.ones((3, 2), int)),
+        (TensorSpec((None, 2), np.int64), np.ones((2, 3), int), SpecError),
+        (TensorSpec((2,), np.float32), np.ones(2), np.ones(2, np.float32)),
+        (TensorSpec((2,), np.int64), (1, 2), np.array([1, 2])),
+        (TensorSpec((2,), bytes), ["a", "b"], np.array([b"a", b"b"], object)),
+        (TensorSpec((), object), Ellipsis, Ellipsis),
+        (RaggedTensorSpec((None, None), np.int64, 1), RaggedTensor.from_rows([[1]]), RaggedTensor.from_rows([[1]])),
+    ],
+)
+def test_an_element_is_cast_to_its_spec_or_refused(spec, value, expected):
+    for queue, given in ((FIFOQueue(9, spec), value), (FIFOQueue(9, {"a": spec}), {"a": value})):
+        if expected is SpecError:
+            with pytest.raises(SpecError, match="element_spec declares"):
+                queue.enqueue(given)
+        else:
+            queue.enqueue(given)
+            found = queue.dequeue()
+            assert same(found, {"a": expected} if isinstance(given, dict) else expected)
+
+
+@pytest.mark.parametrize("spec", [None, {"a": TensorSpec((2,), np.float64), "b": (NUMBER, TensorSpec((), np.float64))}])
+def test_elements_of_known_structure_are_not_examined_again(spec, monkeypatch):
+    examined, outcomes = [], SignatureRows.outcomes
+    monkeypatch.setattr(SignatureRows, "outcomes", lambda rows, got: examined.append(got) or outcomes(rows, got))
+    queue = FIFOQueue(30, spec)
+    for number in range(9):
+        queue.enqueue({"a": np.ones(2), "b": (number, 0.5)})
+    queue.enqueue_many({"a": np.ones((9, 2)), "b": (np.arange(9), np.ones(9))})
+    assert len(examined) == (spec is None), "only the first, which determines the structure"
+    with pytest.raises(SpecError, match="structure"):
+        queue.enqueue({"a": np.ones(2), "b": 1})
+
+
+def test_a_call_that_needs_no_waiting_creates_no_condition(monkeypatch):
+    created = []
+    monkeypatch.setattr("dataset.queues.element_queue.Condition", lambda lock: created.append(lock) or Condition(lock))
+    queue = FIFOQueue(9)
+    for number in range(9):
+        queue.enqueue(number)
+    assert numbers(queue.dequeue_many(9)) == list(range(9))
+    assert not created
+    with pytest.raises(TimeoutError):
+        queue.dequeue(timeout=0.001)
+    assert created
 
 
 def test_batches_have_the_structure_of_elements():

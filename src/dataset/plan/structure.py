@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -56,6 +57,20 @@ class Structure:
                 parts.append(child.unflatten(components[start:stop]))
                 start = stop
         return self._element(parts)
+
+    def mapper(self, functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        """Return a function of elements that applies ``functions``, one for each component, and nests the results.
+
+        It raises StructureMismatchError for an element of another structure. It is for elements that come one by one:
+        what depends only on the structure is computed once.
+        """
+        flatten, unflatten = self.flatten, self.unflatten
+        return lambda element: unflatten([function(part) for function, part in zip(functions, flatten(element))])  # noqa: B905  # it is slow
+
+    def _mappers(self, functions: Sequence[Callable[[Any], Any]]) -> list[Callable[[Any], Any]]:
+        """Return the ``mapper`` of each child."""
+        remaining = iter(functions)
+        return [child.mapper(list(itertools.islice(remaining, child.num_components))) for child in self.children]
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         """Return for each component the list of its values in ``rows``.
@@ -123,6 +138,9 @@ class _Leaf(Structure):
     def unflatten(self, components: Sequence[Any]) -> Any:
         return components[0]
 
+    def mapper(self, functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        return functions[0]
+
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         return [rows]
 
@@ -186,6 +204,16 @@ class _Tuple(Structure):
 
     def _element(self, parts: Sequence[Any]) -> Any:
         return tuple(parts)
+
+    def mapper(self, functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        parts, count, other = self._mappers(functions), len(self.children), super().mapper(functions)
+
+        def mapped(element: Any) -> Any:
+            if type(element) is not tuple or len(element) != count:
+                return other(element)
+            return tuple([part(value) for part, value in zip(parts, element)])  # noqa: B905  # as above
+
+        return mapped
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         return list(self._split(rows)) if self._is_flat else super().columns(rows)
@@ -267,6 +295,20 @@ class _Dict(Structure):
     def _element(self, parts: Sequence[Any]) -> Any:
         items = {key: parts[place] for key, place in self._places}
         return items if self.cls is dict else self._make(items)
+
+    def mapper(self, functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        other = super().mapper(functions)
+        if self.cls is not dict:
+            return other
+        by_key = dict(zip(self.sorted_keys, self._mappers(functions), strict=True))
+        parts, expected = [(key, by_key[key]) for key in self.keys], by_key.keys()
+
+        def mapped(element: Any) -> Any:
+            if type(element) is not dict or element.keys() != expected:
+                return other(element)
+            return {key: part(element[key]) for key, part in parts}
+
+        return mapped
 
     @lazy_property
     def _places(self) -> list[tuple[Any, int]]:

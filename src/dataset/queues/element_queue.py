@@ -20,7 +20,8 @@ from typing import Any, Protocol
 from dataset.errors import CancelledError, OutOfRangeError, SpecError
 from dataset.plan.checks import require_int
 from dataset.plan.spec import flatten_spec, map_spec
-from dataset.plan.structure import map_structure, structure_of
+from dataset.plan.structure import StructureMismatchError, map_structure, structure_of
+from dataset.queues.owned_elements import owner_of, unknown
 from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, stack_column
 from dataset.runtime.chunks.chunk import Column
 from dataset.runtime.chunks.normalization import canonical_component
@@ -76,18 +77,21 @@ class WaitingCall:
         self.caller = _caller.get()
         self.is_done = self.is_cancelled = False
         self.peer = self.caller if hasattr(self.caller, "on_done") else None
-        self._changed = Condition(lock)
+        self._lock = lock
+        self._changed: Condition | None = None  # most calls do not wait, and creating it takes longer than the rest
 
     def finish(self) -> None:
         """Let ``wait`` return. The lock is held."""
         self.is_done = True
-        self._changed.notify()
+        if self._changed is not None:
+            self._changed.notify()
         if self.peer is not None:
             self.peer.on_done(self)
 
     def wait(self, deadline: float | None) -> None:
         """Wait until the call is finished or the deadline has passed. The lock is held before and afterwards."""
         while not self.is_done:
+            self._changed = self._changed or Condition(self._lock)
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and not left > 0:  # or it is not a number
                 return
@@ -125,6 +129,7 @@ class ElementQueue(ABC):
         self._lent: set[WaitingCall] = set()
         self._is_closed = False
         self._converter = SignatureRows(f"{self.name} received", element_spec, "element_spec")
+        self._owned = unknown if element_spec is None else owner_of(*flatten_spec(element_spec))
 
     # Producers
 
@@ -425,13 +430,25 @@ class ElementQueue(ABC):
 
     def _converted(self, rows: list[Any]) -> list[Any]:
         """Return elements as the queue holds them: canonical, and with memory of their own."""
+        converted: list[Any] = []
+        for row in rows:
+            try:
+                converted.append(self._owned(row))
+                continue
+            except StructureMismatchError:
+                pass  # the error below is raised without this one as its context
+            converted.append(self._converted_one(row))
+        return converted
+
+    def _converted_one(self, row: Any) -> Any:
+        """Return an element as the queue holds it; if it is the first, it determines the structure of all."""
         with self._lock:
             outcomes = OutcomeQueue()
-            outcomes.extend(self._converter.outcomes(rows))
-        converted: list[Any] = []
-        while (chunk := outcomes.give(len(rows))) is not None:
-            converted += [map_structure(copied_component, row) for row in chunk.rows()]
-        return converted
+            outcomes.extend(self._converter.outcomes([row]))
+            element = map_structure(copied_component, outcomes.give(1).only())  # type: ignore[union-attr]  # or it raises
+            if self._owned is unknown:
+                self._owned = owner_of(structure_of(element))
+        return element
 
     def rows_of_batch(self, elements: Any) -> list[Any]:
         """Return the elements of a batch: components with a leading axis."""

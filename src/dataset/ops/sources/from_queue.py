@@ -137,7 +137,7 @@ class FromQueueOperator(BufferedOperator):
         values.reverse()
         while values:
             if not isinstance(values[-1], BaseException):
-                rows.append(own(values.pop()))
+                rows.append(values.pop() if self._reader.hands_over else own(values.pop()))
                 continue
             self._convert(rows)
             rows, value = [], values.pop()

@@ -12,7 +12,7 @@ import weakref
 from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError as FutureCancelledError
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, ClassVar
 
 from dataset.errors import CancelledError, ClosedError
 from dataset.runtime.resources.interrupts import interruptible
@@ -33,6 +33,9 @@ class QueueReader(ABC):
     def __init__(self, queue: Any) -> None:
         self.queue = queue
         self.is_closed = False
+
+    hands_over: ClassVar[bool] = False
+    """Whether nothing else refers to the memory of the elements."""
 
     def take(self, n: int) -> list[Any]:
         """Wait for an element; return it, and up to ``n - 1`` more if they need no waiting.
@@ -63,6 +66,8 @@ class QueueReader(ABC):
 class ElementQueueReader(QueueReader):
     """Reader of a queue of dataset.queues."""
 
+    hands_over = True
+
     def _waited(self, n: int) -> list[Any] | None:
         with self.queue.calling_as(self):
             rows: list[Any] = self.queue.take_available(n)
@@ -73,6 +78,11 @@ class ElementQueueReader(QueueReader):
         self.queue.cancel(self)
 
 
+def _is_plain(kind: Any) -> bool:
+    """Return whether a subclass of queue.Queue overrides at most what is for subclasses to override."""
+    return all(getattr(kind, name) is getattr(thread_queues.Queue, name) for name in ("get", "get_nowait", "task_done"))
+
+
 class ThreadQueueReader(QueueReader):
     """Reader of a queue.Queue, LifoQueue or PriorityQueue, which waits on the queue's own condition."""
 
@@ -80,6 +90,8 @@ class ThreadQueueReader(QueueReader):
         rows: list[Any] = []
         while not self.is_closed:
             try:
+                if _is_plain(type(self.queue)):
+                    rows = self._taken(n)
                 while len(rows) < n:
                     rows.append(self.queue.get_nowait())
                     self.queue.task_done()
@@ -92,6 +104,17 @@ class ThreadQueueReader(QueueReader):
                 return rows
             self._wait()
         return None
+
+    def _taken(self, n: int) -> list[Any]:
+        """Do as ``get_nowait`` and ``task_done`` for up to ``n`` elements, with one use of the lock."""
+        queue = self.queue
+        with queue.mutex:
+            rows = [queue._get() for _ in range(min(n, queue._qsize()))]  # noqa: SLF001  # for subclasses to override
+            queue.not_full.notify(len(rows))
+            queue.unfinished_tasks = max(0, queue.unfinished_tasks - len(rows))
+            if not queue.unfinished_tasks:
+                queue.all_tasks_done.notify_all()
+        return rows
 
     @interruptible
     def _wait(self) -> None:
