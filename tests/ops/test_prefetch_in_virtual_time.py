@@ -104,7 +104,7 @@ class Run:
             patch.setattr(prefetch, "time", clock)
             patch.setattr(PrefetchOperator, "pull", pull)
             if way is not None:
-                patch.setattr(PatientPrefetchOperator, "_look", lambda _: None)
+                patch.setattr(PatientPrefetchOperator, "_look", lambda _: clock.now)
             with iter(Dataset.range(10**9).map(compute).prefetch(AUTOTUNE).with_options(UNTUNED)) as iterator:
                 self.stage = iterator._root
                 self.stage.knob.maximum = 128

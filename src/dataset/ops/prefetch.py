@@ -200,9 +200,9 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                 self._filled.notify_all()
 
     def _read_ahead(self) -> None:
-        count, clock = 1, CpuClock()
+        count, clock, ended_at = 1, CpuClock(), None
         while count := self._reserve(count):
-            item: Outcome | None = self._prepare()
+            item: Outcome | None = self._prepare(ended_at)
             if self._stopped:  # perhaps before the log reached its position
                 return
             clock.begin()
@@ -210,7 +210,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             if item is None:
                 item = self._make(count)
             ended_at = time.perf_counter()
-            ended = self._deliver(item, ended_at - started, clock)
+            ended = self._deliver(item, ended_at - started, clock, ended_at)
             del item  # see _deliver
             if ended:
                 return
@@ -245,13 +245,17 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         self.counters.refusals += not count
         return count
 
-    def _prepare(self) -> BaseException | None:
-        """Update the replay log before each read. Return an interrupt, to be raised in the consumer's thread."""
+    def _prepare(self, now: float | None) -> BaseException | None:
+        """Update the replay log before each read. Return an interrupt, to be raised in the consumer's thread.
+
+        Args:
+            now: the end of the last read on the clock of ``time.perf_counter``, if there was one.
+        """
         try:
             self._log.go_on(lambda: self._stopped)
             if self._context.input_is_replayable:
                 self._log.forget(self._given)
-                self._log.step()
+                self._log.step(now)
         except Exception:
             raise  # not an element's error, but a fault
         except BaseException as error:  # noqa: BLE001  # raised by pull
@@ -266,7 +270,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                 raise
             return error  # raised by pull, in the consumer's thread
 
-    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
+    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> bool:
         """Put an item into the queue; return True at the end.
 
         The thread keeps no reference to it: an exception refers to the consumer's frames, and through them to the
@@ -285,7 +289,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                 self._held += count
                 self._items.put(item, nbytes)
                 self.counters.inputs += count
-                self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
+                self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0, ended=ended_at)
             self._filled.notify_all()
             return self._ended
 
@@ -408,37 +412,36 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     def pull(self, n: int) -> Chunk | None:
         if self._reads_ahead:
             return self._pull_ahead(n)
+        started = None
         if not self._unlooked:
             if self._items:
                 return self._give_saved(n)
-            self._look()
+            started = self._look()
             if self.choice.way == THREAD:
                 return super().pull(n)
-            self._log.go_on()
+            if self._log.is_behind:
+                self._log.go_on()
+                started = time.perf_counter()
         if self._count > n and self._context.input_is_replayable:
-            return self._give_saved(n) if self._compute_many() else None
+            return self._give_saved(n) if self._compute_many(started) else None
         self._is_logged = False
-        if self._unlooked:
-            chunk = self.source.pull(n)
-        else:
-            started = time.perf_counter()
-            chunk = self.source.pull(n)
-            if chunk is not None:
-                self._measure(chunk, started)
+        chunk = self.source.pull(n)
         if chunk is not None:
+            if started is not None:
+                self._measure(chunk, started)
             self._unlooked = max(0, self._unlooked - chunk.length)
             self.counters.taken += chunk.length
         return chunk
 
-    def _compute_many(self) -> bool:
+    def _compute_many(self, started: float | None) -> bool:
         """Compute several elements, with the log, so that a state need not hold them; return False at the end."""
         if not self._is_logged:
             self._log = ReplayLog(self.source)
             self._given, self._is_logged = 0, True
         self._log.forget(self._given)
-        self._log.step()
+        if self._log.step(started) or started is None:
+            started = time.perf_counter()
         made = nbytes = 0
-        started = time.perf_counter()
         count = self._account.reserve(self._count)
         try:
             chunk = self._log.pull(max(1, count))
@@ -470,10 +473,10 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self._element_bytes = max(1, chunk.nbytes // chunk.length)
         self._count = max(1, min(count, _TARGET_BYTES // self._element_bytes))
 
-    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
+    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> bool:
         with self._filled:
             self._note(seconds)
-        return super()._deliver(item, seconds, clock)
+        return super()._deliver(item, seconds, clock, ended_at)
 
     def _note(self, seconds: float) -> None:
         self._made_seconds += seconds
@@ -529,16 +532,16 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self.choice.accept(learned.way)
             self.choice.resume(learned.patience, time.perf_counter() + learned.rest)
 
-    def _look(self) -> None:
-        """End the segment if it is long enough."""
+    def _look(self) -> float:
+        """End the segment if it is long enough. Return the time on the clock of ``time.perf_counter``."""
         now, choice, begun = time.perf_counter(), self.choice, self._segment
         if begun is None:  # the first pull does not count
             self._begin_segment(now)
-            return
+            return now
         count, made, longest = self.counters.taken - begun.elements, self._made_seconds, self._longest_seconds
         is_long = now - begun.seconds >= SEGMENT_SECONDS and count >= self._least
         if not is_long or _BURSTS * longest > made:
-            return
+            return now
         segment = Segment(count, now - begun.seconds, time.process_time() - begun.cpu_seconds)
         self._begin_segment(now)
         way = choice.way
@@ -551,6 +554,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self._explore(segment, made, longest, now)
         if choice.way != way:
             self._segment = None
+        return now
 
     def _explore(self, segment: Segment, made: float, longest: float, now: float) -> None:
         """Begin a comparison if it is time to, or measure nothing for a while if a thread could hide little."""

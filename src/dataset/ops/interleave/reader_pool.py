@@ -517,7 +517,7 @@ class ReaderPool(WorkerLoop):
             self.counters.elements += count
             self.counters.nbytes += nbytes
             return
-        self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
+        self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0, ended=now)
         self.controller.add(count, seconds, AHEAD_ELEMENTS_MAX, now, self.counters.waiting_since)
 
     def _read_on(self, reader: ReaderSlot, count: int, until: float) -> None:

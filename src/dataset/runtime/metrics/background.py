@@ -78,8 +78,13 @@ class Counters:
         cpu_seconds: float,
         input_seconds: float,
         worker: str = "",
+        *,
+        ended: float | None = None,
     ) -> None:
-        """Count a finished task. ``worker`` names the process that has done it, if it is another one."""
+        """Count a task that ended at ``ended`` on the clock of ``time.perf_counter``; by default, that is now.
+
+        ``worker`` names the process that has done it, if it is another one.
+        """
         self.elements += count
         self.nbytes += nbytes
         self.tasks += 1
@@ -88,7 +93,7 @@ class Counters:
         self.squares += seconds * seconds / count
         self.input_seconds += input_seconds
         if not worker:
-            self.core_wait.look(time.perf_counter())
+            self.core_wait.look(time.perf_counter() if ended is None else ended)
 
     def add_wait(self, since: float, until: float) -> None:
         """Count a finished wait of the consumer, on the clock of ``time.perf_counter``."""

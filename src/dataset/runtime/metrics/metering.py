@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 from dataset.runtime.metrics.meter import COST_SECONDS, ThreadSegment
@@ -9,6 +10,8 @@ from dataset.runtime.metrics.op_record import OpRecord
 
 SHARE = 0.005
 """The share of time that measuring may take."""
+
+_READINGS = 4  # of a clock during a measured pull, at most
 
 _PULLS_MIN = 32  # per profiler before they are switched off: fewer say too little
 _REST = 100  # pause after counting the pulls, as a multiple of its duration, which is long in plans with 1000 ops
@@ -27,6 +30,7 @@ class Metering:
         self._root = root
         self._until = now  # when to switch them on again
         self._rests_until = now  # when to count the pulls again
+        self._cost = COST_SECONDS + _READINGS * _seconds_of_a_reading()
         self._switch_on(now)
 
     def look(self, now: float) -> float:
@@ -40,7 +44,7 @@ class Metering:
             return self._rests_until
         looked = time.perf_counter()
         meters, pulls = self._measured()
-        spent = (pulls - self._pulls) * COST_SECONDS
+        spent = (pulls - self._pulls) * self._cost
         if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
             self._rests_until = now + _REST * (time.perf_counter() - looked)
             return max(now + _LOOK_SECONDS, self._rests_until)
@@ -60,3 +64,9 @@ class Metering:
         """Return the number of profilers, and the number of pulls they have measured."""
         pulls = [record.meter.pulls for record in self._root.walk()]
         return len(pulls), sum(pulls)
+
+
+def _seconds_of_a_reading() -> float:
+    """Return how long it takes to read the clock: nanoseconds, or 10 microseconds and more on a virtual machine."""
+    readings = [time.perf_counter() for _ in range(_READINGS)]
+    return min(after - before for before, after in itertools.pairwise(readings))

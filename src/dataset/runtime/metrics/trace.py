@@ -129,8 +129,16 @@ class TracedCounters(Counters):
         self._trace, self._op = trace, op
 
     def add_task(
-        self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float, worker: str = ""
+        self,
+        count: int,
+        nbytes: int,
+        seconds: float,
+        cpu_seconds: float,
+        input_seconds: float,
+        worker: str = "",
+        *,
+        ended: float | None = None,
     ) -> None:
         """Count a task that this thread, or a process for which it waited, has just finished."""
-        super().add_task(count, nbytes, seconds, cpu_seconds, input_seconds, worker)
+        super().add_task(count, nbytes, seconds, cpu_seconds, input_seconds, worker, ended=ended)
         self._trace.add(self._op, count, seconds, waits=bool(worker), worker=worker)

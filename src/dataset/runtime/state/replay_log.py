@@ -95,9 +95,13 @@ class ReplayLog(ReplayMarks):
         self.given = 0
         """How many of these had been given when the loaded state was saved."""
 
-    def step(self) -> bool:
-        """Store a mark if it is time for one, and return whether it was. Must be called before each read."""
-        now = time.perf_counter()
+    def step(self, now: float | None = None) -> bool:
+        """Store a mark if it is time for one, and return whether it was. Must be called before each read.
+
+        Args:
+            now: a recent time on the clock of ``time.perf_counter``; default: it is read.
+        """
+        now = time.perf_counter() if now is None else now
         if now < self._due:
             return False
         left, rest = True, 0.0
