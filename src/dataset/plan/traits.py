@@ -53,6 +53,7 @@ class Traits:
         gathers: its elements are rows of data that it holds or reads, with the numbers that are the elements of its
             input. They cannot fail if it is ``infallible``.
         prefetches: it only computes the elements of its input ahead.
+        steady: whether its arrays are writable does not depend on how many elements are requested at once.
         reads_files: it reads or writes files named by a parameter or by an element of its input, or may make such a
             node.
         separable: processes that each run it on a part of its input together produce the output of the whole, up to
@@ -90,6 +91,7 @@ class Traits:
     takes_packed: bool = False
     gathers: bool = False
     prefetches: bool = False
+    steady: bool = False
     reads_files: bool = False
     separable: bool = False
     elastic: bool = False

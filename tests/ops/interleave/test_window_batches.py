@@ -8,12 +8,26 @@ import pytest
 
 import dataset
 from dataset import Dataset
+from dataset.ops.interleave.flat_map import FlatMapOperator
 from dataset.ops.interleave.window_batches import WindowFunction
+from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
 from support.pipelines import Record
 
 N = 4
+UPSTREAM = {
+    "source": lambda: Dataset.range(80),
+    "arrays": lambda: Dataset.from_tensor_slices(np.ones((80, 3))),
+    "list": lambda: Dataset.from_list([np.arange(3.0)] * 80),
+    "text": lambda: Dataset.from_tensor_slices([str(number) for number in range(80)]),
+    "batches": lambda: Dataset.range(160).batch(2),
+    "rows": lambda: Dataset.range(80).batch(5).unbatch(),
+    "computed": lambda: Dataset.range(80).map(lambda x: x * 2),
+    "shuffled": lambda: Dataset.from_tensor_slices(np.ones((80, 3))).shuffle(9, seed=1),
+    "joined": lambda: Dataset.from_tensor_slices(np.ones((80, 3))).take(7).repeat(9),
+    "windows": lambda: Dataset.range(80).window(2, 1, drop_remainder=True).flat_map(lambda window: window.batch(2)),
+}
 CONFIG = SimpleNamespace(size=4, nested=SimpleNamespace(drop=True))
 
 
@@ -247,3 +261,46 @@ def test_large_pulls_and_pulls_of_parts_of_windows_give_the_same():
         same = windows.flat_map(counted(lambda window: window.batch(4))).padded_batch(size)
         assert_elements_equal(list(batches), list(same))
         check_operator(lambda batches=batches: batches)
+
+
+def test_windows_that_are_taken_one_by_one_are_pulled_together(monkeypatch):
+    pulls, pull = [], FlatMapOperator.pull
+    monkeypatch.setattr(FlatMapOperator, "pull", lambda operator, n: pulls.append(n) or pull(operator, n))
+    dataset = Dataset.range(1003).window(4, 1, drop_remainder=True).flat_map(lambda window: window.batch(4))
+    assert [batch.tolist() for batch in dataset] == [[*range(start, start + 4)] for start in range(1000)]
+    assert len(pulls) < 50
+
+
+def test_no_window_is_taken_ahead_of_user_code_or_of_a_function_that_is_not_known():
+    calls = []
+    numbers = Dataset.range(40).map(lambda x: calls.append(int(x)) or x)
+    windows = iter(numbers.window(4, drop_remainder=True).flat_map(lambda window: window.batch(4)))
+    for count in range(1, 8):
+        next(windows)
+        assert len(calls) <= 4 * count
+    opened = []
+    windows = iter(Dataset.range(40).window(4).flat_map(lambda window: opened.append(1) or window.batch(4)))
+    for count in range(1, 8):
+        next(windows)
+        assert len(opened) == count
+
+
+@pytest.mark.parametrize("upstream", UPSTREAM)
+@pytest.mark.parametrize(
+    "function", [lambda w: w.batch(4), lambda w: w.batch(3), lambda w: Dataset.zip((w, w)).batch(4)]
+)
+def test_batches_are_writable_or_not_however_many_are_requested(upstream, function):
+    found = []
+    for requested in (1, 2, 7, 100):
+        coordinator, root = open_plan(UPSTREAM[upstream]().window(4, 3).flat_map(function).plan)
+        flags = []
+        while (chunk := root.pull(requested)) is not None:
+            flags += [array.flags.writeable for column in chunk.columns() for array in column]
+        coordinator.shut_down(root.close, wait=True)
+        found.append(sorted(flags))
+    assert found[1:] == found[:-1]
+
+
+@pytest.mark.parametrize("upstream", ["source", "arrays", "joined"])
+def test_a_state_between_windows_that_were_taken_together_continues_there(upstream):
+    check_operator(lambda: UPSTREAM[upstream]().take(40).window(4, 3).flat_map(lambda window: window.batch(4)))

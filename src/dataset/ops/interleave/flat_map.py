@@ -42,7 +42,8 @@ class FlatMap(
         """A reader of files runs no user code, and its elements have the same spec for any file."""
         opened = self._opened
         if opened is None:
-            return super().traits.having(pure=self._window_function() is not None)
+            is_known = self._window_function() is not None  # it only combines windows, whatever they are
+            return super().traits.having(pure=is_known, reads_files=not is_known, steady=is_known)
         return super().traits.having(pure=not holds_user_code(opened), static_spec=spec_is_static(opened))
 
     @lazy_property

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from operator import length_hint
 from types import FrameType
@@ -329,8 +329,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         nodes = inputs_first(self._plan, without=self._context.iteration.read_from_store)
         if not all(node.traits.pure and not node.traits.reads_files for node in nodes):
             return False
-        # Ops that join elements return views or copies, depending on how many are requested: only copies are writable.
-        if self._has_arrays and any(node.inputs and not node.traits.aligned for node in nodes):
+        if self._has_arrays and _may_vary(self._plan, self._context.iteration.read_from_store):
             return False
         return _calls_no_constructor(self._structure)
 
@@ -969,6 +968,21 @@ def _do_nothing() -> None:
 
 def _is_mutable(component: Any) -> bool:
     return not isinstance(component, np.generic | bytes)
+
+
+def _may_vary(plan: Node, without: Container[Node]) -> bool:
+    """Return whether arrays are views or copies, of which only copies are writable, by how many elements are requested.
+
+    This is so for ops that join elements. The inputs of ops in ``without`` are not read.
+    """
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        if node.inputs and not node.traits.steady and node not in without:
+            if not node.traits.aligned:
+                return True
+            waiting += node.inputs
+    return False
 
 
 def _calls_no_constructor(structure: Structure) -> bool:
