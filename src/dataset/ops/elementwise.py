@@ -62,7 +62,7 @@ class MapNode(ParallelNode):
 
 
 @dataclass(frozen=True, eq=False)
-class Elementwise(ParallelNode):
+class Elementwise(ParallelNode, pure=False):
     """Base node of an op that calls a function for each element."""
 
     columnwise: ElementwiseFunction | None = field(default=None, kw_only=True, repr=False)

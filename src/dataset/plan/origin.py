@@ -46,7 +46,7 @@ def caller() -> Origin:
         if frame.f_code is call_for.__code__:
             origin: Origin = frame.f_locals["origin"]
             return origin
-        if not is_ours(frame):
+        if not _is_ours(frame.f_globals.get("__name__", "")):
             break
         frame = frame.f_back
     return Origin(frame.f_code.co_filename, frame.f_lineno)

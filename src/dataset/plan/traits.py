@@ -102,6 +102,8 @@ class Traits:
 
     def having(self, **changes: Any) -> Traits:
         """Return these traits with some changed."""
+        if all(getattr(self, name) is value for name, value in changes.items()):
+            return self
         try:
             return _changed(self, **changes)
         except TypeError:  # a spec that cannot be hashed

@@ -184,3 +184,18 @@ def test_a_dataset_after_many_small_ones_is_not_rewritten_and_its_state_fits_a_r
     assert calls_of(increment, many) == 12 + 3000
     assert calls_of(increment, Dataset.range(6, 7).flat_map(numbers).batch(500)) < 600
     assert_elements_equal(rest_of(many, state_after(many, 3)), list(many)[3:])
+
+
+def test_opening_a_dataset_takes_few_calls():
+    def calls(count):
+        found = []
+        dataset = Dataset.range(count).flat_map(lambda x: Dataset.range(3)).batch(64)
+        list(dataset)
+        sys.setprofile(lambda frame, event, _: found.append(frame) if event == "call" else None)
+        try:
+            list(dataset)
+        finally:
+            sys.setprofile(None)
+        return len(found)
+
+    assert (calls(400) - calls(200)) / 200 < 77

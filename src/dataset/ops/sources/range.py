@@ -34,7 +34,9 @@ class Range(RowsNode, gatherable=True, seekable=True, exact=True, generated=True
 
     def __post_init__(self) -> None:
         for argument in ("start", "stop", "step"):
-            self._set(argument, require_int("range", argument, getattr(self, argument)))
+            number = getattr(self, argument)
+            if type(number) is not int:
+                self._set(argument, require_int("range", argument, number))
         if self.step == 0:
             raise ValueError("range(): step must not be 0")
         dtype = np.dtype(self.output_type)
@@ -42,9 +44,10 @@ class Range(RowsNode, gatherable=True, seekable=True, exact=True, generated=True
             raise TypeError(f"range(): output_type must be a numeric dtype, got {self.output_type!r}")
         self._set("output_type", dtype)
         limit = 2**63 if dtype.kind == "i" else 2**64
-        for number in self.numbers[:1], self.numbers[-1:]:
-            if number and not -(2**63) <= number[0] < limit:
-                raise ValueError(f"range(): numbers must fit into 64 bits, but {number[0]} does not fit as {dtype}")
+        numbers = self.numbers
+        for number in (numbers[0], numbers[-1]) if numbers else ():
+            if not -(2**63) <= number < limit:
+                raise ValueError(f"range(): numbers must fit into 64 bits, but {number} does not fit as {dtype}")
 
     @property
     def numbers(self) -> range:
