@@ -204,7 +204,8 @@ class Tuner:
     # Trials
 
     def _try(self, now: float, window: CountWindow, settings: list[Setting], *, adds: bool) -> None:
-        self._trial = _Trial(settings, adds, Choice((False, True), compares_cores=False))
+        values = False, True  # whether the larger ones are set
+        self._trial = _Trial(settings, adds, Choice(values, unseen=values))
         self._trial.choice.challenge(True, now, self._segment(window, self._trial) if adds else None)
         for setting in settings:
             self._record(now, setting.record, "try", setting.delta.value, setting.value, setting.reason)

@@ -20,7 +20,7 @@ seconds, twice as long each time, and until what the comparisons have cost so fa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Choice(Generic[T]):
     Args:
         ways: the ways, the safest one first.
         accepted: the way to begin with; the safest one by default.
-        compares_cores: whether segments tell all CPU time that the ways take, so that the busy cores may decide.
+        unseen: the ways whose CPU time the segments do not tell, so that the busy cores cannot decide.
 
     Attributes:
         way: the way to use now.
@@ -144,9 +144,9 @@ class Choice(Generic[T]):
         ('threads', 0.5)
     """
 
-    def __init__(self, ways: Sequence[T], accepted: T | None = None, *, compares_cores: bool = True) -> None:
+    def __init__(self, ways: Sequence[T], accepted: T | None = None, *, unseen: Container[T] = ()) -> None:
         self.ways = tuple(ways)
-        self._compares_cores = compares_cores
+        self._unseen = unseen
         self.accepted = self.way = self.ways[0] if accepted is None else accepted
         self.segment_seconds = SEGMENT_SECONDS
         self.verdict: Comparison | None = None
@@ -196,19 +196,19 @@ class Choice(Generic[T]):
             pair = self._before, segment
             self._pairs.append(pair if _TURNS[self._turn] else pair[::-1])
             self._before = None
-            if self._is_judged(now):
+            if self._conclude(now):
                 return
         self._turn += 1
         self._take_turn()
 
-    def _is_judged(self, now: float) -> bool:
+    def _conclude(self, now: float) -> bool:
         """End the comparison if the result is known; return False if more segments are needed."""
         gains = [accepted.each / challenger.each for accepted, challenger in self._pairs]
         last, challenger = self._pairs[-1]
         assert self._challenger is not None  # see report
         is_safer = self.ways.index(self._challenger) < self.ways.index(self.accepted)
         safe, other = (challenger, last) if is_safer else (last, challenger)
-        is_seen = self._compares_cores and PROCESSES not in (self.accepted, self._challenger)
+        is_seen = self.accepted not in self._unseen and self._challenger not in self._unseen
         if is_seen and safe.cores * CLEAR > 1 and other.cores < GAIN * safe.cores:
             return self._end(gains[-1], now, is_better=is_safer, cores=other.cores / safe.cores)
         is_cheap = challenger.cpu_each <= GAIN * GAIN * last.cpu_each

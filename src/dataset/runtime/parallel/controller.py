@@ -164,7 +164,7 @@ class Controller:
         clock: Clock = Clock(),  # noqa: B008  # it has no state
     ) -> None:
         self.size = 1
-        self.choice: Choice[str] = Choice(ways, way)
+        self.choice: Choice[str] = Choice(ways, way, unseen=(PROCESSES,))
         self.actions: deque[Action] = deque(maxlen=64)
         self.each = 0.0
         self.may_compare: Callable[[], bool] = lambda: True
