@@ -21,7 +21,11 @@ class HangingError(Exception):
 
 
 class Worker:
-    """Handle of one worker process. Used by one thread at a time, except for ``shut_down``."""
+    """Handle of one worker process. Used by one thread at a time, except for ``shut_down``.
+
+    Attributes:
+        rests: whether the reply to ``rest`` was not received yet.
+    """
 
     def __init__(self, launcher: Launcher, number: int) -> None:
         self._launcher = launcher
@@ -36,7 +40,7 @@ class Worker:
         self._connection = Connection(channel)
         self._alarm: Alarm | None = None
         self._replacing_seconds = 0.0  # what starting it has cost, without the launcher
-        self._rests = False  # if true, the reply to rest() was not received yet
+        self.rests = False
 
     def load(self, work: SharedValue, patience: float | None = None, alarm: Alarm | None = None) -> None:
         """Wait until the process has started and loaded ``work``; raise what loading it raised.
@@ -51,9 +55,9 @@ class Worker:
             HangingError: if it shows no sign of life, or the wait after the alarm is over.
         """
         self._alarm = alarm
-        if self._rests:
+        if self.rests:
             self._receive_ready(patience)
-            self._rests = False
+            self.rests = False
         self._connection.send_shared(work)
         self._receive_ready(patience)
 
@@ -81,14 +85,14 @@ class Worker:
 
         Does not wait. Return False if it has ended.
         """
-        if self._rests:
+        if self.rests:
             return not self._connection.has_ended
         try:
             self._connection.send(seconds)
         except EndedError:
             return False
         self._connection.reset()
-        self._rests = True
+        self.rests = True
         return True
 
     def call(self, inputs: Any, position: int, context: Any, patience: float | None = None) -> tuple[str, Any]:
