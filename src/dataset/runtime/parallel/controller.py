@@ -490,7 +490,12 @@ class Controller:
                 return
             self._is_judged = True
             self._judge(segment, now, waited)
-        elif self._has_changed(segment) and (self.choice.is_due(now) or not self._waits):
+        else:
+            self._reconsider(segment, now, waited)
+
+    def _reconsider(self, segment: Segment, now: float, waited: float) -> None:
+        """Look at a segment of work in the accepted way."""
+        if self._has_changed(segment) and (self.choice.is_due(now) or not self._waits):
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)

@@ -319,7 +319,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._pulse.beat(now)
 
     def _start_processes(self) -> None:
-        """Start worker processes, unless they have begun to; other threads wait for them while the consumer continues."""
+        """Start worker processes, unless they have begun to. Other threads wait for them."""
         if self._starting is None:
             count = self._starting = self.knob.value
             try:
