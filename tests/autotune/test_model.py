@@ -36,7 +36,6 @@ def section_of(stage, ratio, taken, inputs):
         **costs(stage._work, stage.input_work),
         serial_seconds=stage.input_work.seconds,
         workers=calls,
-        ordered=stage.ordered,
         buffer=calls + (taken if taken > 1 else 0),
         inputs=inputs,
     )
@@ -47,7 +46,6 @@ def costs(work, serial=NOTHING):
         "wall_seconds": work.seconds,
         "cpu_seconds": work.compute + serial.compute,
         "lock_seconds": work.compute * work.lock_share + serial.compute * serial.lock_share,
-        "variation": work.variation,
     }
 
 
@@ -61,8 +59,6 @@ def compare(stages, consumer, takes=1.0, cores=2.0, elements=2500):
 
 # The model against the simulation
 
-LAWS = ["constant", "exponential", "lognormal"]
-
 
 def random_work(rng, seconds):
     compute = rng.choice([0.0, 1.0, rng.uniform()])
@@ -71,8 +67,6 @@ def random_work(rng, seconds):
         wait=seconds * (1 - compute),
         compute=seconds * compute,
         lock_share=rng.choice([0, 0, 1, rng.uniform()]),
-        law=str(rng.choice(LAWS)),
-        cv=rng.uniform(0.2, 1.5),
     )
 
 
@@ -195,8 +189,6 @@ sections = st.builds(
     wall_seconds=st.floats(0, 1),
     serial_seconds=st.sampled_from([0.0, 0.0, 0.1]),
     workers=st.integers(1, 16),
-    ordered=st.booleans(),
-    variation=variations,
     buffer=st.sampled_from([0, 1, 4, 100]),
 )
 
@@ -227,10 +219,10 @@ def test_no_prediction_is_below_what_the_cores_the_lock_and_each_section_need(ro
         assert almost >= section.ratio * section.wall_seconds / section.workers
 
 
-@given(st.integers(1, 30), st.floats(0.1, 10), st.booleans())
-def test_another_worker_that_only_waits_never_makes_a_steady_pipeline_slower(workers, consumer, ordered):
+@given(st.integers(1, 30), st.floats(0.1, 10))
+def test_another_worker_that_only_waits_never_makes_a_steady_pipeline_slower(workers, consumer):
     def seconds(count):
-        read = Section("read", wall_seconds=5.0, workers=count, ordered=ordered, buffer=count)
+        read = Section("read", wall_seconds=5.0, workers=count, buffer=count)
         return predict(Section("consumer", wall_seconds=consumer, inputs=(read,)), 1).seconds
 
     assert seconds(workers + 1) <= seconds(workers) * (1 + 1e-3)

@@ -2,7 +2,7 @@
 
 The pipeline is divided into *sections* at its buffers. Each section runs independently in its own threads, and two
 adjacent sections slow each other down only if the buffer between them is empty or full. How often that happens depends
-on their times, the variation of these times, and the size of the buffer.
+on their times and on the size of the buffer.
 
 The model is that of tf.data's autotuner (Murray et al., "tf.data: A Machine Learning Data Processing Framework",
 VLDB 2021, section 4.3). There, a section's time per element is its own time divided by its workers, plus the wait for
@@ -11,8 +11,8 @@ its inputs, which is that of an M/M/1/K queue. The model is extended as follows:
 - *Both directions.* A section that waits for room produces less, which in turn slows down its inputs. Both waits are
   iterated until all sections run at the same rate (Dallery and Gershwin, "Manufacturing flow line systems: a review of
   models and analytical results", Queueing Systems 1992).
-- *Variation.* M/M/1/K queues assume exponentially distributed times. If times vary less, a buffer is more effective;
-  with constant times, a buffer of a single element is enough to hide the shorter time.
+- *Variation.* M/M/1/K queues assume exponentially distributed times. Here, times are means of many elements and count
+  as constant: a buffer of a single element is enough to hide the shorter time.
 - *Groups.* A consumer that takes 32 elements at a time still has to wait if the buffer holds only 16.
 - *Shared cores and the interpreter lock.* Concurrent computation takes longer, as in mean value analysis (Reiser and
   Lavenberg 1980, Schweitzer 1979). The time is at least the total computing time divided by the cores, and at least the
@@ -27,7 +27,7 @@ import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from dataset.autotune.queues import tempered, wait_seconds
+from dataset.autotune.queues import wait_seconds
 
 CORES = "cores"
 INTERPRETER_LOCK = "interpreter lock"
@@ -38,7 +38,6 @@ _CLOSE = 1e-4  # the relative change below which rates count as equal
 _CLOSE_COUNT = 1e-3  # the change below which numbers of threads count as equal
 _DAMPING = 0.5
 _STATES_MAX = 81  # for four sections with several workers; for further ones, the mean is used
-_BURST = 1.3  # added variance per worker whose elements wait for another's; fitted for a window of 32 per worker
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,6 @@ class Section:
         serial_seconds: the time per element, in addition to ``wall_seconds``, of work done by one worker at a time,
             such as reading the inputs of a parallel map.
         workers: the number of concurrent workers, each working on one element.
-        ordered: whether finished elements wait for earlier ones of other workers. Then they arrive in bursts, which
-            need more room.
-        variation: squared coefficient of variation of ``wall_seconds``: 0 for constant times, 1 for exponential ones.
         buffer: the number of finished elements above which no further element is started, not counting the one that the
             consumer is using. 0 if the section runs in its consumer's thread, and for the root.
         inputs: the sections from which it takes elements.
@@ -78,8 +74,6 @@ class Section:
     lock_seconds: float = 0.0
     serial_seconds: float = 0.0
     workers: int = 1
-    ordered: bool = True
-    variation: float = 0.0
     buffer: float = 0.0
     inputs: tuple[Section, ...] = ()
 
@@ -116,14 +110,11 @@ def predict(root: Section, cores: float) -> Prediction:
         cores: the number of cores that the process may use.
 
     Example:
-        A prefetch hides the shorter of two constant times completely, of exponential times only partly.
+        A prefetch hides the shorter of two times.
 
         >>> load = Section("load", wall_seconds=10e-3, buffer=1)
         >>> predict(Section("train", wall_seconds=10e-3, inputs=(load,)), cores=2).seconds
         0.01
-        >>> load = Section("load", wall_seconds=10e-3, buffer=1, variation=1)
-        >>> round(predict(Section("train", wall_seconds=10e-3, variation=1, inputs=(load,)), cores=2).seconds, 4)
-        0.015
     """
     bounds = lower_bounds(root, cores)
     binding = max(bounds, key=lambda name: bounds[name])
@@ -165,13 +156,12 @@ class _Station:
 
     Attributes:
         seconds: its own time with all its workers, including slowdown by sections that share the cores and the lock.
-        making: its time if there is always room; ``making_spread`` is the variation.
-        taking: the time of its consumer without waiting for it; ``taking_spread`` is the variation.
+        making: its time if there is always room.
+        taking: the time of its consumer without waiting for it.
         starving: how long its consumer waits for it.
         blocked: how long it waits for room.
         hungry: how long it waits for its inputs, if there is always room.
         awake: the share of the time in which it does not wait for room.
-        overtaking: the share of its workers' time in which one may overtake another, which excludes time at the lock.
         held: how long a worker holds the lock for an element, on shared cores.
         computing: how many of its workers compute without the lock, on average.
         holding: how many of its workers hold the lock and compute, on average.
@@ -182,28 +172,15 @@ class _Station:
     inputs: list[_Station]
     seconds: float = 0.0
     making: float = 0.0
-    making_spread: float = 0.0
     taking: float = 0.0
-    taking_spread: float = 0.0
     starving: float = 0.0
     blocked: float = 0.0
     hungry: float = 0.0
     awake: float = 1.0
-    overtaking: float = 1.0
     held: float = 0.0
     computing: float = 0.0
     holding: float = 0.0
     queueing: float = 0.0
-
-    @property
-    def spread(self) -> float:
-        """The squared coefficient of variation of its time per element of the pipeline."""
-        return tempered(self.section.variation) / self.section.ratio if self.section.ratio else 0.0
-
-    @property
-    def burst(self) -> float:
-        """The factor by which ordered output increases the variance."""
-        return 1 + _BURST * self.overtaking * (self.section.workers - 1) if self.section.ordered else 1.0
 
 
 @dataclass(eq=False)
@@ -259,17 +236,8 @@ class _Line:
     def _make(self) -> None:
         """Update the times if there is always room, from the sources to the consumer."""
         for station in self.stations:
-            self._make_one(station)
-
-    def _make_one(self, station: _Station) -> None:
-        starving = 0.0
-        spread = station.seconds * station.spread * station.burst
-        for source in station.inputs:
-            starving += source.starving
-            spread += source.starving * source.making_spread
-        station.hungry = starving
-        station.making = station.seconds + starving
-        station.making_spread = spread / station.making if station.making else 0.0
+            station.hungry = sum(source.starving for source in station.inputs)
+            station.making = station.seconds + station.hungry
 
     def _take(self) -> float:
         """Update the times if there are always inputs, from the consumer to the sources, and return the change."""
@@ -278,8 +246,6 @@ class _Line:
             for source in station.inputs:
                 others = sum(other.starving for other in station.inputs if other is not source)
                 source.taking = station.seconds + others + station.blocked
-                spread = station.seconds * station.spread + station.blocked * station.taking_spread
-                source.taking_spread = spread / source.taking if source.taking else 0.0
                 wait = _wait_between(source, station)
                 source.starving += _DAMPING * (wait - source.starving)
                 change = max(change, abs(wait - source.starving))
@@ -302,7 +268,6 @@ def _slow_down(station: _Station, crowd: _Crowd, period: float) -> float:
     stretch = stretched / total if total else 1.0
     own = _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
     station.seconds = stretch * section.ratio * own
-    station.overtaking = 1 - locked / stretched if stretched else 1.0
     station.awake = min(1.0, (station.seconds + station.hungry) / period) if period else 1.0
     rate = section.ratio / period if period else 0.0
     station.computing, a = _toward(station.computing, rate * free, section.workers)
@@ -404,8 +369,5 @@ def _wait_between(source: _Station, taker: _Station) -> float:
     events = _events(source, taker)
     if not events:
         return 0.0
-    # Workers that resume together when there is room again deliver together.
-    making_spread = max(source.making_spread, source.taking_spread * (1 - 1 / section.workers))
-    variation = (making_spread + source.taking_spread) / 2 * events
     n = section.buffer * events / section.ratio
-    return events * wait_seconds(source.taking / events, source.making / events, n, variation)
+    return events * wait_seconds(source.taking / events, source.making / events, n, variation=0.0)
