@@ -43,6 +43,13 @@ def test_threads_that_keep_more_cores_busy_are_compared_by_their_rate(cores, inl
         assert choice.accepted == expected
 
 
+def test_threads_that_keep_far_fewer_cores_busy_have_waited_which_one_pair_does_not_prove():
+    choice = Choice(WAYS)
+    waiting = many(5, 5e-3, cores=0.1)
+    assert compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: waiting[:2] + many(190, 5e-3, cores=1.9)}) > 3
+    assert choice.accepted == THREADS
+
+
 def test_the_cpu_time_of_processes_is_not_seen():
     choice = Choice(WAYS, unseen=(PROCESSES,))
     compare(choice, PROCESSES, {INLINE: many(100, 5e-3), PROCESSES: many(170, 5e-3, cores=0.2)})

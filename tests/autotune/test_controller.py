@@ -220,6 +220,14 @@ def test_it_does_not_flap(work, consumer):
     assert sum(now > 5 for now in run.changes) <= 2, run.explained()
 
 
+@pytest.mark.parametrize(("count", "first"), [(256, 0), (2000, 1), (8000, 0)])
+def test_work_that_waits_and_computes_by_turns_is_soon_called_many_times_at_once(count, first):
+    work = lambda number: (holds_lock(100 * US), waits(1))[(number // count + first) % 2]
+    run = Run(work, takes=32, seconds=6)
+    other = Run(work, takes=32, seconds=6, ways=(THREADS,), way=THREADS, calls=CALLS_MAX)
+    assert run.rate(2, 6) >= 0.9 * other.rate(2, 6), run.explained()
+
+
 WORKS = [waits(10), waits(2, MS, 0), holds_lock(30 * US), holds_lock(2 * MS), Work(compute=MS),
          Work(compute=MS, lock_share=0.5)]  # fmt: skip
 

@@ -11,7 +11,8 @@ If the pairs contradict one another, the accepted way stays, and the segments of
 **CPU time.** The rate is the number of busy cores, divided by the CPU time per element. Threads never need clearly less
 CPU time than the consumer alone. So if the consumer keeps a core busy, and threads keep no more than that busy, they
 cannot be faster. That ends a comparison with the first pair, whatever the counts of elements suggest: these depend on
-where a segment happens to end.
+where a segment happens to end. If the threads keep far fewer cores busy, the elements of that segment have waited, and
+one pair proves nothing.
 
 **Price.** A segment is a few milliseconds of work. After a comparison the accepted way stays for at least ``_REST``
 seconds, twice as long each time, and until what the comparisons have cost so far is less than ``_PRICE`` of the time.
@@ -209,9 +210,10 @@ class Choice(Generic[T]):
         is_safer = self.ways.index(self._challenger) < self.ways.index(self.accepted)
         safe, other = (challenger, last) if is_safer else (last, challenger)
         is_seen = self.accepted not in self._unseen and self._challenger not in self._unseen
-        if is_seen and safe.cores * CLEAR > 1 and other.cores < GAIN * safe.cores:
+        differs = is_seen and other.cores * CLEAR < safe.cores  # threads that compute keep a core busy; these waited
+        if is_seen and not differs and safe.cores * CLEAR > 1 and other.cores < GAIN * safe.cores:
             return self._end(gains[-1], now, is_better=is_safer, cores=other.cores / safe.cores)
-        is_cheap = challenger.cpu_each <= GAIN * GAIN * last.cpu_each
+        is_cheap = not differs and challenger.cpu_each <= GAIN * GAIN * last.cpu_each
         if is_cheap and (gains[-1] < 1 / CLEAR**2 or (gains[-1] > CLEAR and challenger.cores > GAIN)):
             gain = gains[-1]
         elif len(gains) > 1 and (min(gains) > GAIN * GAIN or max(gains) < 1 / GAIN):

@@ -548,8 +548,9 @@ class Controller:
             if self._bound:  # cheap
                 if self.each > self._bound:
                     self._is_judged, self._bound = False, 0.0
-                return
-            if self._needs_processes:
+            elif segment.cores < _WAITING and not (self._only_computes or self._calls.is_fixed):
+                self._probe()  # it has begun to wait
+            elif self._needs_processes:
                 self.awaits_processes = True
             else:
                 may_move = self.has_processes and self.choice.patience % 2
