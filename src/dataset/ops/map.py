@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -86,7 +85,7 @@ class Map(MapNode, Elementwise, aligned=True, static_spec=False, seekable=True, 
 class MapOperator(ElementwiseOperator):
     """Operator whose elements are the results of the function. All have the structure of the first."""
 
-    one_to_one = True
+    one_to_one = returns_results = True
     lists_are_structure: ClassVar[bool] = True  # as in tf.data
     _element_bytes = 0  # of the first results, if they are written into batches
     # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components, and the
@@ -107,15 +106,13 @@ class MapOperator(ElementwiseOperator):
         return output
 
     def _call(self, inputs: Chunk) -> Chunk | None:
-        if not self.write_into_batch or self._writer.refuses:
+        if not self.write_into_batch:
             return super()._call(inputs)
-        with contextlib.suppress(MemoryError):  # no input may be lost
-            self._writer.begin(Block(inputs.length), self.position)
-            self._rows = self._writer
+        self._writer.begin(Block(inputs.length), self.position)
         try:
             return super()._call(inputs)
         finally:
-            self._rows = None
+            self._writer.begin(None)
 
     def _call_in_steps(self, inputs: Chunk, step: int) -> Chunk:
         """Write the results into the arrays of a batch, ``step`` at a time, while they are in the cache."""

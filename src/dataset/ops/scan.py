@@ -49,6 +49,7 @@ class ScanOperator(MapOperator):
     """Operator that holds the state. As in tf.data, failures of the function or the input do not change it."""
 
     one_to_one = False  # depends on earlier elements
+    returns_results = False  # they advance a state, too
     lists_are_structure = False  # a list becomes an array, as in tf.data
 
     def __init__(self, source: Operator, node: Scan) -> None:

@@ -160,10 +160,10 @@ class SqlRows(SignatureRows):
         if description is None:
             raise ValueError("the statement does not return rows; it must be a SELECT or a similar statement")
         self._names = [str(column[0]) for column in description]
-        if self._specs and len(self._names) != len(self._specs):
+        if self.specs and len(self._names) != len(self.specs):
             raise SpecError(
                 f"the query returns {len(self._names)} columns, {self._names}, but output_types has "
-                f"{len(self._specs)}; the numbers must be equal"
+                f"{len(self.specs)}; the numbers must be equal"
             )
 
     def learn(self, rows: list[Any]) -> list[Any]:
@@ -179,16 +179,16 @@ class SqlRows(SignatureRows):
                     f"row 0, column {self._names[column]!r}: cannot infer the dtype of the column from "
                     f"{rows[0][column]!r:.100}; pass output_types"
                 )
-            self._specs = [TensorSpec((), dtype) for dtype in dtypes if dtype is not None]
+            self.specs = [TensorSpec((), dtype) for dtype in dtypes if dtype is not None]
             self._structure = tuple_of(*[LEAF] * len(dtypes))  # last, as an interrupt may come in between
         return rows
 
     def chunk(self, rows: list[Any]) -> Chunk:
-        if set(map(len, rows)) != {len(self._specs)}:
-            raise ValueRefusedError(f" has {len(rows[0])} values, expected {len(self._specs)}")
+        if set(map(len, rows)) != {len(self.specs)}:
+            raise ValueRefusedError(f" has {len(rows[0])} values, expected {len(self.specs)}")
         assert self._structure is not None  # see learn()
         columns = []
-        for name, values, spec in zip(self._names, zip(*rows, strict=True), self._specs, strict=True):
+        for name, values, spec in zip(self._names, zip(*rows, strict=True), self.specs, strict=True):
             try:
                 columns.append(column_of(values, spec.dtype))
             except ValueRefusedError as refused:

@@ -95,6 +95,7 @@ class ReduceGroupsOperator(MapOperator):
 
     node: ReduceGroups
     one_to_one = False  # depends on earlier elements
+    returns_results = False  # they are states
 
     def __init__(self, source: Operator, node: ReduceGroups) -> None:
         super().__init__(source, node, self._step)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import repeat, starmap
 from types import GeneratorType
 from typing import Any, ClassVar
 
@@ -18,12 +17,13 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome, read_only_component
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
-from dataset.runtime.chunks.ownership import collect_plain, is_plain, own
+from dataset.runtime.chunks.ownership import NO_TARGET, collect, collect_by_python
 from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import call, interruptible
 
@@ -88,7 +88,7 @@ class GeneratorOperator(StoppingOperator):
         self._left = 0  # values to discard before the position
         self._values: Any = None  # an iterator
         self._interrupted: Any = None  # the iterator that was interrupted, until another one is at the position
-        self._yields_plain = False  # according to the last values that were converted
+        self._writer = RowWriter()
         self._ready = OutcomeQueue()
         self._ended = False
         self._rows = rows
@@ -180,15 +180,12 @@ class GeneratorOperator(StoppingOperator):
     @interruptible
     def _collect(self, rows: list[Any], n: int) -> None:
         """Append up to ``n`` values to the list."""
-        take, is_last = self._values.__next__, None if self._left else self._is_last
-        if n > 1 and self._yields_plain and is_last is None and not collect_plain(starmap(take, repeat((), n)), rows):
-            if len(rows) < n:
-                raise StopIteration
-            return
-        for _ in range(n - len(rows)):
-            rows.append(own(take()))  # kept if the generator raises
-            if is_last is not None and is_last(rows[-1]):
-                return
+        if self._is_last is not None and not self._left:
+            collect_by_python(self._values, None, n, rows, self._is_last)
+        elif self._left:
+            collect(self._values, None, n, rows, NO_TARGET)
+        else:
+            self._writer.collect(self._values, None, n, rows)
 
     def _too_few(self, count: int) -> Exception:  # noqa: ARG002  # for subclasses
         """Return what is raised if only ``count`` values come before the position."""
@@ -201,8 +198,12 @@ class GeneratorOperator(StoppingOperator):
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
-        self._yields_plain = is_plain(rows[-1])
-        outcomes = self._rows.outcomes(rows)
+        written = self._writer.take(rows)
+        outcomes = [] if written is None else [written]
+        if rows:
+            outcomes += self._rows.outcomes(rows)
+            if written is None and isinstance(outcomes[0], Chunk):
+                self._writer.learn(rows[0], outcomes[0], self._rows.specs)
         if len(outcomes) == 1 and isinstance(outcomes[0], Chunk):
             return self._placed(outcomes[0])
         while outcomes:  # no variable keeps an exception, see runtime/contract.py

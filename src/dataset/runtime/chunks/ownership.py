@@ -17,11 +17,13 @@ import copy
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
+from itertools import repeat
 from operator import is_
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from dataset.native.row_loop import row_loop
 from dataset.plan.nested import is_dataset
 from dataset.plan.structure import LEAF, record_fields, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -43,39 +45,61 @@ def is_immutable(value: Any) -> bool:
     return (isinstance(value, _IMMUTABLE) and not isinstance(value, np.void)) or is_dataset(value)
 
 
-def is_plain(value: Any) -> bool:
-    """Return whether a value is immutable, or a flat dict of numbers and text."""
-    return is_immutable(value) or (type(value) is dict and _NUMBERS.issuperset(map(type, value.values())))
+class Written:
+    """In a list of results, the place of a result that was written into columns."""
 
 
-def collect_plain(values: Iterable[Any], results: list[Any]) -> bool:
-    """Append plain values to ``results``; stop after the first other one, of which a copy is appended.
+WRITTEN = Written()
 
-    Each value is checked before the next one is computed: it may be a buffer that is refilled then.
+Target: TypeAlias = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
+"""A plan, its objects, and the columns into which results are written (native/rows.c)."""
 
-    Returns:
-        Whether it stopped at such a value, so that there may be more.
+NO_TARGET: Target = (None, (), ())
+
+
+def collect(
+    function: Any, arguments: Iterable[tuple[Any, ...]] | None, count: int, results: list[Any], target: Target
+) -> None:
+    """Call a function ``count`` times, and append what it returns; or append values of an iterator.
+
+    Each result is taken over before the function is called again: it may be a buffer that is refilled then.
+
+    Args:
+        function: the function, or an iterator if there are no arguments.
+        arguments: the arguments of each call; None for an iterator.
+        count: the number of calls.
+        results: the list; up to an exception, there is a result for each call.
+        target: where to write results that fit. For each, ``WRITTEN`` is appended.
+
+    Raises:
+        StopIteration: there were fewer values.
+        BaseException: what the function raises.
     """
-    keep, numbers = results.append, _NUMBERS
-    for value in values:
-        if type(value) in numbers:
-            keep(value)
-            continue
-        if type(value) is tuple:
-            for item in value:  # the loop in is_immutable() takes twice as long
-                if type(item) not in numbers:
-                    break
-            else:
-                keep(value)
-                continue
-        if type(value) is dict and numbers.issuperset(map(type, value.values())):
-            keep(value.copy())  # it may be refilled
-            continue
-        if not is_immutable(value):
-            keep(own(value))
-            return True
-        keep(value)
-    return False
+    loop = row_loop()
+    if loop is None:
+        collect_by_python(function, arguments, count, results)
+        return
+    nothing = ()
+    constants = WRITTEN, own, _own_shared, _NUMBERS, np.ndarray, bytes, nothing
+    if loop(function, nothing if arguments is None else arguments, count, results, *target, *constants) < count:
+        raise StopIteration
+
+
+def collect_by_python(
+    function: Any,
+    arguments: Iterable[tuple[Any, ...]] | None,
+    count: int,
+    results: list[Any],
+    is_last: Callable[[Any], bool] | None = None,
+) -> None:
+    """Do the same as ``collect`` without a target; stop after a result for which ``is_last`` returns True."""
+    keep = results.append
+    if arguments is None:
+        function, arguments = function.__next__, repeat((), count)
+    for given in arguments:
+        keep(own(function(*given), given))
+        if is_last is not None and is_last(results[-1]):
+            return
 
 
 def copied_component(component: Any) -> Any:
@@ -111,7 +135,7 @@ def own(result: Any, given: Iterable[Any] = (), unshared: bool | None = None) ->
         return _own_array(result, unshared, given)
     if kind is dict:
         return _own_dict(result, unshared, given)
-    if _is_named_tuple(kind):
+    if is_named_tuple(kind):
         parts = _own_parts(result, unshared, given)
         return result if parts is None else kind(*parts)
     return _own_list(result, unshared) if kind is list else _own_other(result, given)
@@ -159,7 +183,7 @@ def _own_parts(parts: Collection[Any], unshared: bool, given: Iterable[Any]) -> 
     return owned
 
 
-def _is_named_tuple(kind: type[Any]) -> bool:
+def is_named_tuple(kind: type[Any]) -> bool:
     """Return whether instances are named tuples without further attributes."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
 
@@ -213,6 +237,10 @@ def _copied_list(items: list[Any]) -> list[Any]:
     if _NUMBERS.issuperset(map(type, items)):
         return items.copy()
     return [_copied_list(item) if type(item) is list else copy.deepcopy(item) for item in items]
+
+
+def _own_shared(array: np.ndarray[Any, Any], given: Iterable[Any]) -> np.ndarray[Any, Any]:
+    return _own_array(array, False, given)
 
 
 def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]) -> np.ndarray[Any, Any]:

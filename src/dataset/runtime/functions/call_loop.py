@@ -18,12 +18,12 @@ from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
-from dataset.runtime.chunks.ownership import collect_plain, is_plain, own
+from dataset.runtime.chunks.ownership import collect_by_python, own
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseFunction, are_same
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
-from dataset.runtime.parallel.blocks import RowWriter
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import Divisible, Run
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible
@@ -78,13 +78,11 @@ class CallLoop(StoppingOperator, Divisible):
         self._column_function = column_function
         self._vectorized = is_vectorized(function)
         self._columns = None if columnwise is None else Columns(columnwise)
-        self._returns_plain = False  # according to the last result
         self._outputs = _SharedOutputs()
         self.ahead: ReadAheadOperator | None = None
         """The source, if it reads ahead so that the function can share its calls."""
         self._is_last: Callable[[Any], bool] | None = None
         self._writer = RowWriter()
-        self._rows: RowWriter | None = None  # the writer, while results are written into a block
         self._begin(0)
 
     def _begin(self, position: int) -> None:
@@ -98,6 +96,9 @@ class CallLoop(StoppingOperator, Divisible):
 
     parses_blocks = False
     """Whether the source may return a BytesColumn."""
+
+    returns_results = False
+    """Whether the outputs are the results of the function."""
 
     is_unseen = False
     """Whether the caller cannot observe for how many elements it runs."""
@@ -297,19 +298,11 @@ class CallLoop(StoppingOperator, Divisible):
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
-            columns = list(map(iter, self.arguments(inputs)))
-            collects_plain = self._returns_plain and self._is_last is None
-            if collects_plain and not collect_plain(map(self.function, *columns), results):
-                pass  # the function was called for all inputs
-            elif self._rows is not None:
-                self._rows.collect(self.function, zip(*columns, strict=True), self.position + len(results), results)
+            calls = self.function, zip(*self.arguments(inputs), strict=True), inputs.length, results
+            if self._is_last is None:
+                self._writer.collect(*calls, self.position, self.structure)
             else:
-                function, keep = self.function, results.append
-                for given in zip(*columns, strict=True):
-                    keep(own(function(*given), given))
-                    if self._is_last is not None and self._is_last(results[-1]):
-                        break
-        self._returns_plain = bool(results) and is_plain(results[-1])
+                collect_by_python(*calls, self._is_last)
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the function shares its calls for these inputs."""
@@ -325,18 +318,27 @@ class CallLoop(StoppingOperator, Divisible):
         self._todo = Remainder(Chunk.concatenate(chunks) if chunks else None)
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
+        written = self._writer.take(results)
+        if written is not None:
+            self.structure, done = written.structure, written.length
+            self.position += done
+            written = descended(written, inputs.slice(0, done))
+            if not results:
+                return written
+            self._keep(written)
+            inputs = inputs.slice(done, inputs.length)
         try:
-            output = None if self._rows is None else self._rows.chunk(self.position, results, self.structure)
-            if output is None:
-                output = self.finish(inputs, results)
-            else:
-                self.structure = output.structure
+            output = self.finish(inputs, results)
         except Exception:  # noqa: BLE001  # an unusable result fails only its own element
-            if self._rows is not None:
-                self._rows.put_back(self.position, results)
             return self._finish_singly(inputs, results)
+        if written is None and self.returns_results and output is not None:
+            self._writer.learn(results[0], output)
         self.position += inputs.length
-        return output if inputs.lineage is None else descended(output, inputs)
+        output = output if inputs.lineage is None else descended(output, inputs)
+        if written is None:
+            return output
+        self._keep(output)
+        return self._first(None)
 
     def _finish_singly(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         for index, result in enumerate(results):

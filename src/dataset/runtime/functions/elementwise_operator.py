@@ -9,8 +9,8 @@ from typing import Any, Self
 from dataset.runtime.chunks.chunk import Outcome
 from dataset.runtime.functions.remote_twin import RemoteCalls
 from dataset.runtime.functions.replay_skip import ReplaySkip
-from dataset.runtime.parallel.blocks import RowWriter
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import PushedInput, Task, Worker, outcomes_of
 
 
@@ -70,9 +70,7 @@ class ElementwiseOperator(ReplaySkip):
         """Call the function for the inputs of a task and return the outcomes."""
         self.push(task)
         self.begin(task, context)
-        self._rows = None if task.block is None or self._writer.refuses else self._writer
-        if self._rows is not None and task.block is not None:
-            self._rows.begin(task.block, task.position - task.row)
+        self._writer.begin(task.block, task.position - task.row)
         return outcomes_of(self.pull, task.count, self._skip)
 
     def _skip(self) -> list[Outcome]:

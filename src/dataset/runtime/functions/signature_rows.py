@@ -22,16 +22,19 @@ class SignatureRows:
         gave: the beginning of messages, such as ``"from_generator(count) yielded"``.
         signature: specs in the structure of an element; None if nothing was declared.
         parameter: the user's name for the signature.
+
+    Attributes:
+        specs: the declared specs of the components; empty if nothing was declared.
     """
 
     def __init__(self, gave: str, signature: Any, parameter: str = "output_signature") -> None:
         self._parameter = parameter
         self._gave = gave
         self._structure: Structure | None = None
-        self._specs: list[ComponentSpec] = []
+        self.specs: list[ComponentSpec] = []
         if signature is not None:
             self._structure, specs = flatten_spec(signature)
-            self._specs = list(specs)
+            self.specs = list(specs)
 
     def learn(self, rows: list[Any]) -> list[Any]:
         """Return the values. Without a signature, the first value determines the structure of all."""
@@ -48,12 +51,12 @@ class SignatureRows:
         """
         if self._structure is None:
             self._structure = structure_of(rows[0])
-        if not self._specs:
+        if not self.specs:
             return chunk_of_rows(rows, self._structure)
         columns = self._structure.columns(rows)
         declared = [
             self._declared(index, spec, column)
-            for index, (spec, column) in enumerate(zip(self._specs, columns, strict=True))
+            for index, (spec, column) in enumerate(zip(self.specs, columns, strict=True))
         ]
         if not all(map(operator.is_, declared, columns)):
             rows = self._structure.rows(declared, len(rows))
@@ -95,7 +98,7 @@ class SignatureRows:
 
     def mismatch(self, row: Any) -> SpecError:
         """Return the error for a value of another structure."""
-        declared = f"the {self._parameter} has" if self._specs else "earlier values had"
+        declared = f"the {self._parameter} has" if self.specs else "earlier values had"
         return SpecError(
             f"{self._gave} {structure_of(row)!r}, but {declared} the structure "
             f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"
