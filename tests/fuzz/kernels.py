@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dataset import Dataset
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.rows import parse_rows, read_rows
 from dataset.io.example.columns import MessageReader
@@ -33,12 +34,14 @@ from dataset.io.tfrecord.frames import framed_all, walk_frames
 from dataset.native import library
 from dataset.native.ragged_rows import copy_by_numpy, copy_rows
 from dataset.plan.values import object_column
+from dataset.testing import outcomes
 
 from .mutate import mutated
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests")]  # for the program
 from support.example_columns import contents, in_blocks, steps_of  # noqa: E402
+from support.row_results import give, results, without_row_loop  # noqa: E402
 
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILER = os.environ.get("CC", "cc").split()
@@ -138,6 +141,22 @@ def try_ragged_rows(rng: random.Random) -> bool:
     return bool((found == expected).all())
 
 
+def try_row_loop(rng: random.Random) -> bool:
+    """Compare the row loop with its twin."""
+    made, size = results(rng, rng.randrange(2, 40)), rng.randrange(2, 12)
+    values, batch = Dataset.range(len(made)).map(lambda i: give(made[i])), rng.random() < 0.5
+    given = Dataset.from_generator(lambda: map(give, made))
+
+    def found() -> list[str]:
+        return [
+            repr(list(outcomes(iter(data.batch(size) if batch else data.prefetch(size))))) for data in (values, given)
+        ]
+
+    mine = found()
+    with without_row_loop():
+        return mine == found()
+
+
 KINDS = ["int64_list", "float_list", "bytes_list", ""]
 FIELDS = [
     b"",
@@ -191,6 +210,7 @@ TRIALS = {
     "find_steps": try_steps,
     "read_rows": try_rows,
     "resample": try_images,
+    "row_loop": try_row_loop,
 }
 """By kernel: a function that draws an input and returns whether the kernel and its twin agree."""
 
@@ -212,11 +232,11 @@ def main() -> int:
         return _with_sanitizers([part for name, value in limits.items() for part in (f"--{name}", str(value))])
     library.LIBRARY = arguments.library
     sys.stdout.write(f"seed {arguments.seed}; native kernels: {library.kernels_status()}\n")
-    for name in library.KERNELS:
-        rng, tried, end = random.Random(arguments.seed), 0, time.monotonic() + arguments.seconds / len(library.KERNELS)
+    for name, agree in TRIALS.items():
+        rng, tried, end = random.Random(arguments.seed), 0, time.monotonic() + arguments.seconds / len(TRIALS)
         while tried < arguments.count and time.monotonic() < end:
             tried += 1
-            if not TRIALS[name](rng):
+            if not agree(rng):
                 sys.stdout.write(f"{name}: input {tried} differs from the twin\n")
                 return 1
         sys.stdout.write(f"{name:16} {tried:9,} inputs\n")

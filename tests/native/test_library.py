@@ -16,7 +16,7 @@ from dataset.native import library
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(Path(library.__file__).parent.glob("*.[ch]"))
-LINES_MAX = 900
+LINES_MAX = 1250
 TWIN_LINES_MAX = 40
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import Dataset
+from dataset.native.row_loop import row_loop
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import check_every_place, examples
@@ -93,7 +94,8 @@ def test_nothing_is_lost_if_there_is_no_memory_for_a_block(monkeypatch, count):
         return arrays_for(block, *arguments)
 
     monkeypatch.setattr(Block, "arrays_for", failing)
-    batches = list(batched(FUNCTIONS["a buffer in a tuple"], 12, 4, in_blocks=True))
-    assert len(calls) >= count
-    assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-    assert [rows[:, 0].tolist() for rows, _ in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    batches = list(batched(FUNCTIONS["a buffer in a tuple"], 16, 4, in_blocks=True))
+    assert len(calls) >= count or row_loop() is None
+    expected = np.arange(16).reshape(4, 4).tolist()
+    assert [labels.tolist() for _, labels in batches] == expected
+    assert [rows[:, 0].tolist() for rows, _ in batches] == expected

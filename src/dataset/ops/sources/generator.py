@@ -22,13 +22,14 @@ from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import call, interruptible
 
 _ENDED = "this exception ended the generator, as in plain Python: no element comes after it"
-_DISCARDED_AT_ONCE = 1024
+_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class Generator(Node, pure=False):
     signature: Any = None
     method: str = field(default="from_generator", kw_only=True, repr=False)
     """The name of the source's Dataset method, for messages and plans."""
+    write_into_batch: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer if the values will be written into the arrays of a batch downstream."""
 
     def __post_init__(self) -> None:
         if isinstance(self.function, Iterator):
@@ -66,9 +69,14 @@ class Generator(Node, pure=False):
     def label(self) -> str:
         return f"{self.method}({function_name(self.function)})"
 
+    def annotation(self) -> str:
+        return "into arrays" if self.write_into_batch else ""
+
     def lower(self, context: ExecutionContext) -> Operator:
         rows = SignatureRows(f"{self.label()} yielded", self.signature)
-        return GeneratorOperator(self, rows, source_lineage(context, self, op=self.method))
+        operator = GeneratorOperator(self, rows, source_lineage(context, self, op=self.method))
+        operator.write_into_batch = self.write_into_batch
+        return operator
 
 
 class GeneratorOperator(StoppingOperator):
@@ -80,6 +88,8 @@ class GeneratorOperator(StoppingOperator):
     without being converted. The same happens after an interrupt, which ends a generator and may lose the value that it
     was about to yield.
     """
+
+    write_into_batch = False
 
     def __init__(self, node: Any, rows: SignatureRows, lineage: LineageWriter | None = None) -> None:
         self.node = node
@@ -161,7 +171,7 @@ class GeneratorOperator(StoppingOperator):
         while self._left:
             rows: list[Any] = []
             try:
-                self._collect(rows, min(self._left, _DISCARDED_AT_ONCE))
+                self._collect(rows, min(self._left, _AT_ONCE))
             except StopIteration:
                 raise self._too_few(self.position - self._left + len(rows)) from None
             except (Exception, GeneratorExit):
@@ -185,7 +195,9 @@ class GeneratorOperator(StoppingOperator):
         elif self._left:
             collect(self._values, None, n, rows, NO_TARGET)
         else:
-            self._writer.collect(self._values, None, n, rows)
+            count = min(n, max(_AT_ONCE, self.position))  # arrays for all of n may not fit into memory
+            self._writer.begin(Block(count) if self.write_into_batch else None)
+            self._writer.collect(self._values, None, count, rows)
 
     def _too_few(self, count: int) -> Exception:  # noqa: ARG002  # for subclasses
         """Return what is raised if only ``count`` values come before the position."""

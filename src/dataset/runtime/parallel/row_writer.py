@@ -173,17 +173,22 @@ class RowWriter:
         position: int = 0,
         structure: Structure | None = None,
     ) -> None:
-        """Append the results for ``count`` inputs from number ``position`` on, as ``ownership.collect`` does.
+        """Append the results for ``count`` inputs, as ``ownership.collect`` does.
 
         Args:
+            function: the function, or an iterator if there are no arguments.
+            arguments: the arguments of each call; None for an iterator.
+            count: the number of calls.
+            results: the list.
+            position: the number of the first input.
             structure: the structure of all results, if it is known.
         """
         template, target = self._template, NO_TARGET
         if template is not None and count > 1 and (structure is None or structure == template.structure):
             try:
                 target = template.target(count, self._block, position - self._first)
-            except MemoryError:  # single results may still fit into memory
-                target = NO_TARGET
+            except MemoryError:
+                target = NO_TARGET  # single results may still fit into memory
         self._columns = target[2]
         collect(function, arguments, count, results, target)
 
