@@ -308,7 +308,8 @@ class OptimizationOptions(_Settings):
         map_fusion: pass each element through consecutive maps in one step.
         filter_fusion: the same for consecutive filters.
         map_and_filter_fusion: the same for a filter of a map.
-        map_and_batch_fusion: write the results of a map directly into the arrays of the batch that follows it.
+        map_and_batch_fusion: write the results of a map, or the values of a generator, directly into the arrays of the
+            batch that follows.
         inject_prefetch: end a pipeline of batches with a prefetch, which starts once it pays off. By default only where
             the user cannot observe early elements, because no user function is called; True for all pipelines.
         map_parallelization: give ``map`` and ``random_map`` without ``num_parallel_calls`` AUTOTUNE. Opt-in.

@@ -211,7 +211,7 @@ class GeneratorOperator(StoppingOperator):
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
         written = self._writer.take(rows)
-        outcomes = [] if written is None else [written]
+        outcomes: list[Outcome] = [] if written is None else [written]
         if rows:
             outcomes += self._rows.outcomes(rows)
             if written is None and isinstance(outcomes[0], Chunk):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import repeat
 from operator import is_
 from typing import Any
 
@@ -53,7 +54,8 @@ class RowTemplate:
 
     def __init__(self, result: Any, element: Chunk, specs: Sequence[ComponentSpec] = ()) -> None:
         self.structure = element.structure
-        self._components = iter(zip(element.columns(), specs or [None] * len(element.columns()), strict=True))
+        columns = element.columns()
+        self._components = iter(zip(columns, specs or repeat(None, len(columns)), strict=True))
         self._objects: list[Any] = []
         self._nodes: list[tuple[int, int, int, int]] = []
         self._leaves: list[tuple[int, int]] = []  # the node and kind of each component
