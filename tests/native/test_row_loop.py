@@ -11,7 +11,7 @@ import pytest
 
 from dataset import Dataset, TensorSpec
 from dataset.native import row_loop
-from dataset.runtime.chunks.ownership import NO_TARGET, collect
+from dataset.runtime.chunks.ownership import collect
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import check_every_place
 from support.row_results import Point, give, results, without_row_loop
@@ -147,7 +147,7 @@ def test_an_exception_loses_no_result_and_repeats_no_call(error, place):
 def test_a_signal_is_handled_before_the_next_call():
     found = []
     with pytest.raises(KeyboardInterrupt):
-        collect(map(_thread.interrupt_main, [signal.SIGINT] * 3), None, 3, found, NO_TARGET)
+        collect(map(_thread.interrupt_main, [signal.SIGINT] * 3), None, 3, found)
     assert found == [None]
 
 

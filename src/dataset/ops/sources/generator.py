@@ -17,7 +17,7 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome, read_only_component
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
-from dataset.runtime.chunks.ownership import NO_TARGET, collect, collect_by_python
+from dataset.runtime.chunks.ownership import WRITTEN, collect, collect_by_python
 from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
@@ -192,12 +192,13 @@ class GeneratorOperator(StoppingOperator):
         """Append up to ``n`` values to the list."""
         if self._is_last is not None and not self._left:
             collect_by_python(self._values, None, n, rows, self._is_last)
-        elif self._left:
-            collect(self._values, None, n, rows, NO_TARGET)
+        elif n == 1 or self._left:
+            collect(self._values, None, n, rows)
         else:
-            count = min(n, max(_AT_ONCE, self.position))  # arrays for all of n may not fit into memory
-            self._writer.begin(Block(count) if self.write_into_batch else None)
-            self._writer.collect(self._values, None, count, rows)
+            n = min(n, max(_AT_ONCE, self.position))  # arrays for all may not fit into memory
+            if self.write_into_batch:
+                self._writer.begin(Block(n))
+            self._writer.collect(self._values, None, n, rows)
 
     def _too_few(self, count: int) -> Exception:  # noqa: ARG002  # for subclasses
         """Return what is raised if only ``count`` values come before the position."""
@@ -210,11 +211,11 @@ class GeneratorOperator(StoppingOperator):
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
-        written = self._writer.take(rows)
+        written = self._writer.take(rows) if rows[0] is WRITTEN else None
         outcomes: list[Outcome] = [] if written is None else [written]
         if rows:
             outcomes += self._rows.outcomes(rows)
-            if written is None and isinstance(outcomes[0], Chunk):
+            if written is None and (len(rows) > 1 or self._writer.is_new) and isinstance(outcomes[0], Chunk):
                 self._writer.learn(rows[0], outcomes[0], self._rows.specs)
         if len(outcomes) == 1 and isinstance(outcomes[0], Chunk):
             return self._placed(outcomes[0])

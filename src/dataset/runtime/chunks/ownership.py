@@ -58,7 +58,11 @@ NO_TARGET: Target = (None, (), ())
 
 
 def collect(
-    function: Any, arguments: Iterable[tuple[Any, ...]] | None, count: int, results: list[Any], target: Target
+    function: Any,
+    arguments: Iterable[tuple[Any, ...]] | None,
+    count: int,
+    results: list[Any],
+    target: Target = NO_TARGET,
 ) -> None:
     """Call a function ``count`` times, and append what it returns; or append values of an iterator.
 
@@ -79,9 +83,7 @@ def collect(
     if loop is None:
         collect_by_python(function, arguments, count, results)
         return
-    nothing = ()
-    constants = WRITTEN, own, _own_shared, _NUMBERS, np.ndarray, bytes, nothing
-    if loop(function, nothing if arguments is None else arguments, count, results, *target, *constants) < count:
+    if loop(function, () if arguments is None else arguments, count, results, *target, *_CONSTANTS) < count:
         raise StopIteration
 
 
@@ -241,6 +243,10 @@ def _copied_list(items: list[Any]) -> list[Any]:
 
 def _own_shared(array: np.ndarray[Any, Any], given: Iterable[Any]) -> np.ndarray[Any, Any]:
     return _own_array(array, False, given)
+
+
+_CONSTANTS = WRITTEN, own, _own_shared, _NUMBERS, np.ndarray, bytes, ()
+"""The last arguments of the row loop."""
 
 
 def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]) -> np.ndarray[Any, Any]:

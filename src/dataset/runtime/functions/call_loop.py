@@ -18,7 +18,7 @@ from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
-from dataset.runtime.chunks.ownership import collect_by_python, own
+from dataset.runtime.chunks.ownership import WRITTEN, collect, collect_by_python, own
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseFunction, are_same
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
@@ -298,11 +298,13 @@ class CallLoop(StoppingOperator, Divisible):
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
-            calls = self.function, zip(*self.arguments(inputs), strict=True), inputs.length, results
-            if self._is_last is None:
-                self._writer.collect(*calls, self.position, self.structure)
+            given, count = zip(*self.arguments(inputs), strict=True), inputs.length
+            if self._is_last is not None:
+                collect_by_python(self.function, given, count, results, self._is_last)
+            elif count > 1:
+                self._writer.collect(self.function, given, count, results, self.position, self.structure)
             else:
-                collect_by_python(*calls, self._is_last)
+                collect(self.function, given, 1, results)
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the function shares its calls for these inputs."""
@@ -318,7 +320,7 @@ class CallLoop(StoppingOperator, Divisible):
         self._todo = Remainder(Chunk.concatenate(chunks) if chunks else None)
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        written = self._writer.take(results)
+        written = self._writer.take(results) if results[0] is WRITTEN else None
         if written is not None:
             self.structure, done = written.structure, written.length
             self.position += done
@@ -331,7 +333,7 @@ class CallLoop(StoppingOperator, Divisible):
             output = self.finish(inputs, results)
         except Exception:  # noqa: BLE001  # an unusable result fails only its own element
             return self._finish_singly(inputs, results)
-        if written is None and self.returns_results and output is not None:
+        if written is None and self.returns_results and (inputs.length > 1 or self._writer.is_new):
             self._writer.learn(results[0], output)
         self.position += inputs.length
         output = output if inputs.lineage is None else descended(output, inputs)

@@ -63,6 +63,9 @@ class RowTemplate:
         self._width = 0  # the number of columns
         self._add(self.structure, result)
         self._plan = np.array(self._nodes, np.int64)
+        self._types = tuple(self._objects)
+        self._no_arrays: list[Array | None] = [None] * len(self._rows)
+        self._holds_arrays = any(row is not None and row.shape for row in self._rows)
 
     def _add(self, structure: Structure, value: Any) -> None:
         kind = type(value)
@@ -110,7 +113,7 @@ class RowTemplate:
             raise NoTemplateError
         self._leaves.append((len(self._nodes), number))
         self._rows.append(None if is_list or expected is None else Row(np.shape(component), expected))
-        self._put(number, size or 0, kind, *objects)
+        self._put(_ROW if number == _ARRAY and not value.ndim else number, size or 0, kind, *objects)
         self._width += 1 + is_list
 
     def _put(self, number: int, count: int, *objects: Any) -> None:
@@ -119,17 +122,21 @@ class RowTemplate:
 
     def target(self, count: int, block: Block | None, start: int) -> Target:
         """Return columns for ``count`` rows. The arrays in them are those of the block, from row ``start`` on."""
-        plan, columns = self._plan.copy(), list[Any]()
-        arrays = [None] * len(self._rows) if block is None else block.arrays_for(self.structure, self._rows)
+        plan, columns, arrays = self._plan, list[Any](), self._no_arrays
+        if block is not None and self._holds_arrays:
+            plan, arrays = plan.copy(), block.arrays_for(self.structure, self._rows)
         for (node, number), row, array in zip(self._leaves, self._rows, arrays, strict=True):
             if number in _FLAT:
                 columns += [bytearray(), np.zeros(count + 1, np.int64)]
             elif row is None or (row.shape and array is None):
                 columns.append([])
+            elif array is None:
+                columns.append(np.empty(count, row.dtype))
             else:
-                columns.append(np.empty(count, row.dtype) if array is None else array[start : start + count])
-                plan[node, 0] = _ROW if number == _ARRAY else number
-        return plan, tuple(self._objects), tuple(columns)
+                columns.append(array[start : start + count])
+                if number == _ARRAY:
+                    plan[node, 0] = _ROW
+        return plan, self._types, tuple(columns)
 
     def chunk(self, columns: Sequence[Any], count: int) -> Chunk:
         """Return the first ``count`` rows in the columns."""
@@ -153,11 +160,16 @@ def _is_plain(array: Array) -> bool:
 
 
 class RowWriter:
-    """Collects the results of one function, and writes those that are like the first one into columns."""
+    """Collects the results of one function, and writes those that are like the first one into columns.
+
+    Attributes:
+        is_new: whether it has learned from no result yet.
+    """
 
     def __init__(self) -> None:
         self._template: RowTemplate | None = None
         self._columns: Sequence[Any] = ()
+        self.is_new = True
         self._unwritten = 0  # chunks whose first result was not written
         self._block: Block | None = None
         self._first = 0
@@ -186,7 +198,7 @@ class RowWriter:
             structure: the structure of all results, if it is known.
         """
         template, target = self._template, NO_TARGET
-        if template is not None and count > 1 and (structure is None or structure == template.structure):
+        if template is not None and (structure is None or structure == template.structure):
             try:
                 target = template.target(count, self._block, position - self._first)
             except MemoryError:
@@ -194,24 +206,23 @@ class RowWriter:
         self._columns = target[2]
         collect(function, arguments, count, results, target)
 
-    def take(self, results: list[Any]) -> Chunk | None:
-        """Remove the results that were written, and return them; None if there are none."""
-        if not results or results[0] is not WRITTEN:
-            return None
-        count = sum(map(partial(is_, WRITTEN), results))
+    def take(self, results: list[Any]) -> Chunk:
+        """Remove the results that were written, of which there is at least one, and return them."""
+        count = len(results) if results[-1] is WRITTEN else sum(map(partial(is_, WRITTEN), results))
         del results[:count]
         columns, self._columns = self._columns, ()
         assert self._template is not None  # they were written
         return self._template.chunk(columns, count)
 
-    def learn(self, result: Any, element: Chunk, specs: Sequence[ComponentSpec] = ()) -> None:
+    def learn(self, result: Any, element: Chunk | None, specs: Sequence[ComponentSpec] = ()) -> None:
         """Make a result that was not written the template. ``element`` is the chunk that begins with it.
 
         The longer results are not like their template, the more rarely another one is tried.
         """
+        self.is_new = False
         self._unwritten += 1
         if self._unwritten & (self._unwritten - 1) == 0:
             try:
-                self._template = RowTemplate(result, element, specs)
+                self._template = None if element is None else RowTemplate(result, element, specs)
             except NoTemplateError:
                 self._template = None
