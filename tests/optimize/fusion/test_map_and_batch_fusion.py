@@ -41,6 +41,14 @@ def test_fires_and_changes_nothing(calls):
     assert "into arrays" in numbers(picture, calls).explain()
 
 
+def test_fires_for_a_generator():
+    def build():
+        return Dataset.from_generator(lambda: map(picture, range(23))).batch(4)
+
+    check_rule("map_and_batch_fusion", build, "batch(4) <- from_generator(<lambda>)")
+    assert "into arrays" in build().explain()
+
+
 def test_does_not_fire_elsewhere():
     data = Dataset.range(23).map(picture)
     for other in (data, data.batch(1), data.take(9).batch(4), data.padded_batch(4), Dataset.range(23).batch(4)):

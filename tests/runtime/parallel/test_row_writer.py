@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from dataset import Dataset
 from dataset.native.row_loop import row_loop
+from dataset.runtime.chunks.normalization import chunk_of_rows
+from dataset.runtime.chunks.ownership import WRITTEN
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import check_every_place, examples
 
@@ -99,3 +102,16 @@ def test_nothing_is_lost_if_there_is_no_memory_for_a_block(monkeypatch, count):
     expected = np.arange(16).reshape(4, 4).tolist()
     assert [labels.tolist() for _, labels in batches] == expected
     assert [rows[:, 0].tolist() for rows, _ in batches] == expected
+
+
+@pytest.mark.skipif(row_loop() is None, reason="the row loop is not in use")
+def test_another_result_becomes_the_template_where_the_first_was_unusual():
+    writer, batches = RowWriter(), []
+    for begin in range(0, 40, 4):
+        results = []
+        writer.collect(iter([1 if i == 0 else float(i) for i in range(begin, begin + 4)]), None, 4, results)
+        written = writer.take(results) if results[0] is WRITTEN else None
+        batches.append(0 if written is None else written.length)
+        if written is None:
+            writer.learn(results[0], chunk_of_rows(results))
+    assert batches == [0, 0] + [4] * 8

@@ -196,9 +196,11 @@ class GeneratorOperator(StoppingOperator):
             collect(self._values, None, n, rows)
         else:
             n = min(n, max(_AT_ONCE, self.position))  # arrays for all may not fit into memory
-            if self.write_into_batch:
-                self._writer.begin(Block(n))
-            self._writer.collect(self._values, None, n, rows)
+            self._writer.begin(Block(n) if self.write_into_batch else None)
+            try:
+                self._writer.collect(self._values, None, n, rows)
+            finally:
+                self._writer.begin(None)
 
     def _too_few(self, count: int) -> Exception:  # noqa: ARG002  # for subclasses
         """Return what is raised if only ``count`` values come before the position."""

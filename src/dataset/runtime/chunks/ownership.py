@@ -242,6 +242,7 @@ def _copied_list(items: list[Any]) -> list[Any]:
 
 
 def _own_shared(array: np.ndarray[Any, Any], given: Iterable[Any]) -> np.ndarray[Any, Any]:
+    """Return a copy of an array that may have other references, unless it is part of the arguments or immutable."""
     return _own_array(array, False, given)
 
 
