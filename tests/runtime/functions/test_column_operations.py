@@ -9,13 +9,15 @@ import pytest
 
 from dataset.runtime.functions import column_operations
 from dataset.runtime.functions.bytecode import NotProvedError
-from dataset.runtime.functions.column_operations import Rows
+from dataset.runtime.functions.column_operations import ColumnValues
 from support.seeds import IS_FRESH, numpy_rng
 
 DRAWS = 500 if IS_FRESH else 5
 """How many inputs each case gets."""
 
-DTYPES = "?bBhHilqIQefd"
+DTYPES = "?" + "".join(
+    np.dtype(name).char for name in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
+)
 SHAPES = [(), (), (), (1,), (3,), (8,), (5, 4), (28, 28), (2, 3, 4), (3, 1), (1, 9)]
 LENGTHS = [1, 2, 7, 64, 300]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, np.nan, np.inf, -np.inf, 5e-324, 1e-310, 6e-8, 1e-40, 65504.0, 1e30, 1e300]
@@ -101,7 +103,6 @@ CALLS = {
     ],
     np.where: [
         called(np.where, X, Y, Z),
-        called(np.where, X),
         called(np.where, (X, Y), X, X),
         called(np.where, X, 1, 0),
         called(np.where, X, 1.0, Y),
@@ -248,6 +249,9 @@ CALLS |= {
 CALLS |= {
     getattr(np, name): [called(getattr(np, name), X, np.ones((3, 3)))] for name in ("vecmat",) if hasattr(np, name)
 }
+MATH_OF_SEQUENCES = {math.dist: [called(math.dist, [X, X], [Y, 1])], math.fsum: [called(math.fsum, [X, Y])]}
+MATH_OF_SEQUENCES |= {math.prod: [called(math.prod, [X, Y])]}
+MATH_OF_SEQUENCES |= {math.sumprod: [called(math.sumprod, [X], [Y])]} if hasattr(math, "sumprod") else {}
 MATH_ARITY = {"atan2": 2, "copysign": 2, "dist": 2, "fmod": 2, "gcd": 2, "hypot": 2, "isclose": 2, "lcm": 2}
 MATH_ARITY |= {"ldexp": 2, "nextafter": 2, "pow": 2, "remainder": 2, "sumprod": 2, "fma": 3}
 CALLS |= {
@@ -255,7 +259,7 @@ CALLS |= {
     for function in column_operations._AT_ONCE
     if getattr(function, "__module__", None) == "math"
 }
-CALLS[math.dist] = [called(math.dist, [X, X], [Y, 1])]
+CALLS |= MATH_OF_SEQUENCES
 METHODS = {
     **{
         name: [method(name, **axes) for axes in AXES]
@@ -343,16 +347,16 @@ def drawn_values(rng, dtype, shape):
 def drawn_rows(rng, n, shape, *, only_numpy=False):
     kind = rng.integers(8)
     if shape == () and kind < 2 and not only_numpy:
-        return Rows(drawn_values(rng, rng.choice(["?", np.int64, np.float64]), n), is_python=True)
+        return ColumnValues(drawn_values(rng, rng.choice(["?", np.int64, np.float64]), n), is_python=True)
     dtype = rng.choice(list(DTYPES))
     if len(shape) > 1 and kind == 0:  # a view with other strides
         axes = (0, *(1 + rng.permutation(len(shape))))
         values = drawn_values(rng, dtype, (n, *(np.array(shape)[np.argsort(axes[1:])]))).transpose(*np.argsort(axes))
         values = values.reshape(n, *shape) if values.shape != (n, *shape) else values
-        return Rows(values)
+        return ColumnValues(values)
     if shape and kind == 1:
-        return Rows(np.flip(drawn_values(rng, dtype, (n, *shape)), rng.integers(1, len(shape) + 1)))
-    return Rows(drawn_values(rng, dtype, (n, *shape)), is_array=bool(shape == () and kind == 2))
+        return ColumnValues(np.flip(drawn_values(rng, dtype, (n, *shape)), rng.integers(1, len(shape) + 1)))
+    return ColumnValues(drawn_values(rng, dtype, (n, *shape)), is_array=bool(shape == () and kind == 2))
 
 
 def drawn_operand(rng, n, shape):
@@ -364,7 +368,7 @@ def drawn_operand(rng, n, shape):
         return drawn_rows(rng, n, [(), SHAPES[rng.integers(len(SHAPES))], shape[-1:]][rng.integers(3)])
     dtype = rng.choice(list(DTYPES))
     if kind < 8:
-        return drawn_values(rng, rng.choice(["q", "d", "?", "d"]), ()).item()
+        return drawn_values(rng, rng.choice(["i8", "d", "?", "d"]), ()).item()
     if kind == 8:
         return drawn_values(rng, dtype, ())[()]
     return drawn_values(rng, dtype, [shape, shape[-1:], (2, *shape)][rng.integers(3)])
@@ -400,9 +404,9 @@ def assert_same(got, expected):
 
 def each(value, n):
     """Return what an operand or a result is for each element."""
-    if type(value) is tuple and any(type(part) is Rows for part in value):
+    if type(value) is tuple and any(type(part) is ColumnValues for part in value):
         return list(zip(*(each(part, n) for part in value), strict=True))
-    return list(value.each()) if type(value) is Rows else [value] * n
+    return list(value.each()) if type(value) is ColumnValues else [value] * n
 
 
 def single_outcome(case, operands, **state):
@@ -438,8 +442,8 @@ def small(operand):
     """Return Python's integers without large ones, which would be the exponents of numbers without end."""
     if type(operand) is int:
         return operand % 50
-    is_integer = type(operand) is Rows and operand.is_python and operand.values.dtype == int
-    return Rows(operand.values % 50, is_python=True) if is_integer else operand
+    is_integer = type(operand) is ColumnValues and operand.is_python and operand.values.dtype == int
+    return ColumnValues(operand.values % 50, is_python=True) if is_integer else operand
 
 
 def drawn_operands(rng, *, are_python=False, are_small=False):
@@ -449,10 +453,10 @@ def drawn_operands(rng, *, are_python=False, are_small=False):
     operands = {X: drawn_rows(rng, n, shape), Y: drawn_operand(rng, n, shape), Z: drawn_operand(rng, n, shape)}
     if are_python and rng.random() < 0.8:
         draw = [lambda: rng.integers(0, 5, n), lambda: rng.random(n)][rng.integers(2)]
-        operands = {name: Rows(draw(), is_python=bool(rng.integers(2))) for name in operands}
+        operands = {name: ColumnValues(draw(), is_python=bool(rng.integers(2))) for name in operands}
     if are_small:
         operands = {name: small(operand) for name, operand in operands.items()}
-    operands[I] = Rows(rng.integers(0, 3, n).astype(rng.choice(["b", "B", "i", "q", "Q"])))
+    operands[I] = ColumnValues(rng.integers(0, 3, n).astype(rng.choice(["i1", "u1", "i4", "i8", "u8"])))
     return n, operands
 
 
@@ -516,7 +520,12 @@ AT_ONCE = [
 @pytest.mark.parametrize("case", AT_ONCE)
 def test_common_functions_call_nothing_for_each_element(case, monkeypatch):
     monkeypatch.setattr(column_operations, "_stacked", lambda results: pytest.fail("one by one"))
-    operands = {X: Rows(IMAGES), Y: Rows(NUMBERS), Z: Rows(LABELS, is_python=True), I: Rows(LABELS % 3)}
+    operands = {
+        X: ColumnValues(IMAGES),
+        Y: ColumnValues(NUMBERS),
+        Z: ColumnValues(LABELS, is_python=True),
+        I: ColumnValues(LABELS % 3),
+    }
     assert check(case, operands, 4, "raise")
 
 
@@ -524,19 +533,19 @@ def test_common_functions_call_nothing_for_each_element(case, monkeypatch):
     "case", [called(np.exp, X), operated("**", operator.pow, X, 3), called(np.log1p, X), called(np.linalg.norm, X)]
 )
 def test_what_depends_on_the_position_is_computed_one_by_one(case):
-    assert check(case, {X: Rows(IMAGES)}, 4, "raise")
+    assert check(case, {X: ColumnValues(IMAGES)}, 4, "raise")
 
 
 def test_minima_of_zeros_of_both_signs_are_computed_one_by_one():
     zeros = np.where(np.arange(40).reshape(4, 10) % 3, 0.0, -0.0)
     for constant in (0.0, -0.0, 0, np.float32(0), zeros[0]):
         for function in (np.maximum, np.minimum, np.fmax, np.fmin):
-            assert check(called(function, X, constant), {X: Rows(zeros)}, 4, "raise")
-            assert check(called(function, constant, X), {X: Rows(zeros)}, 4, "raise")
+            assert check(called(function, X, constant), {X: ColumnValues(zeros)}, 4, "raise")
+            assert check(called(function, constant, X), {X: ColumnValues(zeros)}, 4, "raise")
 
 
 def test_spectra_are_complex_in_between():
-    spectra = column_operations.call(np.fft.rfft, [Rows(IMAGES)])
+    spectra = column_operations.call(np.fft.rfft, [ColumnValues(IMAGES)])
     assert spectra.values.dtype.kind == "c"
     power = column_operations.operate("**", column_operations.call(np.abs, [spectra]), 2)
     for got, image in zip(power.each(), IMAGES, strict=True):
@@ -547,9 +556,11 @@ def test_spectra_are_complex_in_between():
 
 
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/"])
-@pytest.mark.parametrize("other", [2, 0.5, np.float32(3), IMAGES[0], Rows(IMAGES), Rows(IMAGES[:, 0, 0])])
+@pytest.mark.parametrize(
+    "other", [2, 0.5, np.float32(3), IMAGES[0], ColumnValues(IMAGES), ColumnValues(IMAGES[:, 0, 0])]
+)
 def test_an_intermediate_result_may_be_overwritten(symbol, other):
-    mine = Rows(IMAGES.copy())
+    mine = ColumnValues(IMAGES.copy())
     expected = column_operations.operate(symbol, mine, other).values
     got = column_operations.operate(symbol, mine, other, reuse=True)
     assert got.values is mine.values
@@ -565,10 +576,10 @@ def test_what_may_not_be_overwritten():
         called(np.squeeze, X),
         method("astype", "f4", copy=False),
     ):
-        reused(case.run(list(replaced(case.operands, {X: Rows(values)})), case.keywords), 1)
-    for other in (np.float64(1), np.ones((2, 28, 28), np.float32), Rows(np.ones((4, 28, 28)))):
-        reused(Rows(values), other)
-    reused(Rows(np.arange(4)), 1)
+        reused(case.run(list(replaced(case.operands, {X: ColumnValues(values)})), case.keywords), 1)
+    for other in (np.float64(1), np.ones((2, 28, 28), np.float32), ColumnValues(np.ones((4, 28, 28)))):
+        reused(ColumnValues(values), other)
+    reused(ColumnValues(np.arange(4)), 1)
     assert bits(values) == bits(IMAGES)
 
 
@@ -589,6 +600,10 @@ REFUSED = [
     (called(np.add, X, np.ma.masked_array([1])), "MaskedArray"),
     (called(np.add, X, np.array(["a"])), "ndarray"),
     (called(np.nonzero, X), None),
+    (called(np.where, X), None),
+    (called(float, X), "single numbers"),
+    (called(math.sqrt, X), "single numbers"),
+    (called(np.add, X, np.longlong(1) if np.longlong is not np.int64 else np.intc(1)), None),
     (operated("~", operator.invert, "bool"), None),
     (called(np.var, Y, ddof=1), None),
     (called(np.mean, "empty"), "empty"),
@@ -597,8 +612,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("case", "reason"), REFUSED)
 def test_says_what_is_refused(case, reason):
-    operands = {X: Rows(IMAGES), Y: Rows(NUMBERS), "empty": Rows(np.zeros((4, 0)))}
-    operands["bool"] = Rows(NUMBERS > 0, is_python=True)
+    operands = {X: ColumnValues(IMAGES), Y: ColumnValues(NUMBERS), "empty": ColumnValues(np.zeros((4, 0)))}
+    operands["bool"] = ColumnValues(NUMBERS > 0, is_python=True)
     with pytest.raises((NotProvedError, KeyError)) as caught:
         case.run(list(replaced(case.operands, operands)), case.keywords)
     assert reason is None or reason in str(caught.value)
@@ -608,7 +623,14 @@ def test_says_what_is_refused(case, reason):
 def test_results_that_differ_in_shape_or_type_are_refused():
     for case in (item(X, slice(None, I)), called(max, Y, 1), called(np.arange, I)):
         with pytest.raises((NotProvedError, KeyError)):
-            case.run(list(replaced(case.operands, {X: Rows(IMAGES), Y: Rows(NUMBERS), I: Rows(LABELS)})), {})
+            case.run(
+                list(
+                    replaced(
+                        case.operands, {X: ColumnValues(IMAGES), Y: ColumnValues(NUMBERS), I: ColumnValues(LABELS)}
+                    )
+                ),
+                {},
+            )
 
 
 def test_which_functions_are_known():

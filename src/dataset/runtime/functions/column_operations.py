@@ -1,6 +1,6 @@
 """Operations on columns: what an operator, a function or a method gives for each of n elements, computed at once.
 
-A column (``Rows``) holds the values that one expression has for n elements. The result of each operation here equals,
+A column (``ColumnValues``) holds the values that one expression has for n elements. The result of each operation here equals,
 bit for bit and with the same types, dtypes, shapes and memory layout, what it gives for each element by itself.
 Only the payload of a NaN may differ. The operands decide how the result is computed:
 
@@ -48,7 +48,7 @@ _PYTHON = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.flo
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ColumnValues:
     """The values of one expression for n elements.
 
     Attributes:
@@ -107,7 +107,9 @@ def _apply(
                 if any(values is rows.values for rows in _rows_in(operands)):
                     values = values.view()  # so that it does not own the memory
                 is_scalar = values.ndim == 1
-                return Rows(values, is_scalar and type(first) in _PYTHON, is_scalar and type(first) is np.ndarray)
+                return ColumnValues(
+                    values, is_scalar and type(first) in _PYTHON, is_scalar and type(first) is np.ndarray
+                )
     return _stacked([first, *results])
 
 
@@ -115,7 +117,7 @@ def _length(operands: Sequence[Any]) -> int:
     """Return the number of elements, after a check of all operands."""
     lengths = set()
     for rows in _rows_in(operands):
-        if rows.values.dtype not in NUMBERS | _COMPLEX:
+        if not _is_supported(rows.values.dtype):
             raise NotProvedError("it computes with values that are not numbers")
         if not rows.values.size:  # NumPy warns about some, by other means than np.errstate
             raise NotProvedError("it computes with empty arrays")
@@ -125,11 +127,11 @@ def _length(operands: Sequence[Any]) -> int:
     return lengths.pop()
 
 
-def _rows_in(operands: Sequence[Any]) -> Iterator[Rows]:
+def _rows_in(operands: Sequence[Any]) -> Iterator[ColumnValues]:
     """Yield the rows among the operands and in them, after a check that the others are constants."""
     for operand in operands:
         kind = type(operand)
-        if kind is Rows:
+        if kind is ColumnValues:
             yield operand
         elif kind in {tuple, list}:
             yield from _rows_in(operand)
@@ -139,20 +141,25 @@ def _rows_in(operands: Sequence[Any]) -> Iterator[Rows]:
             raise NotProvedError(f"it computes with a value of type {kind.__name__}")
 
 
+def _is_supported(dtype: np.dtype[Any]) -> bool:
+    """Return whether values may have the dtype. Which of two codes for the same numbers a result has varies."""
+    return dtype in NUMBERS | _COMPLEX and dtype.char == np.dtype(dtype.str).char
+
+
 def _is_constant(value: Any) -> bool:
     kind = type(value)
-    if kind is np.ndarray:
-        return value.dtype in NUMBERS
+    if kind is np.ndarray or kind in _SCALARS:
+        return _is_supported(value.dtype)
     if kind is type:
         return value in _SCALARS or value in _PYTHON
-    return kind in _SCALARS or kind in _PYTHON or kind in {str, EllipsisType, NoneType} or isinstance(value, np.dtype)
+    return kind in _PYTHON or kind in {str, EllipsisType, NoneType} or isinstance(value, np.dtype)
 
 
 def _stream(operand: Any, n: int) -> Iterable[Any]:
     """Return the values of an operand, or of what it contains, for each element."""
     kind = type(operand)
-    if kind is Rows:
-        return operand.each()  # type: ignore[no-any-return]  # they are Rows
+    if kind is ColumnValues:
+        return operand.each()  # type: ignore[no-any-return]  # they are ColumnValues
     if kind in {tuple, list} and operand:
         return map(kind, zip(*(_stream(item, n) for item in operand), strict=True))
     if kind is slice:
@@ -181,11 +188,11 @@ def _stacked(results: list[Any]) -> Any:
     if kind is tuple:
         return tuple(_stacked(list(column)) for column in zip(*results, strict=True))
     if kind in _PYTHON:
-        return Rows(np.array(results, _PYTHON[kind]), is_python=True)
+        return ColumnValues(np.array(results, _PYTHON[kind]), is_python=True)
     if not issubclass(kind, np.ndarray | np.generic) or first.dtype not in NUMBERS | _COMPLEX:
         raise NotProvedError(f"it computes values of type {kind.__name__}, which are not numbers")
     if kind is not np.ndarray:
-        return Rows(np.array(results, first.dtype))
+        return ColumnValues(np.array(results, first.dtype))
     order = sorted(range(first.ndim), key=lambda axis: -first.strides[axis])
     storage = np.empty((len(results), *(first.shape[axis] for axis in order)), first.dtype)
     values = storage.transpose(0, *(1 + order.index(axis) for axis in range(first.ndim)))
@@ -195,7 +202,7 @@ def _stacked(results: list[Any]) -> Any:
         if result.shape != first.shape or result.dtype != first.dtype or result.strides != first.strides:
             raise NotProvedError("it computes arrays of several shapes or dtypes")
         values[i, ...] = result
-    return Rows(values, is_array=first.ndim == 0)
+    return ColumnValues(values, is_array=first.ndim == 0)
 
 
 # Elementwise operations
@@ -214,36 +221,20 @@ def _elementwise(
     if reuse and target.dtype.kind == "f" and target.flags.owndata and target.flags.writeable:
         shapes = [array.shape for array in arrays if type(array) is np.ndarray]
         if np.result_type(*arrays) == target.dtype and np.broadcast_shapes(*shapes) == target.shape:
-            return Rows(function(*arrays, out=target))
+            return ColumnValues(function(*arrays, out=target))
     result = function(*arrays)
     if result.dtype not in NUMBERS:
         raise NotProvedError("it computes values that are not numbers")
-    return Rows(result)
+    return ColumnValues(result)
 
 
 _LOGICAL = frozenset([np.logical_and, np.logical_or, np.logical_xor])
-_MAIN_CODES = frozenset(np.dtype(dtype.str).char for dtype in NUMBERS)
-"""The codes of the dtypes without those that are of the same size as others, as int64 and longlong."""
 
 
 def _is_simple(operand: Any) -> bool:
     """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
-    if type(operand) is Rows:
-        return not operand.is_python and operand.are_contiguous and operand.values.dtype.char in _MAIN_CODES
-    if type(operand) is np.ndarray and not operand.flags.c_contiguous:
-        return False
-    return not isinstance(operand, np.ndarray | np.generic) or operand.dtype.char in _MAIN_CODES
-
-
-_LOGICAL = frozenset([np.logical_and, np.logical_or, np.logical_xor])
-_MAIN_CODES = frozenset(np.dtype(dtype.str).char for dtype in NUMBERS)
-"""The codes of the dtypes without those that are of the same size as others, as int64 and longlong."""
-
-
-def _is_simple(operand: Any) -> bool:
-    """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
-    if type(operand) is Rows:
-        return not operand.is_python and operand.values.dtype.char in _MAIN_CODES and operand.are_contiguous
+    if type(operand) is ColumnValues:
+        return not operand.is_python and operand.are_contiguous and operand.values.dtype in NUMBERS
     return type(operand) is not np.ndarray or operand.flags.c_contiguous
 
 
@@ -252,11 +243,11 @@ def _aligned(operands: Sequence[Any], adapted: slice = slice(None)) -> list[Any]
 
     Python numbers adapt to the dtype of the others in the slice ``adapted``.
     """
-    rank = max(operand.rank if type(operand) is Rows else np.ndim(operand) for operand in operands)
+    rank = max(operand.rank if type(operand) is ColumnValues else np.ndim(operand) for operand in operands)
     dtype = _common_dtype(operands[adapted])
     arrays = []
     for position, operand in enumerate(operands):
-        if type(operand) is not Rows:
+        if type(operand) is not ColumnValues:
             arrays.append(operand)
             continue
         values = operand.values
@@ -268,11 +259,11 @@ def _aligned(operands: Sequence[Any], adapted: slice = slice(None)) -> list[Any]
 
 def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
     """Return the dtype in which NumPy computes with Python numbers and others; None if there are none of both."""
-    if not any(type(operand) is Rows and operand.is_python for operand in operands):
+    if not any(type(operand) is ColumnValues and operand.is_python for operand in operands):
         return None
     found = []
     for operand in operands:
-        if type(operand) is Rows:
+        if type(operand) is ColumnValues:
             found.append(operand.values[0].item() if operand.is_python else operand.values.dtype)
         else:
             found.append(operand if type(operand) in _PYTHON else operand.dtype)
@@ -321,7 +312,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
         return _extreme(function, a, lone)
     arrays = _aligned([a, a_min, a_max])
     result = np.clip(*arrays)
-    if any(type(bound) is Rows or np.ndim(bound) for bound in (a_min, a_max)):
+    if any(type(bound) is ColumnValues or np.ndim(bound) for bound in (a_min, a_max)):
         raised = np.maximum(*arrays[:2])
         _check_choice(result.dtype, *arrays[:2])
         _check_choice(result.dtype, raised, arrays[2])
@@ -332,7 +323,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return np.where(*_aligned([condition, x, y], slice(1, None)))
 
 
-def _cast(values: Rows, dtype: Any) -> np.ndarray[Any, Any]:
+def _cast(values: ColumnValues, dtype: Any) -> np.ndarray[Any, Any]:
     """Return numbers in another dtype, provided that they fit where that is not the same on all platforms."""
     array, dtype = values.values, np.dtype(dtype)
     if dtype not in NUMBERS:
@@ -399,17 +390,17 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 _IN_PLACE = frozenset("+-*/")
 
 
-def operate(symbol: str, *operands: Any, reuse: bool = False) -> Rows:
+def operate(symbol: str, *operands: Any, reuse: bool = False) -> ColumnValues:
     """Return the results of an operator.
 
     Args:
         symbol: as in the source code, without the ``=`` of operators that assign.
-        operands: one or two; at least one is Rows, the others are constants: numbers or arrays of numbers.
+        operands: one or two; at least one is ColumnValues, the others are constants: numbers or arrays of numbers.
         reuse: whether the first operand may be overwritten, if it owns its memory.
     """
     is_unary = len(operands) == 1
     single = (_UNARY if is_unary else _BINARY)[symbol]
-    if all(operand.is_python if type(operand) is Rows else type(operand) in _PYTHON for operand in operands):
+    if all(operand.is_python if type(operand) is ColumnValues else type(operand) in _PYTHON for operand in operands):
         if symbol == "~" and operands[0].values.dtype == bool:  # deprecated
             raise NotProvedError
         return _apply(single, functools.partial(_among_python, symbol), operands)  # type: ignore[no-any-return]  # numbers
@@ -423,7 +414,7 @@ def operate(symbol: str, *operands: Any, reuse: bool = False) -> Rows:
 
 def _power(base: Any, exponent: Any) -> Any:
     """Return powers of arrays for which NumPy has exact functions, and powers of integers."""
-    if type(base) is Rows and base.rank and exponent in _EXACT_POWERS.get(type(exponent), ()):
+    if type(base) is ColumnValues and base.rank and exponent in _EXACT_POWERS.get(type(exponent), ()):
         return base.values**exponent
     arrays = _aligned([base, exponent])
     if all(
@@ -438,7 +429,7 @@ _EXACT_POWERS = {int: (-1, 2), float: (0.5,)}
 """The exponents for which ``**`` calls reciprocal, square or sqrt for arrays."""
 
 
-def _truth(value: Rows) -> np.ndarray[Any, Any]:
+def _truth(value: ColumnValues) -> np.ndarray[Any, Any]:
     if value.rank:
         raise NotProvedError
     return value.values.astype(bool)
@@ -446,7 +437,7 @@ def _truth(value: Rows) -> np.ndarray[Any, Any]:
 
 def _among_python(symbol: str, *operands: Any) -> np.ndarray[Any, Any]:
     """Return the results of an operator for Python numbers only, whose integers are unbounded."""
-    arrays = [np.asarray(operand.values if type(operand) is Rows else operand) for operand in operands]
+    arrays = [np.asarray(operand.values if type(operand) is ColumnValues else operand) for operand in operands]
     if symbol == "not":
         return arrays[0].astype(bool) ^ True
     kinds = {array.dtype.kind for array in arrays}
@@ -544,7 +535,7 @@ def _moved(axis: Any) -> Any:
 
 def _array(operand: Any, rank: int = 1) -> np.ndarray[Any, Any]:
     """Return the column of arrays with at least ``rank`` axes."""
-    if type(operand) is not Rows or operand.rank < rank:
+    if type(operand) is not ColumnValues or operand.rank < rank:
         raise NotProvedError
     return operand.values
 
@@ -649,10 +640,10 @@ def _pad(_: Any, array: Any, pad_width: Any, mode: Any = "constant", constant_va
 
 @_computes(np.take)
 def _take(_: Any, a: Any, indices: Any, axis: Any = None, **mode: Any) -> Any:
-    if type(indices) is Rows and not indices.is_python | (type(a) is Rows) and axis in {None, 0}:
+    if type(indices) is ColumnValues and not indices.is_python | (type(a) is ColumnValues) and axis in {None, 0}:
         return np.take(a, indices.values, axis, **mode)
     values = _array(a)
-    if type(indices) is Rows:
+    if type(indices) is ColumnValues:
         raise NotProvedError
     if axis is None:
         return np.take(values.reshape(len(values), -1), indices, 1, **mode)
@@ -679,7 +670,7 @@ def _columns(items: Any) -> list[np.ndarray[Any, Any]]:
         if type(item) in {tuple, list}:
             columns.append(_nested(item) if any(_rows_in(item)) else _repeated(np.array(item), n))
         else:
-            columns.append(item.values if type(item) is Rows else _repeated(np.asarray(item), n))
+            columns.append(item.values if type(item) is ColumnValues else _repeated(np.asarray(item), n))
     return columns
 
 
@@ -693,7 +684,7 @@ def _nested(items: Any) -> np.ndarray[Any, Any]:
 
 @_computes(np.asarray, np.array, np.ascontiguousarray)
 def _as_array(function: Any, a: Any, dtype: Any = None) -> Any:
-    if type(a) is Rows:
+    if type(a) is ColumnValues:
         values = a.values if dtype is None else _cast(a, dtype)
         return values if function is np.asarray else values.copy("K")
     values = _nested(a)
@@ -730,7 +721,7 @@ def _to_python(target: Any, value: Any) -> Any:
         raise NotProvedError
     if target is int and values.dtype.kind == "u":
         _check_range("+", [0, int(values.max())])
-    return _cast(Rows(values), _PYTHON[target])
+    return _cast(ColumnValues(values), _PYTHON[target])
 
 
 @_computes(abs)
@@ -752,7 +743,7 @@ _AT_ONCE |= dict.fromkeys([np.convolve, np.correlate, np.linalg.norm, np.linalg.
 _AT_ONCE |= dict.fromkeys([np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.atleast_1d, np.atleast_2d])
 _AT_ONCE |= dict.fromkeys([np.real, np.imag, np.angle])
 
-_SIZES: dict[Any, Callable[[Rows], Any]] = {
+_SIZES: dict[Any, Callable[[ColumnValues], Any]] = {
     len: lambda a: a.values.shape[1],
     np.shape: lambda a: a.values.shape[1:],
     np.ndim: lambda a: a.rank,
@@ -831,24 +822,29 @@ _POSITIONAL_MAX = {np.dot: 2, np.concatenate: 2, np.array: 2, np.asarray: 2, np.
 
 
 def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """Return the results of a known function: Rows, a tuple of them, or a constant that is the same for each element.
+    """Return the results of a known function: ColumnValues, a tuple of them, or a constant that is the same for each element.
 
-    Operands are Rows, constants, and tuples, lists and slices of both.
+    Operands are ColumnValues, constants, and tuples, lists and slices of both.
     """
     refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
     if len(positional) > _positional_max(function) or not refused.isdisjoint(keywords):
         raise NotProvedError("it calls a function with an array for its results")
-    if function in _SIZES and len(positional) == 1 and not keywords and type(positional[0]) is Rows:
+    if function in _SIZES and len(positional) == 1 and not keywords and type(positional[0]) is ColumnValues:
         return _SIZES[function](_of_numpy(positional[0]) if function is not np.size else positional[0])
     if function in _EXACT_UFUNCS and not keywords:
         if len(positional) != function.nin:
             raise NotProvedError
         return _elementwise(function, function, positional)
+    takes_numbers = function in _PYTHON or getattr(function, "__module__", None) == "math"
+    if takes_numbers and any(rows.rank for rows in _rows_in(positional)):  # deprecated
+        raise NotProvedError(f"it calls {function.__name__}() with an array, but it takes single numbers")
+    if function is np.where and len(positional) != 3:
+        raise NotProvedError
     _check_freedom(function, positional, keywords)
     return _apply(function, _AT_ONCE.get(function), positional, keywords)
 
 
-def _of_numpy(rows: Rows) -> Rows:
+def _of_numpy(rows: ColumnValues) -> ColumnValues:
     if rows.is_python:
         raise NotProvedError("it uses a Python number as an array")
     return rows
@@ -908,7 +904,7 @@ KNOWN_ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "T", "real", "im
 def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return the results of a method of arrays and NumPy numbers, as ``call`` does."""
     function, positional_max = _METHODS[name]
-    if type(owner) is Rows:
+    if type(owner) is ColumnValues:
         _of_numpy(owner)
     elif type(owner) is not np.ndarray:
         raise NotProvedError
@@ -938,21 +934,21 @@ def _refuse(*_: Any, **__: Any) -> Any:
     raise NotProvedError
 
 
-def attribute(owner: Rows, name: str) -> Any:
-    """Return an attribute of arrays and NumPy numbers: Rows for ``T``, otherwise a constant."""
+def attribute(owner: ColumnValues, name: str) -> Any:
+    """Return an attribute of arrays and NumPy numbers: ColumnValues for ``T``, otherwise a constant."""
     values = _of_numpy(owner).values
     if name == "T":
         return _apply(operator.attrgetter(name), _AT_ONCE[np.transpose], [owner])
     if name in {"real", "imag"}:
         if values.dtype not in _COMPLEX:
             raise NotProvedError
-        return Rows(getattr(values, name), is_array=owner.is_array)
+        return ColumnValues(getattr(values, name), is_array=owner.is_array)
     return {"shape": values.shape[1:], "ndim": owner.rank, "size": values[0].size, "dtype": values.dtype}[name]
 
 
 def subscript(owner: Any, key: Any) -> Any:
-    """Return the items at a key; the owner, the key or parts of it are Rows, the others are constants."""
-    if type(owner) is Rows:
+    """Return the items at a key; the owner, the key or parts of it are ColumnValues, the others are constants."""
+    if type(owner) is ColumnValues:
         _of_numpy(owner)
     elif type(owner) is not np.ndarray:
         raise NotProvedError
@@ -960,7 +956,7 @@ def subscript(owner: Any, key: Any) -> Any:
 
 
 def _items(owner: Any, key: Any) -> Any:
-    if type(owner) is not Rows:
+    if type(owner) is not ColumnValues:
         return _take(None, owner, key, 0)
     values = _array(owner)
     keys = key if type(key) is tuple else (key,)

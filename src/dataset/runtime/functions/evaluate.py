@@ -22,8 +22,8 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Column, take_column
 from dataset.runtime.functions import column_operations
 from dataset.runtime.functions.bytecode import NotProvedError
-from dataset.runtime.functions.column_operations import NUMBERS, Rows
-from dataset.runtime.functions.expression import Block, Branch, Expression, Graph
+from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues
+from dataset.runtime.functions.expression import Branch, CodeBlock, Expression, Graph
 from dataset.runtime.functions.places import Place
 
 ELEMENT_BYTES_MAX = 8192
@@ -34,7 +34,7 @@ _IN_PLACE = frozenset(symbol + "=" for symbol in ("+", "-", "*", "/", "//", "%",
 _REUSED = frozenset({"+", "-", "*", "/"})
 
 
-class Part:
+class Component:
     """A component of the elements, which may be passed on unchanged whatever it is."""
 
     __slots__ = ("column",)
@@ -49,7 +49,7 @@ class Evaluation:
     Args:
         graph: the graph.
         reads: the current values of what the function reads, see ``Graph.current``.
-        arguments: the arguments with a ``Part`` for each component.
+        arguments: the arguments with a ``Component`` for each component.
         length: the number of elements.
 
     Attributes:
@@ -80,7 +80,7 @@ class Evaluation:
         """
         return self._run(self._graph.body)
 
-    def _run(self, block: Block) -> Any:
+    def _run(self, block: CodeBlock) -> Any:
         for expression in block.operations:
             self._values[expression] = _EVALUATE[expression.kind](self, expression, *expression.operands)
         end = block.end
@@ -110,9 +110,9 @@ class Evaluation:
 
     def _divided(self, branch: Branch) -> Any:
         test = self.value(branch.test)
-        if isinstance(test, Part):
+        if isinstance(test, Component):
             test = self._rows(test)
-        if not isinstance(test, Rows):
+        if not isinstance(test, ColumnValues):
             return self._run(branch.then if self._truth(test) else branch.otherwise)
         if test.values.ndim > 1:
             raise NotProvedError("it tests an array")
@@ -124,7 +124,7 @@ class Evaluation:
         results = [(self._side(block, indices), indices) for block, indices in sides]
         return _joined(results, self._length)
 
-    def _side(self, block: Block, indices: Any) -> Any:
+    def _side(self, block: CodeBlock, indices: Any) -> Any:
         side = Evaluation(self._graph, self._reads, (), len(indices))
         side._outer, side._indices = self, indices  # its own class
         result = side._run(block)  # its own class
@@ -133,10 +133,10 @@ class Evaluation:
 
     def _gather(self, value: Any) -> Any:
         """Return the values of these elements. A container is copied once, so that it stays the same object."""
-        if isinstance(value, Rows):
-            return Rows(value.values[self._indices], value.is_python)
-        if isinstance(value, Part):
-            return Part(take_column(value.column, self._indices))
+        if isinstance(value, ColumnValues):
+            return ColumnValues(value.values[self._indices], value.is_python)
+        if isinstance(value, Component):
+            return Component(take_column(value.column, self._indices))
         if type(value) not in {tuple, list, dict}:
             return value
         assert self._outer is not None  # or there is nothing to gather
@@ -154,7 +154,7 @@ class Evaluation:
 
     def _rows(self, value: Any) -> Any:
         """Return an operand with columns in the form in which operations take them."""
-        if isinstance(value, Part):
+        if isinstance(value, Component):
             return self._rows_of(value)
         if type(value) is tuple or type(value) is list:
             return type(value)(map(self._rows, value))
@@ -162,7 +162,7 @@ class Evaluation:
             raise NotProvedError
         return value
 
-    def _rows_of(self, part: Part) -> Rows:
+    def _rows_of(self, part: Component) -> ColumnValues:
         column = part.column
         if type(column) is not np.ndarray or column.dtype not in NUMBERS:
             raise NotProvedError("it computes with more than numbers and arrays of them")
@@ -173,7 +173,7 @@ class Evaluation:
             self._element_bytes += column.nbytes // max(1, len(column))
             if self._element_bytes > ELEMENT_BYTES_MAX:
                 raise NotProvedError(f"its arrays have more than {ELEMENT_BYTES_MAX} bytes, and are faster one by one")
-        return Rows(column)
+        return ColumnValues(column)
 
     def _new_dict(self, items: dict[str, Any]) -> dict[str, Any]:
         self._own_dicts.add(id(items))
@@ -192,7 +192,7 @@ class Evaluation:
 
     def _operator(self, _: Expression, symbol: str, *operands: Expression) -> Any:
         values = [self._rows(value) for value in self.values(operands)]
-        if not any(isinstance(value, Rows) for value in values):
+        if not any(isinstance(value, ColumnValues) for value in values):
             if not all(map(_is_static, values)):
                 raise NotProvedError
             return _on_constants(symbol, values)
@@ -208,7 +208,7 @@ class Evaluation:
         return is_new and expression in self._values and len(self._graph.uses[expression]) == 1
 
     def _in_place(self, symbol: str, target: Any, value: Any) -> Any:
-        if isinstance(target, Rows) and target.values.ndim > 1:
+        if isinstance(target, ColumnValues) and target.values.ndim > 1:
             self._require_own(target)
             result = column_operations.operate(symbol, target, value)
             if result.values.shape != target.values.shape:
@@ -217,7 +217,7 @@ class Evaluation:
             return target
         return column_operations.operate(symbol, target, value)  # a number, or an array that is the same for all
 
-    def _require_own(self, target: Rows) -> None:
+    def _require_own(self, target: ColumnValues) -> None:
         """Check that an array may be modified: nothing outside of the evaluation refers to its memory."""
         if any(np.may_share_memory(target.values, other) for other in self._foreign()):
             raise NotProvedError("it modifies an array of the element in place")
@@ -252,7 +252,7 @@ class Evaluation:
         if type(target) is dict:
             return self._dict_method(target, name, given, named)
         target, given = self._rows(target), list(map(self._rows, given))
-        if isinstance(target, Rows):
+        if isinstance(target, ColumnValues):
             return column_operations.method(target, name, given, {key: self._rows(one) for key, one in named.items()})
         if isinstance(target, np.ndarray | np.generic) and not _has_rows([*given, *named.values()]):
             return getattr(target, name)(*given, **named)
@@ -271,7 +271,7 @@ class Evaluation:
 
     def _attribute(self, _: Expression, owner: Expression, name: str) -> Any:
         target = self._rows(self.value(owner))
-        if isinstance(target, Rows):
+        if isinstance(target, ColumnValues):
             return column_operations.attribute(target, name)
         if isinstance(target, np.ndarray | np.generic):
             return getattr(target, name)
@@ -280,11 +280,11 @@ class Evaluation:
     def _item(self, _: Expression, owner: Expression, key: Expression) -> Any:
         target, index = self.value(owner), self.value(key)
         if type(target) in {dict, tuple, list}:
-            if isinstance(index, Rows | Part):
+            if isinstance(index, ColumnValues | Component):
                 raise NotProvedError
             return target[index]
         target, index = self._rows(target), self._rows(index)
-        if isinstance(target, Rows) or _has_rows([index]):
+        if isinstance(target, ColumnValues) or _has_rows([index]):
             return column_operations.subscript(target, index)
         if isinstance(target, np.ndarray | str | bytes):
             return target[index]
@@ -297,14 +297,14 @@ class Evaluation:
             owner[index] = stored
             return
         owner, stored = self._rows(owner), self._rows(stored)
-        if not isinstance(owner, Rows) or owner.values.ndim < 2:
+        if not isinstance(owner, ColumnValues) or owner.values.ndim < 2:
             raise NotProvedError
         self._require_own(owner)
         part = column_operations.subscript(owner, self._rows(index))
         if not np.shares_memory(part.values, owner.values):
             raise NotProvedError
         rank = part.values.ndim - 1
-        if isinstance(stored, Rows):
+        if isinstance(stored, ColumnValues):
             missing = rank - (stored.values.ndim - 1)
             if missing < 0:
                 raise NotProvedError
@@ -324,9 +324,9 @@ class Evaluation:
 
     def _unpack(self, _: Expression, value: Expression, count: int) -> None:
         whole = self.value(value)
-        if isinstance(whole, Part):
+        if isinstance(whole, Component):
             whole = self._rows(whole)
-        size = whole.values.shape[1] if isinstance(whole, Rows) and whole.values.ndim > 1 else None
+        size = whole.values.shape[1] if isinstance(whole, ColumnValues) and whole.values.ndim > 1 else None
         if type(whole) in {tuple, list}:
             size = len(whole)
         if size != count:
@@ -364,7 +364,7 @@ class Evaluation:
 
     def _is(self, _: Expression, left: Expression, right: Expression, negated: bool) -> bool:
         mine, other = self.values([left, right])
-        if any(isinstance(value, Part) and not isinstance(value.column, np.ndarray) for value in (mine, other)):
+        if any(isinstance(value, Component) and not isinstance(value.column, np.ndarray) for value in (mine, other)):
             raise NotProvedError
         if mine is not None and other is not None:
             raise NotProvedError
@@ -375,23 +375,25 @@ class Evaluation:
         if type(where) is dict and type(what) is str:
             return (what in where) != negated
         what = self._rows(what)
-        if type(where) not in {tuple, list} or not where or not isinstance(what, Rows):
+        if type(where) not in {tuple, list} or not where or not isinstance(what, ColumnValues):
             raise NotProvedError
         found = column_operations.operate("==", what, self._rows(where[0]))
         for item in where[1:]:
-            found = Rows(found.values | column_operations.operate("==", what, self._rows(item)).values)
-        return Rows(found.values != negated, is_python=True)
+            found = ColumnValues(found.values | column_operations.operate("==", what, self._rows(item)).values)
+        return ColumnValues(found.values != negated, is_python=True)
 
     def _twin(self, expression: Expression, twin: Callable[..., Any], part: Expression, *argument: Any) -> Any:
         value = self.value(part)
-        if not isinstance(value, Part | Rows):
+        if not isinstance(value, Component | ColumnValues):
             raise NotProvedError
-        column = value.column if isinstance(value, Part) else value.values
+        column = value.column if isinstance(value, Component) else value.values
         if getattr(twin, "__name__", "") == "decode_column":
-            return self._rows_of(Part(twin(column, *argument)))
+            return self._rows_of(Component(twin(column, *argument)))
         uses = self._graph.keys_used(expression)
         octets = frozenset() if uses is None else self._graph.keys_decoded(expression)
-        return self._new_dict({name: Part(parsed) for name, parsed in twin(column, *argument, uses, octets).items()})
+        return self._new_dict(
+            {name: Component(parsed) for name, parsed in twin(column, *argument, uses, octets).items()}
+        )
 
 
 _EVALUATE: dict[str, Callable[..., Any]] = {
@@ -428,7 +430,8 @@ def _is_constant_argument(value: Any) -> bool:
 
 def _has_rows(values: Sequence[Any]) -> bool:
     return any(
-        isinstance(value, Rows | Part) or (type(value) in {tuple, list} and _has_rows(value)) for value in values
+        isinstance(value, ColumnValues | Component) or (type(value) in {tuple, list} and _has_rows(value))
+        for value in values
     )
 
 
@@ -467,9 +470,9 @@ def _leaves(value: Any) -> list[Any]:
 
 def complete(result: Any, length: int) -> Any:
     """Return a result with a column in the place of each component, also where it is the same for all elements."""
-    if isinstance(result, Rows):
+    if isinstance(result, ColumnValues):
         return result
-    if isinstance(result, Part):
+    if isinstance(result, Component):
         if not _is_passed_on(result.column):
             raise NotProvedError
         return result
@@ -478,11 +481,11 @@ def complete(result: Any, length: int) -> Any:
     if type(result) is dict and result:
         return {key: complete(part, length) for key, part in result.items()}
     if type(result) in {bytes, str}:
-        return Part([result] * length)
+        return Component([result] * length)
     if not isinstance(result, bool | int | float | np.generic | np.ndarray) or np.asarray(result).dtype not in NUMBERS:
         raise NotProvedError
     value = np.asarray(result)
-    return Rows(np.broadcast_to(value, (length, *value.shape)).copy(), type(result) in {bool, int, float})
+    return ColumnValues(np.broadcast_to(value, (length, *value.shape)).copy(), type(result) in {bool, int, float})
 
 
 def _is_passed_on(column: Any) -> bool:
@@ -493,10 +496,10 @@ def _is_passed_on(column: Any) -> bool:
 def _joined(results: Sequence[tuple[Any, Any]], length: int) -> Any:
     """Return the results of the sides of a branch, given with the indices of their elements, as one."""
     (first, _), (second, _) = results
-    if isinstance(first, Part) and isinstance(second, Rows):
-        first = Rows(first.column) if type(first.column) is np.ndarray else first
-    if isinstance(second, Part) and isinstance(first, Rows):
-        second = Rows(second.column) if type(second.column) is np.ndarray else second
+    if isinstance(first, Component) and isinstance(second, ColumnValues):
+        first = ColumnValues(first.column) if type(first.column) is np.ndarray else first
+    if isinstance(second, Component) and isinstance(first, ColumnValues):
+        second = ColumnValues(second.column) if type(second.column) is np.ndarray else second
     kind = type(first)
     if kind is not type(second):
         raise NotProvedError("its branches return different types")
@@ -504,15 +507,15 @@ def _joined(results: Sequence[tuple[Any, Any]], length: int) -> Any:
         return kind(_joined([(one[n], at) for one, at in results], length) for n in range(len(first)))
     if kind is dict and [*first] == [*second]:
         return {key: _joined([(one[key], at) for one, at in results], length) for key in first}
-    if kind is Rows:
+    if kind is ColumnValues:
         mine, other = first.values, second.values
         if mine.dtype == other.dtype and mine.shape[1:] == other.shape[1:]:
             values = np.empty((length, *mine.shape[1:]), mine.dtype)
             for one, (_, at) in zip((mine, other), results, strict=True):
                 values[at] = one
-            return Rows(values)
-    if kind is Part:
-        return Part(_joined_columns([(one.column, at) for one, at in results], length))
+            return ColumnValues(values)
+    if kind is Component:
+        return Component(_joined_columns([(one.column, at) for one, at in results], length))
     raise NotProvedError("its branches return different types")
 
 
@@ -548,7 +551,7 @@ def run_on_columns(
         Exception: the function may fail for an element.
     """
     length = len(columns[0])
-    element = structure.unflatten([Part(_stacked(column)) for column in columns])
+    element = structure.unflatten([Component(_stacked(column)) for column in columns])
     arguments = element if is_tuple(structure) else (element,)
     evaluation = Evaluation(graph, reads, arguments, length)
     with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
@@ -557,9 +560,9 @@ def run_on_columns(
 
 
 def _columns_of(result: Any) -> Any:
-    if isinstance(result, Part):
+    if isinstance(result, Component):
         return result.column
-    if isinstance(result, Rows):
+    if isinstance(result, ColumnValues):
         return result.values
     if type(result) in {tuple, list}:
         return type(result)(map(_columns_of, result))

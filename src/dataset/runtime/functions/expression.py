@@ -84,12 +84,12 @@ class Branch:
     """Division of the elements by the truth of a value."""
 
     test: Expression
-    then: Block
-    otherwise: Block
+    then: CodeBlock
+    otherwise: CodeBlock
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Block:
+class CodeBlock:
     """Operations in the order of execution, and what follows.
 
     Attributes:
@@ -100,7 +100,7 @@ class Block:
     operations: tuple[Expression, ...]
     end: Expression | Branch | NotProvedError
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[CodeBlock]:
         """Yield this block and those after it."""
         yield self
         if isinstance(self.end, Branch):
@@ -147,7 +147,7 @@ class Graph:
     """
 
     arity: int
-    body: Block
+    body: CodeBlock
     reads: tuple[Read, ...]
 
     def current(self, function: Any) -> dict[Place, Any] | None:
@@ -318,7 +318,7 @@ class _Reader:
         else:
             value = self._call(_Outside((), self.function), list(arguments), {})
         if isinstance(value, Expression):
-            return Graph(arity, Block(tuple(self.operations), value), tuple(self.reads.values()))
+            return Graph(arity, CodeBlock(tuple(self.operations), value), tuple(self.reads.values()))
         body = self._block([value.frame])
         if isinstance(body.end, NotProvedError):
             raise body.end
@@ -340,7 +340,7 @@ class _Reader:
         left = [name for name in function.__code__.co_varnames[bound:arity] if name not in names]
         return len(left), type(self.function)
 
-    def _block(self, frames: list[Frame]) -> Block:
+    def _block(self, frames: list[Frame]) -> CodeBlock:
         """Execute the innermost frame until the function ends or branches, and return the operations."""
         operations: list[Expression] = []
         self.operations = operations
@@ -355,7 +355,7 @@ class _Reader:
             try:
                 if instruction.opname in _JUMPS:
                     if (branch := self._jump(frames, instruction, indices)) is not None:
-                        return Block(tuple(operations), branch)
+                        return CodeBlock(tuple(operations), branch)
                     continue
                 frame.execute(instruction)
             except NotProvedError as error:
@@ -369,7 +369,7 @@ class _Reader:
             elif instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
                 result = self._returned(frames)
                 if result is not None:
-                    return Block(tuple(operations), result)
+                    return CodeBlock(tuple(operations), result)
 
     def _returned(self, frames: list[Frame]) -> Expression | None:
         """Leave the innermost frame; return the result of the function if it was the last one."""
@@ -429,13 +429,13 @@ class _Reader:
                 frame.stack.append(tested)
         return None
 
-    def _side(self, frames: list[Frame]) -> Block:
+    def _side(self, frames: list[Frame]) -> CodeBlock:
         try:
             return self._block(frames)
         except _TooLongError:
             raise
         except NotProvedError as error:
-            return Block((), error)
+            return CodeBlock((), error)
 
     # Operations
 
