@@ -22,6 +22,7 @@ from dataset.runtime.chunks.ownership import WRITTEN, collect, collect_by_python
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseFunction, are_same
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
+from dataset.runtime.parallel.blocks import STEP_BYTES
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import Divisible, Run
@@ -51,13 +52,17 @@ class _SharedOutputs:
     Attributes:
         inputs: what was read.
         begin: the element in it to which the first output belongs.
+        end: the element after the last one.
         values: what the function read when they were computed.
+        element_bytes: the size of an output, once some are known.
         chunk: the outputs; None if they could not be computed at once.
     """
 
     inputs: Chunk | None = None
     begin: int = 0
+    end: int = 0
     values: tuple[Any, ...] = ()
+    element_bytes: int | None = None
     chunk: Chunk | None = None
 
 
@@ -220,7 +225,10 @@ class CallLoop(StoppingOperator, Divisible):
         return ahead.whole.length - ahead.end + inputs.length
 
     def _shared_output(self, columns: Columns, inputs: Chunk) -> Chunk | None:
-        """Return the output for a part of what the source has read ahead, computed for all of it at its first part."""
+        """Return the output for a part of what the source has read ahead, computed together with later parts.
+
+        So many are computed at once that their outputs stay in the cache until they are requested.
+        """
         ahead, shared = self.ahead, self._outputs
         if ahead is None or ahead.part is not inputs or not self.one_to_one:
             return None
@@ -230,17 +238,19 @@ class CallLoop(StoppingOperator, Divisible):
         values = columns.values_read()
         if values is None:
             return None
-        if shared.inputs is not whole or not are_same(shared.values, values):
-            rest = whole.slice(begin, whole.length)
-            self._outputs = shared = _SharedOutputs(whole, begin, values)
+        stop = begin + inputs.length
+        if shared.inputs is not whole or stop > shared.end or not are_same(shared.values, values):
+            count = inputs.length if shared.element_bytes is None else STEP_BYTES // max(1, shared.element_bytes)
+            rest = whole.slice(begin, min(whole.length, begin + max(count, inputs.length)))
+            self._outputs = shared = _SharedOutputs(whole, begin, begin + rest.length, values, shared.element_bytes)
             with contextlib.suppress(Exception):  # of another part
                 result = columns.call(rest)
                 shared.chunk = None if result is None else self.finish_columns(rest, result)
             if shared.chunk is None:
                 return None
+            shared.element_bytes = shared.chunk.nbytes // rest.length
         assert shared.chunk is not None  # checked above
-        start = begin - shared.begin
-        return shared.chunk.slice(start, start + inputs.length)
+        return shared.chunk.slice(begin - shared.begin, stop - shared.begin)
 
     def next_inputs(self, n: int) -> Chunk | None:
         if self.given:
