@@ -10,6 +10,7 @@ Anything else that is raised belongs to some element. Then the function is calle
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable, Sequence
 from types import EllipsisType
@@ -37,10 +38,11 @@ _REUSED = frozenset({"+", "-", "*", "/"})
 class Component:
     """A component of the elements, which may be passed on unchanged whatever it is."""
 
-    __slots__ = ("column",)
+    __slots__ = ("column", "values")
 
     def __init__(self, column: Column) -> None:
         self.column = column
+        self.values: ColumnValues | None = None  # once it is an operand
 
 
 class Evaluation:
@@ -53,8 +55,7 @@ class Evaluation:
         length: the number of elements.
 
     Attributes:
-        computes: whether an operation was applied to an array.
-        takes_arrays: whether such an array has an axis apart from that of the elements.
+        takes_arrays: whether it computes with components that are arrays, and not only with numbers.
     """
 
     def __init__(self, graph: Graph, reads: dict[Place, Any], arguments: Sequence[Any], length: int) -> None:
@@ -85,7 +86,7 @@ class Evaluation:
             self._values[expression] = _EVALUATE[expression.kind](self, expression, *expression.operands)
         end = block.end
         if isinstance(end, NotProvedError):
-            raise end.with_traceback(None)
+            raise NotProvedError(end.reason)
         return self._divided(end) if isinstance(end, Branch) else self.value(end)
 
     def value(self, expression: Expression) -> Any:
@@ -134,7 +135,7 @@ class Evaluation:
     def _gather(self, value: Any) -> Any:
         """Return the values of these elements. A container is copied once, so that it stays the same object."""
         if isinstance(value, ColumnValues):
-            return ColumnValues(value.values[self._indices], value.is_python)
+            return dataclasses.replace(value, values=value.values[self._indices])
         if isinstance(value, Component):
             return Component(take_column(value.column, self._indices))
         if type(value) not in {tuple, list, dict}:
@@ -163,7 +164,11 @@ class Evaluation:
         return value
 
     def _rows_of(self, part: Component) -> ColumnValues:
-        column = part.column
+        if part.values is None:
+            part.values = self._checked(part.column)
+        return part.values
+
+    def _checked(self, column: Column) -> ColumnValues:
         if type(column) is not np.ndarray or column.dtype not in NUMBERS:
             raise NotProvedError("it computes with more than numbers and arrays of them")
         if column.ndim > 1:

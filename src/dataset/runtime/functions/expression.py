@@ -413,6 +413,7 @@ class _Reader:
             test, truth = tested, self._truth(tested)
             truth = truth if truth is None or when == "true" else not truth
         if truth is None:
+            test = self._use(test)  # which may be an operation of this block
             self.leaves += 1
             jumping = [other.copy() for other in frames]
             jumping[-1].position = target
@@ -422,7 +423,7 @@ class _Reader:
             if isinstance(jumped.end, NotProvedError) and isinstance(passed.end, NotProvedError):
                 raise passed.end
             sides = (jumped, passed) if when != "false" else (passed, jumped)
-            return Branch(self._use(test), *sides)
+            return Branch(test, *sides)
         if truth:
             frame.position = target
             if keeps:
@@ -435,7 +436,9 @@ class _Reader:
         except _TooLongError:
             raise
         except NotProvedError as error:
-            return CodeBlock((), error)
+            found = NotProvedError(error.reason)  # without references to frames
+            found.line = error.line
+            return CodeBlock((), found)
 
     # Operations
 
