@@ -203,3 +203,17 @@ def test_a_generator_that_ends_early_takes_no_memory_for_the_batch_that_was_requ
 def test_batches_resume(form):
     made = [(np.full(3, i), [i] * 2, {"a": float(i)}) for i in range(20)]
     check_every_place(lambda: FORMS[form](made, 3), {0, 2, 6})
+
+
+@with_loop
+def test_new_arrays_in_an_argument_that_is_returned_are_not_copied():
+    places = []
+
+    def function(item):
+        item["b"] = item["a"] + 1
+        places.append(item["b"].ctypes.data)
+        return item
+
+    data = Dataset.range(20).map(lambda i: {"a": np.full(3, i)}).shuffle(20, seed=1).map(function).shuffle(1)
+    elements = list(data)
+    assert [item["b"].ctypes.data for item in elements[-8:]] == places[-8:]

@@ -156,13 +156,22 @@ static int write_array(const Writer *writer, const Node *node, Object *value, in
         return failed < 0 ? FAILED : FITS;
     }
     Array *rows = (Array *)column;
-    if (array->rank != rows->rank - 1 || memcmp(array->shape, rows->shape + 1, array->rank * sizeof(intptr_t)))
+    size_t bytes = (size_t)array->rank * sizeof(intptr_t); /* a number has no shape to compare */
+    if (array->rank != rows->rank - 1 || (bytes && memcmp(array->shape, rows->shape + 1, bytes)))
         return DIFFERS;
     if (array->flags & C_CONTIGUOUS)
         memcpy(rows->data + writer->row * rows->strides[0], array->data, (size_t)node->count);
     else if (py.set_item(column, writer->row, value) < 0)
         return FAILED;
     return FITS;
+}
+
+/* How many references to a result do not matter: one, or all if it is an argument, which belongs to the library. */
+static uint32_t held_by_call(Object *result, Object *given) {
+    for (intptr_t i = py.tuple_size(given) - 1; i >= 0; i--)
+        if (py.tuple_item(given, i) == result)
+            return UINT32_MAX;
+    return 1;
 }
 
 static intptr_t size_of(const Node *node, Object *container) {
@@ -266,7 +275,7 @@ static Object *collect(Object *self, Object *const *args, intptr_t count) {
         if (result && plan) {
             writer.node = plan;
             writer.given = given ? given : nothing;
-            done = write_value(&writer, result, 1, 1);
+            done = write_value(&writer, result, held_by_call(result, writer.given), 1);
             if (done == FITS)
                 done = py.append(results, mark) < 0 ? FAILED : FITS;
         }
