@@ -15,9 +15,7 @@ from support.seeds import IS_FRESH, numpy_rng
 DRAWS = 500 if IS_FRESH else 5
 """How many inputs each case gets."""
 
-DTYPES = "?" + "".join(
-    np.dtype(name).char for name in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
-)
+DTYPES = [np.dtype(name).char for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")]
 SHAPES = [(), (), (), (1,), (3,), (8,), (5, 4), (28, 28), (2, 3, 4), (3, 1), (1, 9)]
 LENGTHS = [1, 2, 7, 64, 300]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, np.nan, np.inf, -np.inf, 5e-324, 1e-310, 6e-8, 1e-40, 65504.0, 1e30, 1e300]

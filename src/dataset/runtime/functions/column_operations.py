@@ -1,8 +1,8 @@
 """Operations on columns: what an operator, a function or a method gives for each of n elements, computed at once.
 
-A column (``ColumnValues``) holds the values that one expression has for n elements. The result of each operation here equals,
-bit for bit and with the same types, dtypes, shapes and memory layout, what it gives for each element by itself.
-Only the payload of a NaN may differ. The operands decide how the result is computed:
+``ColumnValues`` are the values that one expression has for n elements. The result of each operation here equals, bit
+for bit and with the same types, dtypes, shapes and memory layout, what it gives for each element by itself. Only the
+payload of a NaN may differ. The operands decide how the result is computed:
 
 - At once, where NumPy gives for an array exactly what it gives for each row in it. That holds for operators and
   functions whose results are exact or correctly rounded according to IEEE 754 (+ - * /, comparisons, sqrt, floor and
@@ -822,9 +822,9 @@ _POSITIONAL_MAX = {np.dot: 2, np.concatenate: 2, np.array: 2, np.asarray: 2, np.
 
 
 def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """Return the results of a known function: ColumnValues, a tuple of them, or a constant that is the same for each element.
+    """Return the results of a known function: columns, or a constant that is the same for each element.
 
-    Operands are ColumnValues, constants, and tuples, lists and slices of both.
+    Operands are columns, constants, and tuples, lists and slices of both.
     """
     refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
     if len(positional) > _positional_max(function) or not refused.isdisjoint(keywords):
