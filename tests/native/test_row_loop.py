@@ -35,8 +35,8 @@ with_loop = pytest.mark.skipif(row_loop.row_loop() is None, reason="the row loop
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("trial", range(40))
 def test_elements_are_those_of_the_twin(form, trial):
-    random = rng("row loop", form, trial)
-    made, size = results(random, random.randrange(2, 40)), random.randrange(2, 12)
+    draws = rng("row loop", form, trial)
+    made, size = results(draws, draws.randrange(2, 40)), draws.randrange(2, 12)
     found = outcomes(iter(FORMS[form](made, size)))
     with without_row_loop():
         expected = outcomes(iter(FORMS[form](made, size)))

@@ -80,8 +80,11 @@ ops/ignore_errors.py: ops/test_ignore_errors.py
 ops/scan.py: ops/test_scan.py
     scan state: .load(state["carried"]) => .save()
     scan keeps the caller's array: own(results.pop(), given) => results.pop()
+runtime/chunks/ownership.py: native/test_row_loop.py
+    results are shared: keep(own(function(*given), given)) => keep(function(*given))
+native/rows.c: native/test_row_loop.py
+    row loop keeps arrays of the user: if (alone && is_new(array, writer->bytes)) => if (is_new(array, writer->bytes))
 ops/sources/generator.py: ops/sources/test_generator.py
-    generator's arrays are shared: own(take()) => take()
     generator state: self.position - len(self._ready) => self.position
 ops/map.py: optimize/fusion/test_map_fusion.py
     map shares its arguments: own(self.function(*given), given) => self.function(*given)

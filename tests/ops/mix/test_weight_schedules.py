@@ -145,7 +145,7 @@ def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_n
     monkeypatch.setattr(replay_log, "_SHARE", 10**9)  # one mark, at the start
 
     def build(weights):
-        streams = [Dataset.range(500).filter(lambda _: True), Dataset.range(500).map(lambda x: x)]
+        streams = [Dataset.range(500).filter(lambda x: bool(str(x))), Dataset.range(500).map(lambda x: x)]
         return Dataset.sample_from_datasets(streams, weights, seed=4).prefetch(8)
 
     state = state_after(build([1, 1]), 60)

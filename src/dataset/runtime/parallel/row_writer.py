@@ -62,6 +62,7 @@ class RowTemplate:
         self._rows: list[Row | None] = []  # of the components that fit into an array
         self._width = 0  # the number of columns
         self._add(self.structure, result)
+        del self._components  # which are values, perhaps large ones
         self._plan = np.array(self._nodes, np.int64)
         self._types = tuple(self._objects)
         self._no_arrays: list[Array | None] = [None] * len(self._rows)
