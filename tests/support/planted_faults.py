@@ -80,9 +80,7 @@ ops/ignore_errors.py: ops/test_ignore_errors.py
 ops/scan.py: ops/test_scan.py
     scan state: .load(state["carried"]) => .save()
     scan keeps the caller's array: own(results.pop(), given) => results.pop()
-runtime/chunks/ownership.py: native/test_row_loop.py
-    results are shared: keep(own(function(*given), given)) => keep(function(*given))
-native/rows.c: native/test_row_loop.py
+native/rows.c: native/test_row_loop.py::test_what_the_user_keeps_is_copied
     row loop keeps arrays of the user: if (alone && is_new(array, writer->bytes)) => if (is_new(array, writer->bytes))
 ops/sources/generator.py: ops/sources/test_generator.py
     generator state: self.position - len(self._ready) => self.position
