@@ -40,9 +40,6 @@ STEAL_STEP = 0.01
 SWITCH_SECONDS = 5e-3
 """How long a thread may keep the lock while others wait for it."""
 
-PROCESS_SECONDS = 0.2
-"""How long a worker process takes to start, on a core of its own if there is one."""
-
 THREAD_SECONDS = 1e-4
 HANDOVER_SECONDS = {THREADS: 2e-5, PROCESSES: 2e-4}
 """What starting a thread and handing over a task cost, with the lock."""
@@ -412,7 +409,7 @@ class FixedWay:
 
     size = 1
     pull_max = 1 << 30
-    measures = in_processes = is_starting = awaits_processes = False
+    measures = in_processes = is_starting = False
     is_settled = True
     actions: ClassVar[deque[Action]] = deque()
 
@@ -449,7 +446,6 @@ class ParallelMap(SimulatedStage):
         super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
         self.input_work = input_work
         self.ordered = ordered
-        self.start_seconds = PROCESS_SECONDS  # for worker processes
         self._control = control
         self._threads = 0  # that were ever started
         self._active = 0
@@ -458,7 +454,7 @@ class ParallelMap(SimulatedStage):
         self._in_flight = 0  # elements of these tasks
         self._hand = self._lease = self._leased = self._wanted = self._due = 0  # as in the pool
         self._step = self._demand = 1
-        self._is_logged = self._has_waited = self._has_begun = False
+        self._is_logged = self._has_waited = False
 
     def open(self, simulation: Simulation, below: SimulatedStage | Source, rng: np.random.Generator) -> None:
         super().open(simulation, below, rng)
@@ -509,17 +505,10 @@ class ParallelMap(SimulatedStage):
             if len(self._ready) >= n or (self.inline and self._ready):
                 self._take_ready(n)
             elif self.inline:
-                if self.controller.awaits_processes and not self._has_begun:
-                    self._has_begun = True
-                    self.machine.start(self._start_processes())
                 yield from self._pull_inline(n)
             else:
                 self._has_waited = True
                 yield from self._wait(n)
-
-    def _start_processes(self) -> Thread:
-        yield from self.machine.doing(0, self.start_seconds, 0, remotely=True)
-        self.controller.has_processes = True
 
     def _take_ready(self, n: int) -> None:
         self._look()

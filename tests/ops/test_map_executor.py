@@ -1,23 +1,18 @@
-"""Tests of executor=AUTOTUNE: inline at first, and in processes that have started meanwhile, once threads have lost."""
+"""Tests of executor=AUTOTUNE: threads at first, and processes once threads have gained nothing."""
 
-import gc
 import logging
 import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, ClosedError, Dataset
+from dataset import AUTOTUNE, Dataset
 from dataset.runtime.choice import Learned
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.parallel.tasks import Task
-from dataset.runtime.processes import resting_groups, worker_group
 from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import nothing_left
-from support.process_helpers import exit_code_of, fork, has_ended
 from support.resuming import advanced, loaded, to_json
 
 COUNT = 200
@@ -34,19 +29,13 @@ def fail_at_150(x):
 
 
 def moving(dataset, *, after=5):
-    """Return an iterator that continues in processes, which have been opened, and the elements before that."""
+    """Return an iterator whose operator believes that threads gained nothing, and the elements before that."""
     iterator = iter(dataset)
     before = [next(iterator) for _ in range(after)]
-    operator = iterator._root
-    if "processes" in operator.controller.choice.ways:
-        operator.inner.open_processes(2)
-        operator.controller.has_processes = True
-        continue_in_processes(iterator)
+    controller = iterator._root.controller
+    if "processes" in controller.choice.ways:
+        controller.warm_start(Learned("processes", 2, rest=1e9))
     return iterator, before
-
-
-def continue_in_processes(iterator):
-    iterator._root.controller.warm_start(Learned("processes", 2, rest=1e9))
 
 
 def values(elements):
@@ -94,8 +83,11 @@ def test_a_function_that_cannot_be_sent_stays_in_threads(caplog):
         with lock:
             return x * 2, os.getpid()
 
-    with caplog.at_level(logging.INFO, logger="dataset"), iter(unending(locked)) as iterator:
-        until_given_up(iterator, lambda number: 2 * number)
+    with caplog.at_level(logging.INFO, logger="dataset"):
+        iterator, before = moving(Dataset.range(COUNT).map(locked, executor=AUTOTUNE))
+        after = list(iterator)
+    assert {process for _, process in before + after} == {os.getpid()}
+    assert values(before + after) == [2 * i for i in range(COUNT)]
     assert "executor=AUTOTUNE keeps to threads: map(locked) from test_map_executor.py" in caplog.text
 
 
@@ -104,140 +96,6 @@ def test_threads_that_gain_something_and_other_executors_stay():
         assert {process for _, process in iterator} == {os.getpid()}
     iterator, _ = moving(Dataset.range(COUNT).map(with_process, num_parallel_calls=AUTOTUNE))
     assert {process for _, process in iterator} == {os.getpid()}
-
-
-# Starting processes
-
-
-class Gated:
-    """A function that takes until a named pipe is opened for reading to be loaded in another process."""
-
-    def __init__(self, gate):
-        self.gate = gate
-
-    def __call__(self, x):
-        return x, os.getpid()
-
-    def __reduce__(self):
-        return opened, (self.gate,)
-
-
-def opened(gate):
-    os.close(os.open(gate, os.O_WRONLY))
-    return Gated(gate)
-
-
-class Broken(Gated):
-    def __reduce__(self):
-        return fail, (self.gate,)
-
-
-def fail(reason):
-    raise reason
-
-
-@pytest.fixture
-def gate(tmp_path):
-    path = tmp_path / "gate"
-    os.mkfifo(path)
-    return str(path)
-
-
-def unending(function):
-    return Dataset.range(10**9).map(function, executor=AUTOTUNE)
-
-
-def until_given_up(iterator, expected):
-    """Let the iterator try to continue in processes; it keeps to this one."""
-    assert next(iterator)[0] == expected(0)
-    continue_in_processes(iterator)
-    number = 0
-    while "processes" in iterator._root.controller.choice.ways:
-        number += 1
-        assert next(iterator) == (expected(number), os.getpid())
-    assert next(iterator) == (expected(number + 1), os.getpid())
-    assert "do not use processes: " in str(iterator.tuning_log())
-
-
-def test_the_consumer_continues_while_processes_start(gate):
-    with nothing_left(), iter(unending(Gated(gate))) as iterator:
-        assert next(iterator)[0] == 0
-        continue_in_processes(iterator)
-        for number in range(1, COUNT):
-            assert next(iterator) == (number, os.getpid())
-        reader = os.open(gate, os.O_RDONLY)
-        while next(iterator)[1] == os.getpid():
-            number += 1
-        assert next(iterator)[0] == number + 2
-        os.close(reader)
-
-
-@pytest.mark.parametrize("error", [ImportError("no module"), SystemExit(3), MemoryError()], ids=repr)
-def test_the_consumer_keeps_the_work_if_processes_cannot_load_it(error):
-    with nothing_left(), iter(unending(Broken(error))) as iterator:
-        until_given_up(iterator, int)
-
-
-def test_the_consumer_keeps_the_work_if_no_process_can_be_started(monkeypatch):
-    monkeypatch.setattr(worker_group, "Launcher", lambda _: fail(BlockingIOError("no more processes")))
-    resting_groups.end_resting()
-    with nothing_left(), iter(unending(Gated(""))) as iterator:
-        until_given_up(iterator, int)
-
-
-def close(iterator):
-    iterator.close()
-
-
-def drop(iterator):
-    del iterator
-    gc.collect()
-
-
-def break_down(iterator):
-    iterator._root.coordinator.fail(RuntimeError("a fault"), "a test")
-    with pytest.raises(RuntimeError, match="a fault"):
-        list(iterator)
-
-
-def use_in_a_child(iterator):
-    def in_child():
-        with pytest.raises(ClosedError, match="parent"):
-            list(iterator)
-        iterator.close()
-
-    assert exit_code_of(fork(in_child)) == 0
-    assert next(iterator)[1] == os.getpid()
-
-
-@pytest.mark.parametrize("end", [close, drop, break_down, use_in_a_child])
-def test_an_iteration_that_ends_while_processes_start_leaves_nothing(gate, end):
-    with nothing_left():
-        iterators = [iter(unending(Gated(gate)))]
-        next(iterators[0])
-        continue_in_processes(iterators[0])
-        next(iterators[0])
-        assert iterators[0]._root._starting
-        end(iterators.pop())
-
-
-PROGRAM = """
-import sys
-sys.path += sys.argv[2:]
-from ops.test_map_executor import Gated, continue_in_processes, unending
-iterator = iter(unending(Gated(sys.argv[1])))
-next(iterator)
-continue_in_processes(iterator)
-next(iterator)
-print(iterator._root.inner._remote._processes._group._launcher._process.pid)
-"""
-
-
-def test_a_program_ends_while_processes_start(gate):
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, gate, *sys.path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert not done.stderr
-    assert has_ended(int(done.stdout))
 
 
 @pytest.mark.parametrize(("executor", "words"), [("process", "in processes"), (AUTOTUNE, "in threads or processes")])

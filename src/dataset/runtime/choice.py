@@ -253,18 +253,19 @@ class Choice(Generic[T]):
 
     def give_up(self) -> None:
         """End a comparison without a result: something else has changed meanwhile."""
-        if self._challenger is not None:
-            self.accept(self.accepted)
+        self.accept(self.accepted)
 
-    def accept(self, way: T, meanwhile: T | None = None) -> None:
-        """Use a way that needs no comparison, and ``meanwhile`` another one until this is called again."""
+    def accept(self, way: T) -> None:
+        """Use a way that needs no comparison."""
         self._challenger = None
-        self.accepted, self.way = way, way if meanwhile is None else meanwhile
+        self.accepted = self.way = way
 
     def exclude(self, way: T) -> None:
         """Never use a way again."""
         self.ways = tuple(other for other in self.ways if other != way)
-        self.accept(self.ways[0] if self.accepted == way else self.accepted)
+        self.give_up()
+        if self.accepted == way:
+            self.accept(self.ways[-1])
 
     def rest(self, now: float) -> float:
         """Return the seconds until another comparison may begin."""

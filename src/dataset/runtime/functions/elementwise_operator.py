@@ -80,12 +80,8 @@ class ElementwiseOperator(ReplaySkip):
         self.position += 1
         return before
 
-    def open_processes(self, count: int, begin: int = 0) -> None:
-        self._remote = RemoteCalls(self.worker_copy(), self.node, count, begin)
-
-    def warm_up(self) -> None:
-        assert self._remote is not None  # open_processes has been called
-        self._remote.warm_up()
+    def open_processes(self, count: int) -> None:
+        self._remote = RemoteCalls(self.worker_copy(), self.node, count)
 
     def interrupt_tasks(self) -> None:
         if self._remote is not None:

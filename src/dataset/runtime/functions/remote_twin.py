@@ -29,12 +29,11 @@ class RemoteCalls:
         operator: a copy of the operator, which is sent to the workers.
         node: the operator's node.
         count: the maximum number of processes.
-        begin: how many to start now.
     """
 
-    def __init__(self, operator: _Operator, node: Node, count: int, begin: int) -> None:
+    def __init__(self, operator: _Operator, node: Node, count: int) -> None:
         modules = [type(operator).__module__]
-        self._processes = processes.WorkerProcesses(RemoteTwin(operator, node), count, str(node), modules, begin)
+        self._processes = processes.WorkerProcesses(RemoteTwin(operator, node), count, str(node), modules)
 
     def run(self, task: Task, context: Any) -> list[Outcome]:
         """Run a task in a worker process and return its outcomes; raises only errors of the whole iteration."""
@@ -48,10 +47,6 @@ class RemoteCalls:
             return [error, *(copy_exception(error) for _ in range(1, task.count))]
         except BaseException as error:  # noqa: BLE001  # such as SystemExit in the function
             return [error]
-
-    def warm_up(self) -> None:
-        """Wait until one more worker process has started and loaded the work."""
-        self._processes.warm_up()
 
     def stop(self) -> None:
         """Make the tasks in progress end soon. May be called from any thread."""

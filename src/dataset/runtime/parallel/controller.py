@@ -7,7 +7,7 @@ cheap that no thread could help, or computes:
   grows.
 - If it is **cheap**, the consumer keeps the work.
 - Otherwise, the consumer and the workers are compared (runtime/choice.py). If the consumer is faster and worker
-  processes are allowed, they are started while it continues, and then compared with it, too.
+  processes are allowed, those are compared with it, too.
 
 Comparisons are repeated, less and less often. If the time per element has changed for a while, the work is judged anew.
 In between, the tuner makes small changes of the number of calls (autotune/tuner.py), within bounds: work that computes
@@ -88,6 +88,9 @@ CALLS_FIRST = 16
 PROCESS_SECONDS = 1e-4
 """The cost of an element from which processes are tried; handing over a task costs about 200 microseconds."""
 
+START_SECONDS = 0.25
+"""How long the consumer continues while the first process for the work starts."""
+
 _HANDOVER_SECONDS = 2.5e-4  # minimum time between two handovers: a task takes at least this long for each call
 _WAITING = 0.8  # of the time: a function that uses the processor less than this waits for something
 _WORKING = 0.5  # of the time: workers that work less than this are limited by their input or their consumer
@@ -148,9 +151,7 @@ class Controller:
         each: seconds per element when the consumer does the work; 0 if unknown.
         may_compare: returns whether no other stage compares ways to do its work.
         resting_processes: returns how many worker processes rest.
-        awaits_processes: whether the consumer does the work only until worker processes have started. The owner starts
-            them.
-        has_processes: whether they have started; set by any thread.
+        wants_processes: whether processes should be opened, because they may be tried soon.
     """
 
     def __init__(
@@ -168,8 +169,7 @@ class Controller:
         self.each = 0.0
         self.may_compare: Callable[[], bool] = lambda: True
         self.resting_processes: Callable[[], int] = int
-        self.awaits_processes = False
-        self.has_processes = way == PROCESSES
+        self.wants_processes = way == PROCESSES
         self._calls = calls
         self._most = calls.maximum
         self._cores = cores
@@ -226,11 +226,11 @@ class Controller:
     @property
     def measures(self) -> bool:
         """Whether the consumer must report each request."""
-        return not self._is_judged or self.choice.is_trying or self.awaits_processes
+        return not self._is_judged or self.choice.is_trying
 
     @property
     def pull_max(self) -> int:
-        """How many elements the consumer may compute inline at once: few while they are measured."""
+        """How many elements the consumer may compute inline at once: few during a comparison."""
         if not (self.measures and self.each):
             return sys.maxsize
         return max(1, int(SEGMENT_SECONDS / self.each))
@@ -258,21 +258,16 @@ class Controller:
         if learned.patience and not learned.waits:
             self._bound_calls(1.0)
             if learned.each and way != INLINE:
-                self.each = learned.each * self._calls.value
-                self._set_first_size(self.each)
-        self.awaits_processes = way == PROCESSES and not self.has_processes
-        self.choice.accept(way, INLINE if self.awaits_processes else way)
+                self._set_first_size(learned.each * self._calls.value)
+        self.choice.accept(way)
+        self.wants_processes = self.in_processes
         self.choice.resume(learned.patience, self._clock.now() + learned.rest)
 
-    def exclude(self, way: str, reason: str = "") -> None:
-        """Never use a way again, because it is not possible here; a reason is told in the log."""
-        if way not in self.choice.ways:
-            return
-        self.choice.exclude(way)
-        self._begin_segment(None)
-        self.awaits_processes = self.awaits_processes and way != PROCESSES
-        if reason:
-            self.actions.append(Action(self._clock.now(), f"do not use {way}", None, None, reason))
+    def exclude(self, way: str) -> None:
+        """Never use a way again: it is not possible here."""
+        if way in self.choice.ways:
+            self.choice.exclude(way)
+            self._begin_segment(None)
 
     # The consumer's requests, while they are measured
 
@@ -481,9 +476,6 @@ class Controller:
                 self.actions.append(self.choice.verdict.action)
                 if self.choice.way != way:
                     self._watch, self._cpu_watch = Watch(), Watch()
-        elif self.awaits_processes:
-            if self.has_processes:
-                self._try_processes(segment, now)
         elif not self._is_judged:  # workers were given the first elements
             if self._is_first:
                 self._is_first = False
@@ -499,10 +491,8 @@ class Controller:
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)
-        elif self.choice.patience == 1 and self._needs_processes:
-            self.awaits_processes = True  # threads have lost; processes need not wait for what that has cost
-        elif self.choice.is_due(now):
-            self._explore(segment, now, waited)
+        elif self.choice.is_due(now) or (self.choice.patience == 1 and self._needs_processes):
+            self._explore(segment, now, waited)  # threads have lost; processes need not wait for what that has cost
 
     def _judge(self, segment: Segment, now: float, waited: float) -> None:
         """Decide what to do about work of the workers."""
@@ -551,9 +541,10 @@ class Controller:
             elif segment.cores < _WAITING and not (self._only_computes or self._calls.is_fixed):
                 self._probe()  # it has begun to wait
             elif self._needs_processes:
-                self.awaits_processes = True
+                self.wants_processes = True  # the consumer continues while they start
+                self.choice.resume(1, now + START_SECONDS)
             else:
-                may_move = self.has_processes and self.choice.patience % 2
+                may_move = self.wants_processes and self.choice.patience % 2
                 self._compare(PROCESSES if may_move else THREADS, now, segment)
         elif INLINE not in self.choice.ways or self._waits:
             return
@@ -571,17 +562,9 @@ class Controller:
 
         An element must cost a fifth if some processes rest, which need not be started.
         """
-        if not self.inline or self.has_processes or PROCESSES not in self.choice.ways:
+        if not self.inline or self.wants_processes or PROCESSES not in self.choice.ways:
             return False
         return self.each >= (PROCESS_SECONDS / 5 if self.resting_processes() else PROCESS_SECONDS)
-
-    def _try_processes(self, segment: Segment, now: float) -> None:
-        """Use the processes that have started: as in the last epoch, or in a comparison with the consumer."""
-        if self.choice.accepted == PROCESSES:
-            self.choice.accept(PROCESSES)
-        else:
-            self._compare(PROCESSES, now, segment)
-        self.awaits_processes = self.inline  # another stage may be in a comparison
 
     def _compare(self, way: str, now: float, before: Segment | None) -> None:
         """Begin a comparison, unless another stage is in one; then the next look begins it.

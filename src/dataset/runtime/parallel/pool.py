@@ -118,8 +118,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         controller.may_compare = self.may_compare
         if PROCESSES in controller.choice.ways:
             controller.resting_processes = processes.resting_count
-        self._starting: int | None = None  # how many worker processes have not started yet, once they are needed
-        self._not_started = ""  # why they cannot be
+        self._has_processes = controller.in_processes
         self._hand = Remainder()  # taken from the queue, but not requested yet
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
         self._lease = 0  # inline pulls until the next look at the pace
@@ -182,8 +181,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 inline = self.inline
                 if self._is_enough(n) or (inline and self._ready):
                     return self._counted(n, self._take(n))
-            if self.controller.awaits_processes:
-                self._start_processes()
+            if self.controller.wants_processes and not self._has_processes:
+                self._open_processes()
+                continue
             if inline:
                 return self._counted(n, self._pull_inline(n))
             if self._log is None:
@@ -318,34 +318,15 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         if now >= self._pulse.due:
             self._pulse.beat(now)
 
-    def _start_processes(self) -> None:
-        """Start worker processes, unless they have begun to. Other threads wait for them."""
-        if self._starting is None:
-            count = self._starting = self.knob.value
-            try:
-                self.inner.open_processes(self.knob.maximum, begin=count)
-                for _ in range(count):
-                    self.coordinator.submit(self._warm_up, counted=False)
-            except Exception as error:
-                if isinstance(error, ClosedError):
-                    raise
-                self._not_started = str(error)
-        if self._not_started:
-            _log.info("executor=AUTOTUNE keeps to threads: %s", self._not_started)
-            self.controller.exclude(PROCESSES, self._not_started)
-
-    def _warm_up(self) -> None:
-        """Wait until a worker process is ready, in a thread that has no other work."""
-        failure = ""
+    def _open_processes(self) -> None:
+        """Open worker processes for the work, unless it cannot be sent to them."""
         try:
-            self.inner.warm_up()
-        except BaseException as error:  # noqa: BLE001  # the function's own, too, when it is loaded there
-            failure = str(error) or type(error).__name__
-        with self.lock:
-            assert self._starting is not None  # this is one of them
-            self._starting -= 1
-            self._not_started = self._not_started or failure
-            self.controller.has_processes = not (self._starting or self._not_started)
+            self.inner.open_processes(self.knob.maximum)
+            self._has_processes = True
+        except (ImportError, NotImplementedError, TypeError) as error:
+            _log.info("executor=AUTOTUNE keeps to threads: %s", error)
+            self.controller.exclude(PROCESSES)
+            self.controller.wants_processes = False
 
     @property
     def inline(self) -> bool:

@@ -185,15 +185,8 @@ class Divisible(BufferedUnaryOperator):
     def interrupt_tasks(self) -> None:
         """Make the tasks in progress end soon, if possible. May be called from any thread."""
 
-    def open_processes(self, count: int, begin: int = 0) -> None:
-        """Run tasks in up to ``count`` worker processes from now on; ``begin`` of them start now.
-
-        Only for operators that can send their work.
-        """
-        raise NotImplementedError
-
-    def warm_up(self) -> None:
-        """Wait until one more worker process has started and loaded the work. Only after ``open_processes``."""
+    def open_processes(self, count: int) -> None:
+        """Run tasks in up to ``count`` worker processes from now on. Only for operators that can send their work."""
         raise NotImplementedError
 
     def accept(self, task: Task) -> Iterable[Outcome]:

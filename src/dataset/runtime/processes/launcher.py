@@ -48,7 +48,6 @@ class Launcher:
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self._lock = threading.Lock()  # one command at a time; never taken by code that the garbage collector calls
-        self._rests = False  # whether the last command was to rest
         with new_pair() as (self._control, descriptor):
             self._process = subprocess.Popen(
                 command("dataset.runtime.processes.launcher_main", "main", [descriptor], modules),
@@ -61,7 +60,6 @@ class Launcher:
     def start(self, number: int, descriptors: Sequence[int]) -> None:
         """Start worker ``number`` with copies of its descriptors. A failure is visible at the worker's socket."""
         with self._lock, contextlib.suppress(EndedError):  # the worker's socket ends, too, and end() returns why
-            self._awake()
             self._control.send(pickle.dumps(("start", number)), descriptors)
 
     def end(self, number: int) -> int | str:
@@ -71,7 +69,6 @@ class Launcher:
             EndedError: if the launcher itself has ended, or is killed because it hangs.
         """
         with self._lock:
-            self._awake()
             with contextlib.suppress(EndedError):  # it may have sent the reason before
                 self._control.send(pickle.dumps(("end", number)))
             return self._receive_reply(number)
@@ -89,12 +86,10 @@ class Launcher:
     def rest(self, seconds: float) -> None:
         """Make the launcher end after ``seconds``, unless another command arrives before: ``wake``. Does not wait."""
         with self._lock, contextlib.suppress(EndedError):  # it has already ended
-            if not self._rests:
-                self._control.send(pickle.dumps(("rest", seconds)))
-                self._rests = True
+            self._control.send(pickle.dumps(("rest", seconds)))
 
     def wake(self) -> bool:
-        """Cancel the rest, if any, and return True; return False if the launcher has ended.
+        """Cancel the rest and return True; return False if the launcher has ended.
 
         Raises:
             EndedError: if the launcher is just ending, or is killed because it hangs.
@@ -102,20 +97,10 @@ class Launcher:
         with self._lock:
             if self.has_ended:
                 return False
-            self._awake()
-            return True
-
-    def _awake(self) -> None:
-        if self._rests:
             self._receive_reply(0)  # the reply to the rest command
-            self._rests = False
             self._control.send(pickle.dumps(("wake", 0)))
             self._receive_reply(0)
-
-    @property
-    def is_starting(self) -> bool:
-        """Whether it may not have begun to rest yet, because its process is still starting."""
-        return self._rests and not self._control.has_more(0)
+            return True
 
     @property
     def has_ended(self) -> bool:

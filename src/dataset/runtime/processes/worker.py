@@ -21,11 +21,7 @@ class HangingError(Exception):
 
 
 class Worker:
-    """Handle of one worker process. Used by one thread at a time, except for ``shut_down``.
-
-    Attributes:
-        rests: whether the reply to ``rest`` was not received yet.
-    """
+    """Handle of one worker process. Used by one thread at a time, except for ``shut_down``."""
 
     def __init__(self, launcher: Launcher, number: int) -> None:
         self._launcher = launcher
@@ -40,7 +36,7 @@ class Worker:
         self._connection = Connection(channel)
         self._alarm: Alarm | None = None
         self._replacing_seconds = 0.0  # what starting it has cost, without the launcher
-        self.rests = False
+        self._rests = False  # if true, the reply to rest() was not received yet
 
     def load(self, work: SharedValue, patience: float | None = None, alarm: Alarm | None = None) -> None:
         """Wait until the process has started and loaded ``work``; raise what loading it raised.
@@ -55,9 +51,9 @@ class Worker:
             HangingError: if it shows no sign of life, or the wait after the alarm is over.
         """
         self._alarm = alarm
-        if self.rests:
+        if self._rests:
             self._receive_ready(patience)
-            self.rests = False
+            self._rests = False
         self._connection.send_shared(work)
         self._receive_ready(patience)
 
@@ -85,14 +81,14 @@ class Worker:
 
         Does not wait. Return False if it has ended.
         """
-        if self.rests:
+        if self._rests:
             return not self._connection.has_ended
         try:
             self._connection.send(seconds)
         except EndedError:
             return False
         self._connection.reset()
-        self.rests = True
+        self._rests = True
         return True
 
     def call(self, inputs: Any, position: int, context: Any, patience: float | None = None) -> tuple[str, Any]:

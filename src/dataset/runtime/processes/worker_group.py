@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import weakref
 from collections.abc import Container, Sequence
@@ -13,9 +12,6 @@ from dataset.runtime.processes.forking import at_fork
 from dataset.runtime.processes.launcher import Launcher, circumstances
 from dataset.runtime.processes.transport.channel import EndedError
 from dataset.runtime.processes.worker import Worker
-
-REST_SECONDS = 60.0
-"""After this time, restarting the processes takes less than 1% of the time since the last iteration."""
 
 _live: weakref.WeakSet[WorkerGroup] = weakref.WeakSet()
 
@@ -51,11 +47,6 @@ class WorkerGroup:
         self.workers[self.started] = Worker(self._launcher, self.started)
         return self.started
 
-    def start_resting(self, count: int) -> None:
-        """Start workers that rest as soon as they are ready, until there are ``count`` workers. Does not wait."""
-        while len(self.workers) < count:
-            self.workers[self.start()].rest(REST_SECONDS)
-
     def rest(self, spared: Container[int], seconds: float) -> None:
         """Make the ``spared`` workers rest, kill the others, and end after ``seconds`` unless woken before.
 
@@ -83,22 +74,14 @@ class WorkerGroup:
             and not self.has_ended
         )
 
-    def wake(self, *, wait: bool = True) -> bool:
-        """Wake the launcher; return False if the group is not usable.
-
-        Unless ``wait`` is true, a launcher that is still starting goes on to rest, until this is called again.
-        """
+    def wake(self) -> bool:
+        """Wake the processes; return False if the group is not usable."""
         try:
-            awake = self.is_usable and ((self._launcher.is_starting and not wait) or self._launcher.wake())
+            awake = self.is_usable and self._launcher.wake()
         except EndedError:
             return False
         self._specs = _module_specs() | self._specs  # the processes may import what was imported here since
         return awake
-
-    def wake_launcher(self) -> None:
-        """Wake the launcher if it still rests, which is known to have started, since one of its workers has."""
-        with contextlib.suppress(EndedError):  # its workers report that
-            self._launcher.wake()
 
     def stop(self) -> None:
         """Kill all processes. Does not wait; may be called from any thread."""

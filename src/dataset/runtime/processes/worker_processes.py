@@ -27,7 +27,7 @@ import os
 import subprocess
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from dataset.errors import ClosedError
@@ -67,8 +67,6 @@ class WorkerProcesses:
         count: the maximum number of processes. They are started when ``run`` needs them.
         label: the name of the operation in errors, such as ``map(decode) from train.py:41``.
         modules: the library modules that ``work`` needs; imported once by the launcher, not in every process.
-        begin: how many processes to start now, without waiting for them. They rest until ``run`` needs them, so if this
-            is closed before they are ready, the next pool takes them.
 
     Raises:
         NotImplementedError: on systems without Unix sockets.
@@ -76,7 +74,7 @@ class WorkerProcesses:
         TypeError: if ``work`` cannot be pickled.
     """
 
-    def __init__(self, work: Work, count: int, label: str, modules: Sequence[str] = (), begin: int = 0) -> None:
+    def __init__(self, work: Work, count: int, label: str, modules: Sequence[str] = ()) -> None:
         require_unix('executor="process"', '; use executor="thread" on this system')
         self._count = count
         self._label = label
@@ -92,11 +90,10 @@ class WorkerProcesses:
             undo.callback(self._work.close)
             self._alarm = Alarm()
             undo.callback(self._alarm.close)
-            self._group = take(count, modules, wait=not begin)
+            self._group = take(count, modules)
             undo.pop_all()
+        self._unloaded = list(self._group.workers)  # workers that were resting
         _live.add(self)
-        self._group.start_resting(begin)
-        self._unloaded = list(self._group.workers)  # workers that rest
 
     def run(self, inputs: Chunk, position: int, context: Any = None) -> list[Outcome]:
         """Return the outcomes for ``inputs``, which begin at element number ``position``. Blocks; thread-safe.
@@ -111,28 +108,12 @@ class WorkerProcesses:
             WorkerDiedError: if no worker lives long enough to begin.
             Exception: any exception from loading ``work`` in a new process, or raised by ``work`` itself.
         """
-        with self._in_use():
-            return self._outcomes(_Job(inputs, position, context))
-
-    def warm_up(self) -> None:
-        """Wake a resting worker, or start another one, and wait until it has loaded the work. Thread-safe.
-
-        Raises:
-            ClosedError, WorkerDiedError, Exception: as ``run``.
-        """
-        with self._in_use():
-            number, _ = self._take(fresh=True)
-            self._give_back(number)
-            self._group.wake_launcher()
-
-    @contextlib.contextmanager
-    def _in_use(self) -> Iterator[None]:
         self._check_usable()  # without the lock: in a forked child, no thread may be left to release it
         with self._changed:
             self._check_usable()
             self._running += 1
         try:
-            yield
+            return self._outcomes(_Job(inputs, position, context))
         finally:
             with self._changed:
                 self._running -= 1
@@ -228,8 +209,6 @@ class WorkerProcesses:
         try:
             worker.load(self._work, None, self._alarm)
         except (EndedError, HangingError):
-            if self._stopped and worker.rests:
-                self._unloaded.append(number)  # it has not started yet: the next pool may take it
             ending = self._ending_of(number)
             if has_rested or (ending.was_killed and may_be_killed):
                 return False
