@@ -1,7 +1,9 @@
 """Expression graphs: functions as people write them run on columns, with the results of single calls."""
 
 import functools
+import gc
 import types
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from dataset import Dataset
 from dataset.optimize.driver import optimize
 from dataset.runtime.functions import columnwise
+from dataset.runtime.functions.bytecode import instructions_of
 from dataset.runtime.functions.expression import Graph, graph_of
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
@@ -257,6 +260,12 @@ def branchy(x):
     return for_all
 
 
+def looping(x):
+    while x > 1:
+        x = x // 2
+    return x
+
+
 def both_ways(x):
     if x > 2:
         return str(x)
@@ -309,6 +318,7 @@ REASONS = [
     (lambda x: x.tobytes(), "it calls the method tobytes()"),
     (lambda x: x.base, "it uses the attribute base of a value"),
     (recursive, "it calls itself"),
+    (looping, "it contains a loop"),
     (both_ways, f"it calls str() (line {lines(both_ways, 2)})"),
     (branchy, "it is too long, or has too many branches"),
     (lambda x: x + SHIFT["deep"]["values"], "it reads 'values' of an object, of type list"),
@@ -462,6 +472,16 @@ def test_a_method_that_is_replaced_or_hidden_is_called():
     assert_elements_equal(hidden[3:], [IMAGES[24:32], IMAGES[32:]])
     replaced = run(lambda _: setattr(Local, "normalized", lambda _, x: x))
     assert_elements_equal(replaced, hidden)
+
+
+def test_a_graph_does_not_keep_the_code_that_it_is_kept_for():
+    function = eval("lambda x: x * 2 + 1")  # noqa: S307  # code of its own
+    assert list(Dataset.range(3).map(function)) == [1, 3, 5]
+    code = weakref.ref(function.__code__)
+    del function
+    instructions_of.cache_clear()  # which keeps some codes
+    gc.collect()
+    assert code() is None
 
 
 def test_functions_with_the_same_code_have_one_graph():

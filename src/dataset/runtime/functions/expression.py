@@ -144,14 +144,18 @@ class Graph:
         arity: the number of its arguments.
         body: its operations.
         reads: everything that it reads outside of its arguments.
+        code: its code; weak, because graphs are kept by code. None if it is not a plain function.
     """
 
     arity: int
     body: CodeBlock
     reads: tuple[Read, ...]
+    code: weakref.ref[CodeType] | None = None
 
     def current(self, function: Any) -> dict[Place, Any] | None:
         """Return the current values of what a function with this code reads; None if the graph isn't its own now."""
+        if self.code is not None and self.code() is not function.__code__:
+            return None
         found: dict[Place, Any] = {(): function}
         for read in self.reads:
             value = value_at(read.place, found)
@@ -172,7 +176,7 @@ class Graph:
     @lazy_property
     def reads_nothing(self) -> bool:
         """Whether nothing can be rebound between two calls except functions of NumPy and of this package."""
-        return all(read.is_of_library or read.place == (_CODE,) for read in self.reads)
+        return all(read.is_of_library for read in self.reads)
 
     @lazy_property
     def reads_arrays(self) -> bool:
@@ -307,6 +311,7 @@ class _Reader:
     values: dict[Place, Expression] = field(default_factory=dict)
     steps: int = 0
     leaves: int = 1
+    code: weakref.ref[CodeType] | None = None
 
     def graph(self) -> Graph:
         if (reason := unknown_python()) is not None:
@@ -318,11 +323,11 @@ class _Reader:
         else:
             value = self._call(_Outside((), self.function), list(arguments), {})
         if isinstance(value, Expression):
-            return Graph(arity, CodeBlock(tuple(self.operations), value), tuple(self.reads.values()))
+            return Graph(arity, CodeBlock(tuple(self.operations), value), tuple(self.reads.values()), self.code)
         body = self._block([value.frame])
         if isinstance(body.end, NotProvedError):
             raise body.end
-        return Graph(arity, body, tuple(self.reads.values()))
+        return Graph(arity, body, tuple(self.reads.values()), self.code)
 
     def _arity(self) -> tuple[int, type]:
         """Return the number of arguments without a default."""
@@ -351,7 +356,7 @@ class _Reader:
             frame.position += 1
             self.steps += 1
             if self.steps > _STEPS_MAX or self.leaves > _LEAVES_MAX:
-                raise _TooLongError("it is too long, or has too many branches")
+                raise _EndError("it is too long, or has too many branches")
             try:
                 if instruction.opname in _JUMPS:
                     if (branch := self._jump(frames, instruction, indices)) is not None:
@@ -401,7 +406,7 @@ class _Reader:
         when, keeps = _JUMPS[instruction.opname]
         target = indices[instruction.argval]
         if target < frame.position:
-            raise NotProvedError("it contains a loop")
+            raise _EndError("it contains a loop")
         if when is None:
             frame.position = target
             return None
@@ -433,7 +438,7 @@ class _Reader:
     def _side(self, frames: list[Frame]) -> CodeBlock:
         try:
             return self._block(frames)
-        except _TooLongError:
+        except _EndError:
             raise
         except NotProvedError as error:
             found = NotProvedError(error.reason)  # without references to frames
@@ -644,7 +649,10 @@ class _Reader:
         code = function.__code__
         if takes_any_arguments(code):
             raise NotProvedError(f"it calls {function.__name__}(), whose code is only run for single elements")
-        self._note(_Outside((*place, _CODE), code), code)  # which may be that of another function object now
+        if place:
+            self._note(_Outside((*place, _CODE), code), code)  # which may be that of another function object later
+        else:
+            self.code = weakref.ref(code)
         count = code.co_argcount
         names = code.co_varnames[: count + code.co_kwonlyargcount]
         if len(arguments) > count:
@@ -671,8 +679,8 @@ class _Reader:
         return _Outside((*called.place, step), value)
 
 
-class _TooLongError(NotProvedError):
-    """Internal error: a function has more operations than a graph may have."""
+class _EndError(NotProvedError):
+    """Internal error: a function has a loop, or more operations than a graph may have, on any side of a branch."""
 
 
 _CODE, _TRUTH = Step("code"), Step("truth")
