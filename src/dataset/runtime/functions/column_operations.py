@@ -619,12 +619,16 @@ def _flip_sides(function: Any, m: Any) -> Any:
 
 @_computes(np.rot90)
 def _rot90(_: Any, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
+    if type(k) is not int:
+        raise NotProvedError
     return np.rot90(_array(m, 2), k, _moved(axes))
 
 
 @_computes(np.roll)
 def _roll(_: Any, a: Any, shift: Any, axis: Any = None) -> Any:
     values = _array(a)
+    if type(shift) not in {int, tuple}:
+        raise NotProvedError
     if axis is not None:
         return np.roll(values, shift, _moved(axis))
     return np.roll(values.reshape(len(values), -1), shift, 1).reshape(values.shape)
