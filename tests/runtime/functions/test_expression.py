@@ -307,7 +307,12 @@ class Classy(metaclass=Meta):
     pass
 
 
-ODD, ALWAYS = Odd(), Always()
+class Strange(Odd):
+    def __call__(self, x):
+        return print(x)
+
+
+ODD, ALWAYS, CLASSY, STRANGE = Odd(), Always(), Classy(), Strange()
 lines = lambda function, offset: function.__code__.co_firstlineno + offset
 
 REASONS = [
@@ -327,6 +332,9 @@ REASONS = [
     (lambda x: x * ODD.nothing, "it reads the global ODD, of type Odd"),
     (lambda x: x * ALWAYS.values, "it reads the global ALWAYS, of type Always"),
     (lambda x: x + ODD, "it reads the global ODD, of type Odd"),
+    (lambda x: x + CLASSY, "it reads the global CLASSY, of type Classy"),
+    (lambda x: CLASSY(x), "it calls Classy()"),
+    (lambda x: STRANGE(x), f"it calls print() (line {lines(Strange.__call__, 1)}, in __call__)"),
     (lambda x: None, "it returns None"),
 ]
 NEVER = [lambda x: Classy.values * x, lambda x: Classy()(x), lambda x: x[ODD], lambda x: (yield x)]
@@ -343,6 +351,12 @@ def test_says_why_there_is_no_graph(function, reason):
     (miss,) = optimize(Dataset.range(3).map(function).plan).missed
     assert found in str(miss)
     assert calls == []  # no code of the user ran
+
+
+def test_an_object_that_is_called_is_not_asked_for_attributes():
+    calls.clear()
+    assert str(graph_of(STRANGE)).startswith("it calls print()")
+    assert calls == []
 
 
 @pytest.mark.parametrize("function", NEVER)

@@ -43,7 +43,7 @@ from dataset.runtime.functions.bytecode import (
     takes_any_arguments,
     unknown_python,
 )
-from dataset.runtime.functions.places import Place, Step, is_number, kind_of, method_of, value_at
+from dataset.runtime.functions.places import Place, Step, class_name, is_number, kind_of, method_of, value_at
 
 TWIN = "__dataset_column_twin__"
 """Attribute of a function of one element and one argument: the function that returns its results for a column."""
@@ -394,7 +394,7 @@ class _Reader:
         if error.reason is None or error.line is UNBOUND:
             return
         line = instruction.positions.lineno if instruction.positions else None
-        if frame.code is not getattr(self.function, "__code__", None):
+        if self.code is None or frame.code is not self.code():
             error.reason += f" (line {line}, in {frame.code.co_name})"
         elif line not in {None, frame.code.co_firstlineno}:
             error.reason += f" (line {line})"
@@ -718,7 +718,7 @@ def _twin_of(function: Any) -> tuple[Any, tuple[str, ...]] | None:
     if type(function) is FunctionType:
         twin = vars(function).get(TWIN)
         return None if twin is None else (twin, function.__code__.co_varnames[:2])
-    twin = vars(type(function)).get(TWIN)
+    twin = type.__getattribute__(type(function), "__dict__").get(TWIN)
     if twin is None:
         return None
     bound = functools.partial(twin, function)
@@ -754,7 +754,7 @@ def _what_was_read(outside: _Outside) -> str | None:
     value, step = outside.value, outside.place[-1] if outside.place else None
     if callable(value) or type(value) is ModuleType or step is None:
         return _why_unknown(value)
-    kind = type(value).__name__
+    kind = class_name(type(value))
     if isinstance(step, Variable):
         what = {"global": "the global", "closure": "the variable", "default": "the default of"}[step.source]
         return f"it reads {what} {step.name}, of type {kind}; only numbers and arrays of numbers are safe"
@@ -766,4 +766,4 @@ def _why_unknown(function: Any) -> str | None:
 
 
 def _name_of(function: Any) -> str:
-    return str(function.__name__ if type(function) in _CALLABLES else type(function).__name__)
+    return str(function.__name__) if type(function) in _CALLABLES else class_name(type(function))

@@ -107,6 +107,11 @@ def _in_class(cls: Any, name: str) -> Any:
     return UNBOUND
 
 
+def class_name(cls: Any) -> str:
+    """Return the name of a class. Its metaclass is not asked."""
+    return str(type.__getattribute__(cls, "__name__"))
+
+
 def _members_of(owner: Any) -> Any:
     """Return the attributes that an object stores itself."""
     is_plain = type(owner) is SimpleNamespace or type(_in_class(type(owner), "__dict__")) is GetSetDescriptorType
