@@ -790,6 +790,11 @@ def is_known(function: Any) -> bool:
     return type(function) in _KINDS and (function in _AT_ONCE or function in _SIZES)
 
 
+def is_one_by_one(function: Any) -> bool:
+    """Return whether ``call`` always calls the function for each row."""
+    return function in _AT_ONCE and _AT_ONCE[function] is None and function not in _EXACT_UFUNCS
+
+
 def is_pure(function: Any) -> bool:
     """Return whether a call has no side effects if its operands are constants, as ``call`` takes them."""
     return is_known(function) or (type(function) in _KINDS and function in _PURE)

@@ -561,7 +561,11 @@ def run_on_columns(
     evaluation = Evaluation(graph, reads, arguments, length)
     with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
         result = complete(evaluation.result(), length)
-    return _columns_of(result), evaluation.takes_arrays or bool(graph.twins)
+    uses_arrays = evaluation.takes_arrays or bool(graph.twins)
+    if graph.called_one_by_one is not None and not uses_arrays:
+        name = graph.called_one_by_one
+        raise NotProvedError(f"it calls {name}() with single numbers, which is faster one by one")
+    return _columns_of(result), uses_arrays
 
 
 def _columns_of(result: Any) -> Any:

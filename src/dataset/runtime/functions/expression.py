@@ -200,6 +200,12 @@ class Graph:
         return tuple(one for one in self.operations if one.kind == "twin")
 
     @lazy_property
+    def called_one_by_one(self) -> str | None:
+        """The name of a function that is called for each row of a column; None if there is none."""
+        called = [one.operands[0] for one in self.operations if one.kind == "call"]
+        return next((_name_of(one) for one in called if column_operations.is_one_by_one(one)), None)
+
+    @lazy_property
     def takes_blocks(self) -> bool:
         """Whether the arguments are only read by functions that take a BytesColumn of them."""
         users = [user for one, users in self.uses.items() if one.kind == "argument" for user in users]
