@@ -268,7 +268,7 @@ def test_windows_that_are_taken_one_by_one_are_pulled_together(monkeypatch):
     monkeypatch.setattr(FlatMapOperator, "pull", lambda operator, n: pulls.append(n) or pull(operator, n))
     dataset = Dataset.range(1003).window(4, 1, drop_remainder=True).flat_map(lambda window: window.batch(4))
     assert [batch.tolist() for batch in dataset] == [[*range(start, start + 4)] for start in range(1000)]
-    assert len(pulls) < 50
+    assert len(pulls) < 250, "fewer than a quarter of the windows: the steps between looks vary"
 
 
 def test_no_window_is_taken_ahead_of_user_code_or_of_a_function_that_is_not_known():
