@@ -402,6 +402,33 @@ def test_a_row_that_the_user_holds_is_not_modified():
     assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(np.copy).map(function).batch(8)) == []
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a: np.add(a, 1, out=a),
+        lambda a: np.add(a, 1, a),
+        lambda a: np.cumsum(a, None, None, a),
+        lambda a: a.cumsum(out=a),
+        lambda a: a.clip(3, 4, a),
+    ],
+)
+def test_an_array_that_the_user_holds_is_not_modified(write):
+    held = np.ones(3)
+
+    def function(x):
+        write(held)
+        return x
+
+    dataset = Dataset.from_tensor_slices(LABELS).map(function).batch(8)
+    dataset.explain()
+    assert held.tolist() == [1, 1, 1]
+    expected = np.ones(3)
+    for _ in LABELS:
+        write(expected)
+    list(dataset)
+    assert held.tolist() == expected.tolist()
+
+
 def test_a_dict_that_the_user_holds_is_not_modified():
     held = {"calls": 0, "last": {"x": 0}}
 

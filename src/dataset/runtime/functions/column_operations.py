@@ -835,9 +835,7 @@ def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] =
 
     Operands are columns, constants, and tuples, lists and slices of both.
     """
-    refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
-    if len(positional) > _positional_max(function) or not refused.isdisjoint(keywords):
-        raise NotProvedError("it calls a function with an array for its results")
+    _require_new_results(function, positional, keywords)
     if function in _SIZES and len(positional) == 1 and not keywords and type(positional[0]) is ColumnValues:
         return _SIZES[function](_of_numpy(positional[0]) if function is not np.size else positional[0])
     if function in _EXACT_UFUNCS and not keywords:
@@ -851,6 +849,19 @@ def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] =
         raise NotProvedError
     _check_freedom(function, positional, keywords)
     return _apply(function, _AT_ONCE.get(function), positional, keywords)
+
+
+def call_on_constants(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the result of a known or pure function of constants."""
+    _require_new_results(function, positional, keywords)
+    return function(*positional, **keywords)
+
+
+def _require_new_results(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Check that a call writes into no array that it is given."""
+    refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
+    if len(positional) > _positional_max(function) or not refused.isdisjoint(keywords):
+        raise NotProvedError("it calls a function with an array for its results")
 
 
 def _of_numpy(rows: ColumnValues) -> ColumnValues:
@@ -912,13 +923,12 @@ KNOWN_ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "T", "real", "im
 
 def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return the results of a method of arrays and NumPy numbers, as ``call`` does."""
-    function, positional_max = _METHODS[name]
+    function, _ = _METHODS[name]
     if type(owner) is ColumnValues:
         _of_numpy(owner)
     elif type(owner) is not np.ndarray:
         raise NotProvedError
-    if len(positional) > positional_max or not _REFUSED.isdisjoint(keywords):
-        raise NotProvedError("it calls a method with an array for its results")
+    _require_new_results_of_method(name, positional, keywords)
     _check_freedom(function, [owner, *positional], keywords)
 
     def single(owner: Any, *positional: Any, **keywords: Any) -> Any:
@@ -937,6 +947,20 @@ def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[s
         return values.copy() if name == "flatten" and values.base is not None else values
 
     return _apply(single, at_once, [owner, *positional], keywords)
+
+
+def method_of_constant(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the result of a method of an array or a NumPy number that is the same for each element."""
+    if name not in _METHODS:
+        raise NotProvedError
+    _require_new_results_of_method(name, positional, keywords)
+    return getattr(owner, name)(*positional, **keywords)
+
+
+def _require_new_results_of_method(name: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    _, positional_max = _METHODS[name]
+    if len(positional) > positional_max or not _REFUSED.isdisjoint(keywords):
+        raise NotProvedError("it calls a method with an array for its results")
 
 
 def _refuse(*_: Any, **__: Any) -> Any:

@@ -241,7 +241,7 @@ class Evaluation:
             return column_operations.call(function, given, named)
         if not all(map(_is_constant_argument, [*given, *named.values()])):
             raise NotProvedError
-        return function(*given, **named)
+        return column_operations.call_on_constants(function, given, named)
 
     def _method(
         self,
@@ -260,7 +260,7 @@ class Evaluation:
         if isinstance(target, ColumnValues):
             return column_operations.method(target, name, given, {key: self._rows(one) for key, one in named.items()})
         if isinstance(target, np.ndarray | np.generic) and not _has_rows([*given, *named.values()]):
-            return getattr(target, name)(*given, **named)
+            return column_operations.method_of_constant(target, name, given, named)
         raise NotProvedError
 
     def _dict_method(self, target: dict[str, Any], name: str, given: list[Any], named: dict[str, Any]) -> Any:
