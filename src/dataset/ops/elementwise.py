@@ -24,6 +24,7 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.functions.call_loop import ColumnFunction
 from dataset.runtime.functions.columnwise import ElementwiseFunction
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
+from dataset.runtime.functions.expression import Graph
 from dataset.runtime.functions.fused import FusedOperator
 from dataset.runtime.functions.vectorized import is_vectorized
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
@@ -89,9 +90,13 @@ class Elementwise(ParallelNode, pure=False):
     @lazy_property
     def traits(self) -> Traits:
         """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
-        return super().traits.having(
-            pure=self.only_computes, computes=self.columnwise is not None and self.columnwise.graph.is_whole
-        )
+        return super().traits.having(pure=self.only_computes, computes=self.whole_graph is not None)
+
+    @property
+    def whole_graph(self) -> Graph | None:
+        """What the function computes, if all of that is known."""
+        graph = None if self.columnwise is None else self.columnwise.graph
+        return graph if graph is not None and graph.is_whole else None
 
     @property
     def takes_columns(self) -> bool:
@@ -106,17 +111,16 @@ class Elementwise(ParallelNode, pure=False):
     @property
     def parses_blocks(self) -> bool:
         """Whether the elements of the input are only read by functions that take a BytesColumn of them."""
-        proof = self.columnwise
-        if self.column_function is not None or proof is None:
+        if self.column_function is not None or self.columnwise is None:
             function = self.called if self.column_function is None else self.column_function
             return self.takes_columns and bool(vars(type(function)).get(TAKES_BLOCKS, False))
-        return proof.graph.takes_blocks
+        return self.columnwise.graph.takes_blocks
 
     @lazy_property
     def only_computes(self) -> bool:
         """Whether the function is proven to have no effects and read no variables, and its arguments are numbers."""
-        graph = None if self.columnwise is None else self.columnwise.graph
-        return graph is not None and graph.is_whole and graph.reads_nothing and _gives_numbers(self.source)
+        graph = self.whole_graph
+        return graph is not None and graph.reads_nothing and _gives_numbers(self.source)
 
     def parallel_settings(self) -> tuple[Any, ...]:
         """Return the number of calls in words, their order, whether workers are counted, and the executor.
@@ -186,8 +190,8 @@ class Elementwise(ParallelNode, pure=False):
     @property
     def needs_no_threads(self) -> bool:
         """Whether AUTOTUNE calls no worker: arithmetic on columns of small elements costs less than a handover."""
-        graph = None if self.columnwise is None else self.columnwise.graph
-        is_arithmetic = graph is not None and graph.is_whole and not graph.twins
+        graph = self.whole_graph
+        is_arithmetic = graph is not None and not graph.twins
         return is_arithmetic and self.num_parallel_calls == AUTOTUNE and self.executor == "thread"
 
     @lazy_property

@@ -387,7 +387,8 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "+": operator.pos,
     "not": operator.not_,
 }
-_IN_PLACE = frozenset("+-*/")
+REUSING = frozenset("+-*/")
+"""The operators that may write into the memory of an intermediate result."""
 
 
 def operate(symbol: str, *operands: Any, reuse: bool = False) -> ColumnValues:
@@ -409,7 +410,12 @@ def operate(symbol: str, *operands: Any, reuse: bool = False) -> ColumnValues:
     ufunc = (_UNARY_UFUNCS if is_unary else _UFUNCS).get(symbol)
     if ufunc is None:
         return _apply(single, _power if symbol == "**" else None, operands)  # type: ignore[no-any-return]  # numbers
-    return _elementwise(ufunc, single, operands, reuse=reuse and symbol in _IN_PLACE)  # type: ignore[no-any-return]  # numbers
+    return _elementwise(ufunc, single, operands, reuse=reuse and symbol in REUSING)  # type: ignore[no-any-return]  # numbers
+
+
+def operate_on_constants(symbol: str, operands: Sequence[Any]) -> Any:
+    """Return the result of an operator for constants."""
+    return (_UNARY if len(operands) == 1 else _BINARY)[symbol](*operands)
 
 
 def _power(base: Any, exponent: Any) -> Any:

@@ -102,7 +102,7 @@ class Columns:
             self.rest()
             return None
         result, uses_arrays = run_on_columns(found.graph, reads, structure, inputs.columns())
-        is_costly = not structure.is_immutable or any(read.is_of_library for read in found.graph.reads)
+        is_costly = not structure.is_immutable or found.graph.calls_library
         self.length_min = LENGTH_MIN if uses_arrays else COSTLY_MIN if is_costly else SCALARS_MIN
         return result
 

@@ -11,7 +11,6 @@ Anything else that is raised belongs to some element. Then the function is calle
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any
@@ -24,15 +23,14 @@ from dataset.runtime.chunks.chunk import Column, take_column
 from dataset.runtime.functions import column_operations
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues
-from dataset.runtime.functions.expression import Branch, CodeBlock, Expression, Graph
+from dataset.runtime.functions.expression import Branch, CodeBlock, Expression, Graph, parses_records
 from dataset.runtime.functions.places import Place
 
 ELEMENT_BYTES_MAX = 8192
 """Larger elements are expensive by themselves, and a column of them does not stay in the cache for the next step."""
 
 _STATIC = (bool, int, float, str, bytes, tuple, list, dict, slice, type(None), EllipsisType, np.ndarray, np.generic)
-_IN_PLACE = frozenset(symbol + "=" for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"))
-_REUSED = frozenset({"+", "-", "*", "/"})
+_IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
 
 
 class Component:
@@ -62,7 +60,9 @@ class Evaluation:
         self._graph = graph
         self._reads = reads
         self._arguments = arguments
-        self._columns = [part.column for part in _leaves(arguments)]  # arguments that are dicts may be modified
+        self._columns = [
+            component.column for component in _leaves(arguments)
+        ]  # arguments that are dicts may be modified
         self._own_dicts = set(map(id, _dicts(arguments)))  # all others may belong to the user
         self._length = length
         self._values: dict[Expression, Any] = {}
@@ -83,7 +83,8 @@ class Evaluation:
 
     def _run(self, block: CodeBlock) -> Any:
         for expression in block.operations:
-            self._values[expression] = _EVALUATE[expression.kind](self, expression, *expression.operands)
+            operate = getattr(self, f"_{expression.kind}")
+            self._values[expression] = operate(expression, *expression.operands)
         end = block.end
         if isinstance(end, NotProvedError):
             raise NotProvedError(end.reason)
@@ -104,17 +105,20 @@ class Evaluation:
         value = self._values[expression] = self._gather(self._outer.value(expression))
         return value
 
-    def values(self, expressions: Sequence[Any]) -> list[Any]:
-        return [self.value(one) if isinstance(one, Expression) else one for one in expressions]
+    def values(self, expressions: Sequence[Expression]) -> list[Any]:
+        """Return the values of some expressions."""
+        return list(map(self.value, expressions))
 
     # Branches
 
     def _divided(self, branch: Branch) -> Any:
         test = self.value(branch.test)
         if isinstance(test, Component):
-            test = self._rows(test)
+            test = self._operand(test)
         if not isinstance(test, ColumnValues):
-            return self._run(branch.then if self._truth(test) else branch.otherwise)
+            if not _is_static(test):
+                raise NotProvedError
+            return self._run(branch.then if test else branch.otherwise)
         if test.values.ndim > 1:
             raise NotProvedError("it tests an array")
         is_true = test.values != 0
@@ -153,20 +157,20 @@ class Evaluation:
 
     # Operands
 
-    def _rows(self, value: Any) -> Any:
+    def _operand(self, value: Any) -> Any:
         """Return an operand with columns in the form in which operations take them."""
         if isinstance(value, Component):
-            return self._rows_of(value)
+            return self._values_of(value)
         if type(value) is tuple or type(value) is list:
-            return type(value)(map(self._rows, value))
+            return type(value)(map(self._operand, value))
         if isinstance(value, dict):
             raise NotProvedError
         return value
 
-    def _rows_of(self, part: Component) -> ColumnValues:
-        if part.values is None:
-            part.values = self._checked(part.column)
-        return part.values
+    def _values_of(self, component: Component) -> ColumnValues:
+        if component.values is None:
+            component.values = self._checked(component.column)
+        return component.values
 
     def _checked(self, column: Column) -> ColumnValues:
         if type(column) is not np.ndarray or column.dtype not in NUMBERS:
@@ -188,27 +192,23 @@ class Evaluation:
         if id(value) not in self._own_dicts:
             raise NotProvedError("it modifies a dict that it didn't create")
 
-    def _truth(self, value: Any) -> bool:
-        if not _is_static(value):
-            raise NotProvedError
-        return bool(value)
-
     # Operations
 
     def _operator(self, _: Expression, symbol: str, *operands: Expression) -> Any:
-        values = [self._rows(value) for value in self.values(operands)]
+        values = [self._operand(value) for value in self.values(operands)]
         if not any(isinstance(value, ColumnValues) for value in values):
             if not all(map(_is_static, values)):
                 raise NotProvedError
-            return _on_constants(symbol, values)
+            if symbol in _IN_PLACE and type(values[0]) is np.ndarray:
+                raise NotProvedError("it modifies an array in place")
+            return column_operations.operate_on_constants(_IN_PLACE.get(symbol, symbol), values)
         if symbol in _IN_PLACE:
-            return self._in_place(symbol.removesuffix("="), *values)
-        reuse = symbol in _REUSED and self._is_intermediate(operands[0])
-        return column_operations.operate(symbol, *values, reuse=reuse)
+            return self._in_place(_IN_PLACE[symbol], *values)
+        return column_operations.operate(symbol, *values, reuse=self._is_intermediate(operands[0]))
 
     def _is_intermediate(self, expression: Expression) -> bool:
         """Return whether a value is a new array that only the current operation uses."""
-        is_new = expression.kind == "operator" and expression.operands[0] in _REUSED
+        is_new = expression.kind == "operator" and expression.operands[0] in column_operations.REUSING
         is_new |= expression.kind == "method" and expression.operands[1] == "astype"
         return is_new and expression in self._values and len(self._graph.uses[expression]) == 1
 
@@ -235,9 +235,9 @@ class Evaluation:
     def _call(
         self, _: Expression, function: Any, positional: Any, names: Sequence[str], keywords: Sequence[Expression]
     ) -> Any:
-        given = [self._rows(value) for value in self.values(positional)]
-        named = dict(zip(names, map(self._rows, self.values(keywords)), strict=True))
-        if _has_rows([*given, *named.values()]):
+        given = [self._operand(value) for value in self.values(positional)]
+        named = dict(zip(names, map(self._operand, self.values(keywords)), strict=True))
+        if _have_columns([*given, *named.values()]):
             return column_operations.call(function, given, named)
         if not all(map(_is_constant_argument, [*given, *named.values()])):
             raise NotProvedError
@@ -256,10 +256,12 @@ class Evaluation:
         named = dict(zip(names, self.values(keywords), strict=True))
         if type(target) is dict:
             return self._dict_method(target, name, given, named)
-        target, given = self._rows(target), list(map(self._rows, given))
+        target, given = self._operand(target), list(map(self._operand, given))
         if isinstance(target, ColumnValues):
-            return column_operations.method(target, name, given, {key: self._rows(one) for key, one in named.items()})
-        if isinstance(target, np.ndarray | np.generic) and not _has_rows([*given, *named.values()]):
+            return column_operations.method(
+                target, name, given, {key: self._operand(one) for key, one in named.items()}
+            )
+        if isinstance(target, np.ndarray | np.generic) and not _have_columns([*given, *named.values()]):
             return column_operations.method_of_constant(target, name, given, named)
         raise NotProvedError
 
@@ -275,7 +277,7 @@ class Evaluation:
         return getattr(target, name)(*given)
 
     def _attribute(self, _: Expression, owner: Expression, name: str) -> Any:
-        target = self._rows(self.value(owner))
+        target = self._operand(self.value(owner))
         if isinstance(target, ColumnValues):
             return column_operations.attribute(target, name)
         if isinstance(target, np.ndarray | np.generic):
@@ -288,8 +290,8 @@ class Evaluation:
             if isinstance(index, ColumnValues | Component):
                 raise NotProvedError
             return target[index]
-        target, index = self._rows(target), self._rows(index)
-        if isinstance(target, ColumnValues) or _has_rows([index]):
+        target, index = self._operand(target), self._operand(index)
+        if isinstance(target, ColumnValues) or _have_columns([index]):
             return column_operations.subscript(target, index)
         if isinstance(target, np.ndarray | str | bytes):
             return target[index]
@@ -301,11 +303,11 @@ class Evaluation:
             self._require_own_dict(owner)
             owner[index] = stored
             return
-        owner, stored = self._rows(owner), self._rows(stored)
+        owner, stored = self._operand(owner), self._operand(stored)
         if not isinstance(owner, ColumnValues) or owner.values.ndim < 2:
             raise NotProvedError
         self._require_own(owner)
-        part = column_operations.subscript(owner, self._rows(index))
+        part = column_operations.subscript(owner, self._operand(index))
         if not np.shares_memory(part.values, owner.values):
             raise NotProvedError
         rank = part.values.ndim - 1
@@ -330,7 +332,7 @@ class Evaluation:
     def _unpack(self, _: Expression, value: Expression, count: int) -> None:
         whole = self.value(value)
         if isinstance(whole, Component):
-            whole = self._rows(whole)
+            whole = self._operand(whole)
         size = whole.values.shape[1] if isinstance(whole, ColumnValues) and whole.values.ndim > 1 else None
         if type(whole) in {tuple, list}:
             size = len(whole)
@@ -379,12 +381,12 @@ class Evaluation:
         where, what = self.values([container, value])
         if type(where) is dict and type(what) is str:
             return (what in where) != negated
-        what = self._rows(what)
+        what = self._operand(what)
         if type(where) not in {tuple, list} or not where or not isinstance(what, ColumnValues):
             raise NotProvedError
-        found = column_operations.operate("==", what, self._rows(where[0]))
+        found = column_operations.operate("==", what, self._operand(where[0]))
         for item in where[1:]:
-            found = ColumnValues(found.values | column_operations.operate("==", what, self._rows(item)).values)
+            found = ColumnValues(found.values | column_operations.operate("==", what, self._operand(item)).values)
         return ColumnValues(found.values != negated, is_python=True)
 
     def _twin(self, expression: Expression, twin: Callable[..., Any], part: Expression, *argument: Any) -> Any:
@@ -392,8 +394,8 @@ class Evaluation:
         if not isinstance(value, Component | ColumnValues):
             raise NotProvedError
         column = value.column if isinstance(value, Component) else value.values
-        if getattr(twin, "__name__", "") == "decode_column":
-            return self._rows_of(Component(twin(column, *argument)))
+        if not parses_records(twin):
+            return self._values_of(Component(twin(column, *argument)))
         uses = self._graph.keys_used(expression)
         octets = frozenset() if uses is None else self._graph.keys_decoded(expression)
         return self._new_dict(
@@ -401,60 +403,22 @@ class Evaluation:
         )
 
 
-_EVALUATE: dict[str, Callable[..., Any]] = {
-    "attribute": Evaluation._attribute,  # noqa: SLF001  # so in all lines: the operations are this module's own
-    "call": Evaluation._call,  # noqa: SLF001
-    "contains": Evaluation._contains,  # noqa: SLF001
-    "delete": Evaluation._delete,  # noqa: SLF001
-    "dict": Evaluation._dict,  # noqa: SLF001
-    "extend": Evaluation._extend,  # noqa: SLF001
-    "is": Evaluation._is,  # noqa: SLF001
-    "item": Evaluation._item,  # noqa: SLF001
-    "list": Evaluation._list,  # noqa: SLF001
-    "merge": Evaluation._merge,  # noqa: SLF001
-    "method": Evaluation._method,  # noqa: SLF001
-    "operator": Evaluation._operator,  # noqa: SLF001
-    "slice": Evaluation._slice,  # noqa: SLF001
-    "store": Evaluation._store,  # noqa: SLF001
-    "tuple": Evaluation._tuple,  # noqa: SLF001
-    "twin": Evaluation._twin,  # noqa: SLF001
-    "unpack": Evaluation._unpack,  # noqa: SLF001
-}
-
-
 def _is_static(value: Any) -> bool:
     """Return whether a value is a plain one that is the same for all elements."""
     if type(value) in {tuple, list}:
         return all(map(_is_static, value))
-    return isinstance(value, _STATIC) and not (type(value) is dict and any(map(_has_rows, [[*value.values()]])))
+    return isinstance(value, _STATIC) and not (type(value) is dict and _have_columns([*value.values()]))
 
 
 def _is_constant_argument(value: Any) -> bool:
     return _is_static(value) or isinstance(value, type | np.dtype)
 
 
-def _has_rows(values: Sequence[Any]) -> bool:
+def _have_columns(values: Sequence[Any]) -> bool:
     return any(
-        isinstance(value, ColumnValues | Component) or (type(value) in {tuple, list} and _has_rows(value))
+        isinstance(value, ColumnValues | Component) or (type(value) in {tuple, list} and _have_columns(value))
         for value in values
     )
-
-
-_ON_CONSTANTS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
-    ">>": operator.rshift, "**": operator.pow, "<": operator.lt, "<=": operator.le, "==": operator.eq,
-    "!=": operator.ne, ">": operator.gt, ">=": operator.ge, "@": operator.matmul, "not": operator.not_,
-    "~": operator.invert,
-}  # fmt: skip
-
-
-def _on_constants(symbol: str, values: list[Any]) -> Any:
-    if len(values) == 1:
-        return -values[0] if symbol == "-" else _ON_CONSTANTS[symbol](*values)
-    if symbol not in _ON_CONSTANTS and type(values[0]) is np.ndarray:
-        raise NotProvedError("it modifies an array in place")
-    return _ON_CONSTANTS[symbol.removesuffix("=") if symbol in _IN_PLACE else symbol](*values)
 
 
 def _dicts(value: Any) -> list[Any]:
@@ -501,42 +465,26 @@ def _is_passed_on(column: Any) -> bool:
 def _joined(results: Sequence[tuple[Any, Any]], length: int) -> Any:
     """Return the results of the sides of a branch, given with the indices of their elements, as one."""
     (first, _), (second, _) = results
-    if isinstance(first, Component) and isinstance(second, ColumnValues):
-        first = ColumnValues(first.column) if type(first.column) is np.ndarray else first
-    if isinstance(second, Component) and isinstance(first, ColumnValues):
-        second = ColumnValues(second.column) if type(second.column) is np.ndarray else second
-    kind = type(first)
-    if kind is not type(second):
-        raise NotProvedError("its branches return different types")
-    if kind in {tuple, list} and len(first) == len(second):
+    kind, places = type(first), [at for _, at in results]
+    if kind is type(second) and kind in {tuple, list} and len(first) == len(second):
         return kind(_joined([(one[n], at) for one, at in results], length) for n in range(len(first)))
-    if kind is dict and [*first] == [*second]:
+    if kind is type(second) is dict and [*first] == [*second]:
         return {key: _joined([(one[key], at) for one, at in results], length) for key in first}
-    if kind is ColumnValues:
-        mine, other = first.values, second.values
-        if mine.dtype == other.dtype and mine.shape[1:] == other.shape[1:]:
-            values = np.empty((length, *mine.shape[1:]), mine.dtype)
-            for one, (_, at) in zip((mine, other), results, strict=True):
-                values[at] = one
-            return ColumnValues(values)
-    if kind is Component:
-        return Component(_joined_columns([(one.column, at) for one, at in results], length))
-    raise NotProvedError("its branches return different types")
-
-
-def _joined_columns(columns: Sequence[tuple[Any, Any]], length: int) -> Column:
-    if all(type(column) is np.ndarray for column, _ in columns):
-        (first, _), (second, _) = columns
-        if first.dtype == second.dtype and first.shape[1:] == second.shape[1:]:
-            joined = np.empty((length, *first.shape[1:]), first.dtype)
-            for column, at in columns:
-                joined[at] = column
-            return joined
+    if not all(isinstance(one, Component | ColumnValues) for one, _ in results):
+        raise NotProvedError("its branches return different types")
+    mine, other = columns = [_columns_of(one) for one, _ in results]
+    if type(mine) is type(other) is np.ndarray and mine.dtype == other.dtype and mine.shape[1:] == other.shape[1:]:
+        joined = np.empty((length, *mine.shape[1:]), mine.dtype)
+        for column, at in zip(columns, places, strict=True):
+            joined[at] = column
+        return Component(joined) if kind is type(second) is Component else ColumnValues(joined)
+    if not kind is type(second) is Component:
+        raise NotProvedError("its branches return different types")
     found: list[Any] = [None] * length
-    for column, at in columns:
+    for column, at in zip(columns, places, strict=True):
         for index, value in zip(at.tolist(), column, strict=True):
             found[index] = value
-    return found
+    return Component(found)
 
 
 def run_on_columns(

@@ -18,13 +18,7 @@ import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import (
-    BuiltinFunctionType,
-    CodeType,
-    FunctionType,
-    MethodType,
-    ModuleType,
-)
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -179,6 +173,11 @@ class Graph:
         return all(read.is_of_library for read in self.reads)
 
     @lazy_property
+    def calls_library(self) -> bool:
+        """Whether it calls functions of NumPy or of this package, which it reads from a module."""
+        return any(read.is_of_library for read in self.reads)
+
+    @lazy_property
     def reads_arrays(self) -> bool:
         """Whether it reads arrays, which can be written to."""
         return any(type(read.expected) is tuple and read.expected[:1] == (np.ndarray,) for read in self.reads)
@@ -210,7 +209,7 @@ class Graph:
         """Whether the arguments are only read by functions that take a BytesColumn of them."""
         users = [user for one, users in self.uses.items() if one.kind == "argument" for user in users]
         readers = [user for user in users if user is not None and user.kind == "twin"]
-        return bool(users) and len(readers) == len(users) and all(_takes_blocks(user) for user in readers)
+        return bool(users) and len(readers) == len(users) and all(parses_records(user.operands[0]) for user in readers)
 
     def keys_used(self, expression: Expression) -> frozenset[str] | None:
         """Return the keys that are looked up in a dict; None if it is used in another way."""
@@ -226,16 +225,15 @@ class Graph:
         decoded, others = set[str](), set[str]()
         for item in items:
             users = self.uses.get(item, [])
-            is_raw = all(one is not None and one.kind == "twin" and not _takes_blocks(one) for one in users)
+            is_raw = all(
+                one is not None and one.kind == "twin" and not parses_records(one.operands[0]) for one in users
+            )
             (decoded if is_raw and users else others).add(item.operands[1].operands[0])
         return frozenset(decoded - others)
 
 
-def _takes_blocks(call: Expression) -> bool:
-    return _takes_blocks_of(call.operands[0])
-
-
-def _takes_blocks_of(twin: Any) -> bool:
+def parses_records(twin: Any) -> bool:
+    """Return whether a twin parses records: it returns a dict, and takes a BytesColumn. Others decode raw bytes."""
     return bool(getattr(twin, TAKES_BLOCKS, False))
 
 
@@ -728,7 +726,7 @@ def _twin_of(function: Any) -> tuple[Any, tuple[str, ...]] | None:
     if twin is None:
         return None
     bound = functools.partial(twin, function)
-    setattr(bound, TAKES_BLOCKS, _takes_blocks_of(twin))
+    setattr(bound, TAKES_BLOCKS, parses_records(twin))
     return bound, ("serialized",)
 
 

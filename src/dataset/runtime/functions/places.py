@@ -99,7 +99,7 @@ def _static_method(owner: Any, name: str) -> Any:
 
 
 def _in_class(cls: Any, name: str) -> Any:
-    """Return what a class or one of its bases stores under a name. Its metaclass is not asked."""
+    """Return what a class or one of its bases stores under a name, without running code of its metaclass."""
     for base in type.__getattribute__(cls, "__mro__"):
         members = type.__getattribute__(base, "__dict__")
         if name in members:
@@ -108,7 +108,7 @@ def _in_class(cls: Any, name: str) -> Any:
 
 
 def class_name(cls: Any) -> str:
-    """Return the name of a class. Its metaclass is not asked."""
+    """Return the name of a class, without running code of its metaclass."""
     return str(type.__getattribute__(cls, "__name__"))
 
 
