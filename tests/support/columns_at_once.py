@@ -10,6 +10,7 @@ import pytest
 
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions import call_loop, columnwise
+from dataset.runtime.functions.kernels import divided
 
 
 @contextmanager
@@ -18,7 +19,8 @@ def columns_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"LENGTH_MIN": 2, "COSTLY_MIN": 2, "SCALARS_MIN": 2, "TRIED_FROM": 0, "TRIAL": 2}.items():
             patch.setattr(columnwise, name, value)
-        patch.setattr(call_loop, "TRIAL", 2)
+        for module in (call_loop, divided):
+            patch.setattr(module, "TRIAL", 2)
         yield
 
 
@@ -35,4 +37,20 @@ def columns_recorded() -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columnwise.Columns, "call", recording)
+        yield lengths
+
+
+@contextmanager
+def divisions_recorded() -> Iterator[list[int]]:
+    """The lengths of the chunks for which the beginning of a function was computed on columns."""
+    lengths: list[int] = []
+    calls = divided.Beginning.calls
+
+    def recording(self: divided.Beginning, inputs: Chunk, position: int) -> Any:
+        found = calls(self, inputs, position)
+        lengths.extend([] if found is None else [inputs.length])
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(divided.Beginning, "calls", recording)
         yield lengths

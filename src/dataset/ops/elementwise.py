@@ -26,6 +26,7 @@ from dataset.runtime.functions.columnwise import ElementwiseFunction
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.expression import Graph
 from dataset.runtime.functions.fused import FusedOperator
+from dataset.runtime.functions.kernels.divided import DividedFunction
 from dataset.runtime.functions.vectorized import is_vectorized
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import in_parallel
@@ -68,6 +69,8 @@ class Elementwise(ParallelNode, pure=False):
 
     columnwise: ElementwiseFunction | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function is proven to have no effects and may be tried on whole columns."""
+    divided: DividedFunction | None = field(default=None, kw_only=True, repr=False)
+    """Set by the optimizer if only the beginning of the function is proven so, and may be computed on columns."""
     column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
     """Set by the optimizer if the function gives results: tried before it if there are enough elements."""
     function_of_blocks: Callable[..., Any] | None = field(default=None, kw_only=True, repr=False)
@@ -140,9 +143,16 @@ class Elementwise(ParallelNode, pure=False):
     def _details(self) -> list[str]:
         return [
             self.parallelism(),
-            "on columns" if self.columnwise or self.column_function is not None else "",
+            self._where_on_columns(),
             "together with its input" if self.fused else "",
         ]
+
+    def _where_on_columns(self) -> str:
+        if self.column_function is not None or self.whole_graph is not None:
+            return "on columns"
+        if self.columnwise is not None:
+            return "in part on columns"
+        return "" if self.divided is None else f"on columns up to line {self.divided.division.line}"
 
     def lower(self, context: ExecutionContext) -> Operator:
         if context.iteration.background and self.is_unseen:
@@ -175,10 +185,12 @@ class Elementwise(ParallelNode, pure=False):
     def first_operator(self, context: ExecutionContext, *, packed: bool) -> ElementwiseOperator:
         """Return the operator of this op alone. If its function can share its calls, the input is read ahead."""
         below = context(self.source, packed=packed)
-        shares = shares_calls(self.called) or (self.columnwise is not None and bool(self.columnwise.graph.twins))
+        graphs = [] if self.columnwise is None else [self.columnwise.graph]
+        graphs += [] if self.divided is None else [self.divided.division.graph]
+        shares = shares_calls(self.called) or any(graph.twins for graph in graphs)
         may_read = context.iteration.background and shares and not holds_user_code(self.source)
         if may_read and isinstance(below, BufferedOperator):
-            limits = _SHARED_MAX if self.columnwise is None else _COLUMNS_MAX
+            limits = _COLUMNS_MAX if graphs else _SHARED_MAX
             ahead = ReadAheadOperator(below, context, elements_max=limits[0], bytes_max=limits[1], is_steady=True)
             operator = self.operator(ahead)
             operator.ahead = ahead

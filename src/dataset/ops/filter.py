@@ -50,7 +50,7 @@ class Filter(Elementwise, separable=True, counted=False):
         return replace(found, num_parallel_calls=calls, deterministic=deterministic, fused=False)
 
     def operator(self, source: Operator) -> ElementwiseOperator:
-        return FilterOperator(source, self, self.predicate, columnwise=self.columnwise)
+        return FilterOperator(source, self, self.predicate, columnwise=self.columnwise, divided=self.divided)
 
 
 class FilterOperator(ElementwiseOperator):
@@ -71,8 +71,8 @@ class FilterOperator(ElementwiseOperator):
         return inputs if len(indices) == inputs.length else inputs.take(indices)
 
     @interruptible
-    def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        result = self.function(*given)
+    def pass_on(self, given: tuple[Any, ...], function: Callable[..., Any]) -> tuple[Any, ...] | None:
+        result = function(*given)
         passes = result if type(result) in BOOLEANS else boolean(result, self.node)
         self.position += 1
         return given if passes else None

@@ -74,7 +74,8 @@ class Map(MapNode, Elementwise, aligned=True, static_spec=False, seekable=True, 
 
     def operator(self, source: Operator) -> ElementwiseOperator:
         function = self.function if self.function_of_blocks is None else self.function_of_blocks
-        operator = MapOperator(source, self, function, columnwise=self.columnwise, column_function=self.column_function)
+        ways = {"columnwise": self.columnwise, "column_function": self.column_function, "divided": self.divided}
+        operator = MapOperator(source, self, function, **ways)
         operator.write_into_batch = self.write_into_batch
         return operator
 
@@ -154,8 +155,8 @@ class MapOperator(ElementwiseOperator):
         return self.structure
 
     @interruptible
-    def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        result = own(self.function(*given), given)
+    def pass_on(self, given: tuple[Any, ...], function: Callable[..., Any]) -> tuple[Any, ...] | None:
+        result = own(function(*given), given)
         if type(result) is np.ndarray and result.dtype is self._usual_dtype and result.ndim:
             passed: tuple[Any, ...] = (result,)
         elif type(result) is tuple and len(result) == self._usual_width and all(map(is_canonical, result)):

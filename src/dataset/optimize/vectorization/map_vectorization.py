@@ -14,6 +14,8 @@ returns to single elements.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,23 +24,45 @@ from dataset.ops.elementwise import Elementwise
 from dataset.plan.node import Miss, Node, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec, flatten_spec
 from dataset.runtime.functions.bytecode import NotProvedError
-from dataset.runtime.functions.columnwise import ElementwiseFunction, elementwise_function
-from dataset.runtime.functions.evaluate import run_on_columns
-from dataset.runtime.functions.expression import TWINS_OF_BUILTINS
+from dataset.runtime.functions.columnwise import ElementwiseFunction
+from dataset.runtime.functions.evaluate import run_on_columns, values_on_columns
+from dataset.runtime.functions.expression import TWINS_OF_BUILTINS, Graph, read_function
+from dataset.runtime.functions.kernels.divided import DividedFunction
 
 
 def vectorize_map(node: Node) -> Node | Miss | None:
-    """Return the map or filter, marked to run on columns."""
-    if not isinstance(node, Elementwise) or node.columnwise is not None or node.takes_columns:
+    """Return the map or filter, marked to run on columns, or to run the beginning of its function on columns."""
+    if not isinstance(node, Elementwise) or node.takes_columns:
         return None
-    found = elementwise_function(node.called)
-    if not isinstance(found, ElementwiseFunction):
-        return None if found is None else Miss(found)
-    reason = _misfit(found, node.source)
-    return dataclasses.replace(node, columnwise=found) if reason is None else Miss(reason)
+    if node.columnwise is not None or node.divided is not None:
+        return _partly(node)
+    graph, division = read_function(node.called)
+    reason = None if isinstance(graph, Graph) else graph
+    marks: dict[str, Any] = {}
+    if isinstance(graph, Graph):
+        found = ElementwiseFunction(node.called, graph)
+        reason = _misfit(found, node.source, run_on_columns)
+        if reason is None:
+            marks["columnwise"] = found
+    if division is not None:
+        divided = DividedFunction(node.called, division)
+        if _misfit(ElementwiseFunction(node.called, division.graph), node.source, values_on_columns) is None:
+            marks["divided"] = divided
+    if marks:
+        return dataclasses.replace(node, **marks)
+    return None if reason is None else Miss(reason)
 
 
-def _misfit(found: ElementwiseFunction, source: Node) -> str | None:
+def _partly(node: Elementwise) -> Miss | None:
+    """Return why a function does not run on columns as a whole."""
+    if node.divided is not None and node.divided.division.reason is not None:
+        return Miss(f"its beginning, up to line {node.divided.division.line}, but {node.divided.division.reason}")
+    ends = [] if node.columnwise is None else [block.end for block in node.columnwise.graph.body.blocks()]
+    reasons = [end.reason for end in ends if isinstance(end, NotProvedError) and end.reason is not None]
+    return Miss(f"except for elements with which {reasons[0]}") if reasons else None
+
+
+def _misfit(found: ElementwiseFunction, source: Node, evaluate: Callable[..., Any]) -> str | None:
     """Return why the source's elements can never run in columns, or None if that is unknown before running."""
     if not spec_is_static(source):
         return None
@@ -51,7 +75,7 @@ def _misfit(found: ElementwiseFunction, source: Node) -> str | None:
     if reads is None or any(column is None for column in columns):
         return None
     try:
-        run_on_columns(found.graph, reads, structure, columns)  # type: ignore[arg-type]  # none of them is None
+        evaluate(found.graph, reads, structure, columns)  # type: ignore[arg-type]  # none of them is None
     except NotProvedError as error:
         return error.reason or not_safe
     except Exception:  # noqa: BLE001  # another element may not raise it

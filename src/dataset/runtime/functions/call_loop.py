@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from dataset.runtime.chunks.chunk import Chunk, Remainder, descended
 from dataset.runtime.chunks.ownership import WRITTEN, collect, collect_by_python, own
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.columnwise import LENGTH_MIN, TRIAL, Columns, ElementwiseFunction, are_same
+from dataset.runtime.functions.kernels.divided import Beginning, DividedFunction
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
 from dataset.runtime.parallel.blocks import STEP_BYTES
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
@@ -32,6 +33,10 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.shared_calls import calling_for
 
 _UNSEEN_MAX = 8192  # inputs at a time, while none has produced an output yet
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
 
 
 class ColumnFunction(Protocol):
@@ -77,12 +82,15 @@ class CallLoop(StoppingOperator, Divisible):
         *,
         columnwise: ElementwiseFunction | None = None,
         column_function: ColumnFunction | None = None,
+        divided: DividedFunction | None = None,
     ) -> None:
         super().__init__(source, node)
         self.function = function
         self._column_function = column_function
         self._vectorized = is_vectorized(function)
         self._columns = None if columnwise is None else Columns(columnwise)
+        self._beginning = None if divided is None else Beginning(divided)
+        self._wrapper: Callable[[Callable[..., Any]], Callable[..., Any]] = _itself
         self._outputs = _SharedOutputs()
         self.ahead: ReadAheadOperator | None = None
         """The source, if it reads ahead so that the function can share its calls."""
@@ -308,13 +316,25 @@ class CallLoop(StoppingOperator, Divisible):
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
         with self.sharing(inputs):
-            given, count = zip(*self.arguments(inputs), strict=True), inputs.length
+            (function, given), count = self.calls(inputs), inputs.length
             if self._is_last is not None:
-                collect_by_python(self.function, given, count, results, self._is_last)
+                collect_by_python(function, given, count, results, self._is_last)
             elif count > 1:
-                self._writer.collect(self.function, given, count, results, self.position, self.structure)
+                self._writer.collect(function, given, count, results, self.position, self.structure)
             else:
-                collect(self.function, given, 1, results)
+                collect(function, given, 1, results)
+
+    def calls(self, inputs: Chunk) -> tuple[Callable[..., Any], Iterable[tuple[Any, ...]]]:
+        """Return the function that is called for each of these inputs, and the arguments of each call."""
+        found = None if self._beginning is None else self._beginning.calls(inputs, self.position)
+        if found is None:
+            return self.function, zip(*self.arguments(inputs), strict=True)
+        rest, given = found
+        return self._wrapper(rest), given
+
+    def wrap(self, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Call what ``wrapper`` returns for the function in its place from now on."""
+        self.function, self._wrapper = wrapper(self.function), wrapper
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the function shares its calls for these inputs."""
@@ -418,8 +438,8 @@ class CallLoop(StoppingOperator, Divisible):
     bytes_passed = 0
     """Size of the last array that was passed on, if all arrays have the same size."""
 
-    def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Call the function for one element; return the output as arguments for the next function, or None.
+    def pass_on(self, given: tuple[Any, ...], function: Callable[..., Any]) -> tuple[Any, ...] | None:
+        """Call a function for one element; return the output as arguments for the next function, or None.
 
         Raises whatever the function raises, and SpecError for an unusable result. The position does not change then.
         """

@@ -19,6 +19,7 @@ from dataset.plan.structure import Structure, is_tuple, to_plain
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.evaluate import run_on_columns
 from dataset.runtime.functions.expression import Graph, graph_of
+from dataset.runtime.functions.places import Place
 
 # Below these measured lengths, calling the function for each element is faster.
 LENGTH_MIN = 8  # for arrays
@@ -96,15 +97,22 @@ class Columns:
         Raises:
             Exception: if the results may not be those of single elements, or one of these may raise or warn.
         """
+        found = self.evaluate(inputs, run_on_columns)
+        return None if found is None else found[0]
+
+    def evaluate(
+        self, inputs: Chunk, evaluate: Callable[..., tuple[Any, bool]]
+    ) -> tuple[Any, bool, dict[Place, Any]] | None:
+        """Return what ``evaluate`` returns, which is run_on_columns or like it, and what the function reads."""
         found, structure = self._function, inputs.structure
         reads = found.graph.current(found.function) if self._takes(structure) else None
         if reads is None or _overflow_raises():
             self.rest()
             return None
-        result, uses_arrays = run_on_columns(found.graph, reads, structure, inputs.columns())
+        result, uses_arrays = evaluate(found.graph, reads, structure, inputs.columns())
         is_costly = not structure.is_immutable or found.graph.calls_library
         self.length_min = LENGTH_MIN if uses_arrays else COSTLY_MIN if is_costly else SCALARS_MIN
-        return result
+        return result, uses_arrays, reads
 
     def values_read(self) -> tuple[Any, ...] | None:
         """Return what the function reads now, with the items of dicts; None if part of it may change in place."""

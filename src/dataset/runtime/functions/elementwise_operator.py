@@ -89,13 +89,15 @@ class ElementwiseOperator(ReplaySkip):
 
     def count_calls(self, started: Callable[[], None]) -> None:
         """Call ``started`` before each call of the function."""
-        function = self.function
 
-        def counted(*given: Any) -> Any:
-            started()
-            return function(*given)
+        def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+            def counted(*given: Any) -> Any:
+                started()
+                return function(*given)
 
-        self.function = counted
+            return counted
+
+        self.wrap(counting)
 
     def close(self) -> None:
         if self._remote is not None:

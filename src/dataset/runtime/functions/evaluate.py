@@ -11,7 +11,8 @@ Anything else that is raised belongs to some element. Then the function is calle
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -503,17 +504,56 @@ def run_on_columns(
         FloatingPointError: NumPy would warn. For single elements, the warning differs in text and location.
         Exception: the function may fail for an element.
     """
-    length = len(columns[0])
+    result, uses_arrays = values_on_columns(graph, reads, structure, columns)
+    return _columns_of(complete(result, len(columns[0]))), uses_arrays
+
+
+def values_on_columns(
+    graph: Graph, reads: dict[Place, Any], structure: Structure, columns: Sequence[Column]
+) -> tuple[Any, bool]:
+    """Return the same as ``run_on_columns``, but as the values of an evaluation; ``rows_of_value`` divides them."""
     element = structure.unflatten([Component(_stacked(column)) for column in columns])
     arguments = element if is_tuple(structure) else (element,)
-    evaluation = Evaluation(graph, reads, arguments, length)
+    evaluation = Evaluation(graph, reads, arguments, len(columns[0]))
     with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
-        result = complete(evaluation.result(), length)
+        result = evaluation.result()
     uses_arrays = evaluation.takes_arrays or bool(graph.twins)
     if graph.called_one_by_one is not None and not uses_arrays:
         name = graph.called_one_by_one
         raise NotProvedError(f"it calls {name}() with single numbers, which is faster one by one")
-    return _columns_of(result), uses_arrays
+    return result, uses_arrays
+
+
+def rows_of_value(value: Any, length: int) -> Iterable[Any]:
+    """Return what a value is for each element, exactly as a function of single elements computes it.
+
+    Raises:
+        NotProvedError: the elements would share something that they may modify.
+    """
+    if isinstance(value, ColumnValues):
+        return value.each()
+    if isinstance(value, Component):
+        return value.column
+    kind = type(value)
+    if kind is dict:
+        parts = [rows_of_value(part, length) for part in value.values()]
+        return (
+            (dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True)) if parts else _made(dict, length)
+        )
+    if kind is tuple or kind is list:
+        parts = [rows_of_value(part, length) for part in value]
+        return map(kind, zip(*parts, strict=True)) if parts else _made(kind, length)
+    if kind is np.ndarray:
+        if not (value.flags.owndata and value.flags.c_contiguous and value.flags.writeable):
+            raise NotProvedError
+        return (value.copy() for _ in range(length))
+    if not isinstance(value, bool | int | float | str | bytes | slice | np.generic | None):
+        raise NotProvedError
+    return itertools.repeat(value, length)
+
+
+def _made(kind: Any, length: int) -> Iterator[Any]:
+    return (kind() for _ in range(length))
 
 
 def _columns_of(result: Any) -> Any:

@@ -6,7 +6,7 @@ methods, partials and closures that it calls. A branch divides the rest of the c
 A graph is only made of code that has no effects and that user code can't change: what it reads outside of its arguments
 is looked up again before each use (``Graph.current``), and must still be of the kind that was found. A function may do
 anything on one side of a branch. Then that side is a block without a result, and elements that take it end the use of
-the graph.
+the graph. If the beginning of a function is known, but not all of the rest, it can be divided there.
 
 The arguments of a function are unknown here. evaluate.py runs a graph on columns of elements, and refuses operations
 that may not give the same for a column as for single elements.
@@ -14,10 +14,11 @@ that may not give the same for a column as for single elements.
 
 from __future__ import annotations
 
+import dis
 import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -139,12 +140,14 @@ class Graph:
         body: its operations.
         reads: everything that it reads outside of its arguments.
         code: its code; weak, because graphs are kept by code. None if it is not a plain function.
+        division: where it can be divided, if the graph is not whole.
     """
 
     arity: int
     body: CodeBlock
     reads: tuple[Read, ...]
     code: weakref.ref[CodeType] | None = None
+    division: Division | None = None
 
     def current(self, function: Any) -> dict[Place, Any] | None:
         """Return the current values of what a function with this code reads; None if the graph isn't its own now."""
@@ -232,6 +235,29 @@ class Graph:
         return frozenset(decoded - others)
 
 
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Place in a function up to which its operations are known.
+
+    Attributes:
+        graph: computes a tuple: the values that the local variables have there.
+        names: these variables, which the code after the place may use.
+        place: the function that is divided: the one called, or the one in a method, partial or callable object.
+        code: its code.
+        offset: the position in the bytecode of the first instruction after the place.
+        line: the line of that instruction.
+        reason: why the rest isn't known, if that is of use.
+    """
+
+    graph: Graph
+    names: tuple[str, ...]
+    place: Place
+    code: CodeType
+    offset: int
+    line: int | None
+    reason: str | None
+
+
 def parses_records(twin: Any) -> bool:
     """Return whether a twin parses records: it returns a dict, and takes a BytesColumn. Others decode raw bytes."""
     return bool(getattr(twin, TAKES_BLOCKS, False))
@@ -280,11 +306,33 @@ class _Entered:
     frame: Frame
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Boundary:
+    """A moment between two statements of the function.
+
+    Attributes:
+        frame: a copy of the frame.
+        operations: the list of operations; it grows later.
+        count: how many there were.
+        reads: what had been read.
+    """
+
+    frame: Frame
+    operations: list[Expression]
+    count: int
+    reads: dict[Place, Read]
+
+
 # The graph of a function
 
 
 def graph_of(function: Callable[..., Any]) -> Graph | str | None:
-    """Return the graph of a function; or the reason why there is none; or None if no reason is of use.
+    """Return the graph of a function; or the reason why there is none; or None if no reason is of use."""
+    return read_function(function)[0]
+
+
+def read_function(function: Callable[..., Any]) -> tuple[Graph | str | None, Division | None]:
+    """Return what ``graph_of`` returns, and where the function can be divided, if that is not a whole graph.
 
     If a dataset is created for each element of another, its function objects are new each time, but not their code. So
     the graph of a code is kept.
@@ -292,14 +340,17 @@ def graph_of(function: Callable[..., Any]) -> Graph | str | None:
     code = function.__code__ if type(function) is FunctionType else None
     known = None if code is None else _FOUND.get(code)
     if known is not None and known.arity == arity_of(function) and known.current(function) is not None:  # type: ignore[arg-type]  # it has code
-        return known
+        return known, known.division
+    reader = _Reader(function)
     try:
-        graph = _Reader(function).graph()
+        graph = reader.graph()
     except NotProvedError as error:
-        return error.reason
+        return error.reason, reader.division(error.reason)
+    if not graph.is_whole:
+        graph = replace(graph, division=reader.division(None))
     if code is not None:
         _FOUND[code] = graph
-    return graph
+    return graph, graph.division
 
 
 _FOUND: weakref.WeakKeyDictionary[CodeType, Graph] = weakref.WeakKeyDictionary()
@@ -316,11 +367,14 @@ class _Reader:
     steps: int = 0
     leaves: int = 1
     code: weakref.ref[CodeType] | None = None
+    arity: int = 0
+    boundary: _Boundary | None = None
 
     def graph(self) -> Graph:
         if (reason := unknown_python()) is not None:
             raise NotProvedError(reason)
         arity, owner = self._arity()
+        self.arity = arity
         arguments = [Expression("argument", (position,)) for position in range(arity)]
         if owner is FunctionType:
             value = self._enter(_Outside((), self.function), list(arguments), {})
@@ -357,6 +411,8 @@ class _Reader:
             frame = frames[-1]
             instructions, indices = instructions_of(frame.code)
             instruction = instructions[frame.position]
+            if len(frames) == 1 and self.leaves == 1 and not frame.stack:
+                self.boundary = _Boundary(frame.copy(), operations, len(operations), self.reads.copy())
             frame.position += 1
             self.steps += 1
             if self.steps > _STEPS_MAX or self.leaves > _LEAVES_MAX:
@@ -379,6 +435,46 @@ class _Reader:
                 result = self._returned(frames)
                 if result is not None:
                     return CodeBlock(tuple(operations), result)
+
+    def division(self, reason: str | None) -> Division | None:
+        """Return where the function can be divided; ``reason`` is why its rest isn't known."""
+        if self.boundary is None or not self.boundary.count:
+            return None
+        frame, operations, self.reads = self.boundary.frame, self.boundary.operations, self.boundary.reads
+        code, (instructions, indices) = frame.code, instructions_of(frame.code)
+        at, rest = instructions[frame.position], instructions[frame.position :]
+        offset = getattr(at, "start_offset", at.offset)  # which includes an EXTENDED_ARG since Python 3.13
+        if (
+            instructions[frame.position - 1].opname == "EXTENDED_ARG"
+            or code.co_cellvars
+            or len(code.co_varnames) > _LOCALS_MAX
+            or READ_LOCALS.intersection(code.co_names)
+            or any(one.opcode in _JUMPING and indices[one.argval] < frame.position for one in rest)
+        ):
+            return None
+        named = {name for one in rest if "_FAST" in one.opname for name in _names_in(one.argval)}
+        names = tuple(name for name in code.co_varnames if name in named and name in frame.locals)
+        last = code.co_varnames.index(names[-1]) if names else 0
+        if named.intersection(code.co_varnames[:last]) - frame.locals.keys():
+            return None  # some variable has no value yet, but would become a parameter
+        self.operations = operations[: self.boundary.count]
+        try:
+            whole = self._record("tuple", tuple(self._kept(frame.locals[name]) for name in names))
+        except NotProvedError:
+            return None
+        block = CodeBlock(tuple(self.operations), whole)
+        graph = Graph(self.arity, block, tuple(self.reads.values()), self.code)
+        place = frame.evaluate.args[0]  # type: ignore[attr-defined]  # see _enter
+        line = at.positions.lineno if at.positions else None
+        return Division(graph, names, place, code, offset, line, reason)
+
+    def _kept(self, value: Any) -> Expression:
+        """Return the expression for an abstract value that the known operations don't use: it may be any object."""
+        if not isinstance(value, _Outside):
+            return self._use(value)
+        kind = kind_of(value.value)
+        self._note(value, value.value if kind is None else kind)
+        return Expression("read", (value.place,))
 
     def _returned(self, frames: list[Frame]) -> Expression | None:
         """Leave the innermost frame; return the result of the function if it was the last one."""
@@ -705,6 +801,11 @@ _JUMPS: dict[str, tuple[str | None, bool]] = {
 }
 """When each instruction jumps, and whether it then leaves the tested value on the stack."""
 
+_LOCALS_MAX = 256  # so that the operand of an instruction can name each of them
+_JUMPING = frozenset({*dis.hasjrel, *dis.hasjabs})
+READ_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
+"""Names with which code may see its local variables as a whole."""
+
 _UNKNOWN = {
     "FOR_ITER": "it contains a loop",
     "GET_ITER": "it contains a loop",
@@ -712,6 +813,11 @@ _UNKNOWN = {
     "RAISE_VARARGS": "it raises an exception",
 }
 """Reasons why some instructions are not part of a graph."""
+
+
+def _names_in(argument: Any) -> tuple[Any, ...]:
+    """Return the names in the argument of an instruction, which may be a pair of them."""
+    return argument if type(argument) is tuple else (argument,)
 
 
 def _twin_of(function: Any) -> tuple[Any, tuple[str, ...]] | None:

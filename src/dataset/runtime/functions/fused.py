@@ -11,6 +11,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,11 +143,13 @@ class FusedOperator(Divisible):
         """Return how many inputs were processed, the output, and an interrupt. An exception waits in the outbox."""
         passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
-        for place, arguments in enumerate(zip(*self._first.arguments(inputs), strict=True)):
+        first, calls = self._first.calls(inputs)
+        functions = [first, *(stage.function for stage in self._stages[1:])]
+        for place, arguments in enumerate(calls):
             given = arguments
-            for index, stage in enumerate(self._stages):
+            for index, (stage, function) in enumerate(zip(self._stages, functions, strict=True)):
                 try:
-                    results = stage.pass_on(given)
+                    results = stage.pass_on(given, function)
                 except BaseException as error:  # noqa: BLE001  # raised in its place
                     output = self._output(inputs, passed, places)
                     interrupt = self._keep(error, index, given, inputs.slice(place, place + 1))
@@ -261,7 +264,7 @@ class FusedOperator(Divisible):
         stages = [stage.worker_copy() for stage in self._stages]
         for stage, bound in zip(stages, self._bounds, strict=True):
             if bound is not None:
-                stage.function = _bounded(stage.function, bound)
+                stage.wrap(partial(_bounded, bound))
         for below, above in itertools.pairwise(stages):
             above.source = below
         copied._become_worker_copy(stages)  # noqa: SLF001  # its own class
@@ -294,7 +297,7 @@ class FusedOperator(Divisible):
         return self._last.accept(task)
 
 
-def _bounded(function: Callable[..., Any], bound: threading.Semaphore) -> Callable[..., Any]:
+def _bounded(bound: threading.Semaphore, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
         with bound:
             return function(*given)

@@ -147,15 +147,16 @@ def are_identical(a: Chunk | None, b: Chunk | None) -> bool:
 
 def _is_same_column(a: Column, b: Column) -> bool:
     if isinstance(a, list) and isinstance(b, list):
-        return all(map(_is_same, a, b))
+        return all(map(is_same, a, b))
     try:
         x, y = stack_column(a), stack_column(b)
     except ColumnMismatchError:
         return False
-    return _is_same(x, y)
+    return is_same(x, y)
 
 
-def _is_same(a: Any, b: Any) -> bool:
+def is_same(a: Any, b: Any) -> bool:
+    """Return whether two components are the same object, or equal values of one type of the library, bit for bit."""
     if a is b:
         return True
     kind = type(a)
@@ -164,5 +165,5 @@ def _is_same(a: Any, b: Any) -> bool:
     if kind is np.ndarray:
         if a.dtype != b.dtype or a.shape != b.shape:
             return False
-        return all(map(_is_same, a.ravel(), b.ravel())) if a.dtype == object else a.tobytes() == b.tobytes()
+        return all(map(is_same, a.ravel(), b.ravel())) if a.dtype == object else a.tobytes() == b.tobytes()
     return kind in {bytes, RaggedTensor, SparseTensor} and bool(a == b)

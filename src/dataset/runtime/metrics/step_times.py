@@ -43,13 +43,13 @@ class StepTimes:
             for step in steps:
                 del step.call_best, step.pass_on
 
-    def _measure(self, index: int, running: set[int], call: Callable[[Any], Any], given: Any) -> Any:
+    def _measure(self, index: int, running: set[int], call: Callable[..., Any], *given: Any) -> Any:
         if index in running:  # a step that writes into a batch calls itself for parts of its input
-            return call(given)
+            return call(*given)
         running.add(index)
         started = time.perf_counter()
         try:
-            return call(given)
+            return call(*given)
         finally:
             self.seconds[index] += time.perf_counter() - started
             running.discard(index)

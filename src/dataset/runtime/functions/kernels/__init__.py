@@ -1,0 +1,1 @@
+"""Kernels: how a user function runs on a chunk."""

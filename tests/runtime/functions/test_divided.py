@@ -1,0 +1,335 @@
+"""Divided functions: a known beginning runs on columns, the rest is called once for each element."""
+
+import pickle
+import sys
+import traceback
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, io
+from dataset.optimize.driver import optimize
+from dataset.runtime.functions.kernels.divided import divided_function
+from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.columns_at_once import columns_at_once, divisions_recorded
+from support.pipelines import unoptimized
+
+FEATURES = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
+THREE = 3
+TABLE = np.arange(40.0).reshape(10, 4)
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # where warnings are errors, columns are not used
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _at_once():
+    with columns_at_once():
+        yield
+
+
+def images(count=24):
+    return (np.arange(count * 12) * 37 % 256).reshape(count, 4, 3).astype(np.float32)
+
+
+def records(count=24):
+    return [
+        io.encode_example({"image": image.astype(np.uint8).tobytes(), "label": i})
+        for i, image in enumerate(images(count))
+    ]
+
+
+def check(function, data, *, is_divided=True):
+    """The outcomes with and without division are the same, in batches and one by one. Returns those of the batches."""
+    single = Dataset.from_tensor_slices(data).map(function)
+    assert_elements_equal(outcomes(iter(single)), outcomes(iter(unoptimized(single))))
+    batches = single.batch(5)
+    plain = outcomes(iter(unoptimized(batches)))
+    with divisions_recorded() as lengths:
+        assert_elements_equal(outcomes(iter(batches)), plain)
+    assert bool(lengths) == is_divided
+    return plain
+
+
+def opaque(value):
+    """Nothing that a graph knows."""
+    return str(value) != "" and value
+
+
+def ends_in_a_call(x):
+    scaled = x / 255
+    return opaque(scaled)
+
+
+def ends_in_a_loop(x):
+    flat = x.reshape(-1) * 2
+    total = 0.0
+    for value in flat:
+        total += float(value)
+    return flat, np.float64(total)
+
+
+def changes_in_place(x):
+    y = x + 1
+    z = y[1:]
+    y[0] = len(str(y))
+    z[0] = 5
+    return y, z
+
+
+def changes_its_argument(x):
+    y = x[::2] * 2
+    x = x.copy()
+    x[0] = len(str(y))
+    return x, y
+
+
+def makes_an_array(x):
+    out = np.zeros(3)
+    mean = x.mean()
+    out[len(str(mean)) % 3] = mean
+    return out
+
+
+def makes_containers(x):
+    found = {"a": x * 2, "pair": (x[0], x.sum())}
+    found["text"] = str(found["pair"][1])
+    found.pop("pair")
+    return found
+
+
+def two_names(x):
+    y = z = x * 3
+    z += len(str(x))
+    return y, z, np.bool_(y is z)
+
+
+def python_numbers(x):
+    y = x * 2
+    n, size, half, largest = len(y), x.size, y.shape[0] / 2, y.max()
+    kinds = [type(value).__name__ for value in (n, size, half, largest)]
+    return y * n, " ".join(kinds)
+
+
+def with_a_while(x):
+    y = x * 2
+    n = 0
+    while n < len(str(y)) % 3:
+        n += 1
+    return y, np.int64(n)
+
+
+def with_try(x):
+    y = x - 1
+    try:
+        z = int(str(y[0, 0] * 0)[:1])
+    except ValueError:
+        z = 7
+    return y, np.int64(z)
+
+
+def with_context(x):
+    y = x - 1
+    with np.errstate(all="ignore"):
+        y = y / len(str(y))
+    return y
+
+
+def unused_parameters(x):
+    doubled = x * 2
+    del x
+    halved = doubled / 4
+    return opaque(halved)
+
+
+def fails_sometimes(x):
+    y = x.astype(np.int64) + 1
+    if int(str(y[0, 0])) % 5 == 0:
+        raise ValueError(f"bad {y[0, 0]}")
+    return y
+
+
+def table_row(x):
+    row = TABLE[x.astype(np.int64)[0, 0] % 10]
+    return opaque(row) * 2
+
+
+class Model:
+    def __init__(self, scale):
+        self.scale = np.float32(scale)
+
+    def prepared(self, x):
+        return x / self.scale
+
+    def apply(self, x):
+        y = self.prepared(x)
+        return y if str(y[0]) else self.scale
+
+    def __call__(self, x):
+        y = x * self.scale
+        return opaque(y)
+
+
+def closure():
+    mean = np.float32(3.5)
+
+    def call(x):
+        y = x - mean
+        return opaque(y) + mean
+
+    return call
+
+
+def with_more(offset, x, *, factor):
+    y = x * factor + offset
+    return opaque(y)
+
+
+FUNCTIONS = [
+    ends_in_a_call,
+    ends_in_a_loop,
+    changes_in_place,
+    makes_an_array,
+    makes_containers,
+    two_names,
+    with_a_while,
+    with_try,
+    with_context,
+    unused_parameters,
+    python_numbers,
+    changes_its_argument,
+    fails_sometimes,
+    Model(2).apply,
+    Model(3),
+    closure(),
+    partial(with_more, np.float32(1), factor=np.float32(2)),
+]
+
+
+@pytest.mark.parametrize(
+    "function", FUNCTIONS, ids=lambda function: getattr(function, "__name__", type(function).__name__)
+)
+def test_gives_the_same_as_single_calls(function):
+    check(function, images())
+
+
+def parses(record):
+    example = io.parse_single_example(record, FEATURES)
+    image = io.decode_raw(example["image"], np.uint8).reshape(4, 3).astype(np.float32) / 255
+    return opaque(image), example["label"]
+
+
+def parses_from_buffer(record):
+    example = io.parse_single_example(record, FEATURES)
+    image = np.frombuffer(example["image"], np.uint8)
+    return {**example, "image": image, "is_writeable": np.bool_(image.flags.writeable)}
+
+
+def test_a_row_of_the_users_array_is_not_replaced_by_a_copy():
+    check(table_row, images(), is_divided=False)
+
+
+@pytest.mark.parametrize("function", [parses, parses_from_buffer])
+def test_parses_and_decodes_in_the_beginning(function):
+    check(function, records())
+
+
+def test_a_bad_record_fails_in_its_place_as_without_division():
+    data = records()
+    data[9] = b"not a record"
+    plain = check(parses, data)
+    assert [index for index, outcome in enumerate(plain) if isinstance(outcome, Exception)] == [1]
+
+
+def test_is_called_once_for_each_element():
+    calls = []
+
+    def counted(x):
+        y = x * 2
+        calls.append(len(y))
+        return y
+
+    with divisions_recorded() as lengths:
+        list(Dataset.from_tensor_slices(images()).map(counted).batch(6))
+    assert len(calls) == 24
+    assert sum(lengths) == 24
+
+
+def test_a_traceback_points_into_the_function():
+    dataset = Dataset.from_tensor_slices(images()).map(fails_sometimes).batch(6)
+    with divisions_recorded() as lengths, pytest.raises(ValueError, match="bad") as caught:
+        list(dataset)
+    assert lengths
+    frame = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert frame.name == "fails_sometimes"
+    assert frame.line.startswith("raise ValueError")
+    assert "map(fails_sometimes)" in str(caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: [y for y in (x * 2, x) if str(y)][0], id="variable of a comprehension"),
+        pytest.param(lambda x: eval("x * 2"), id="eval"),  # noqa: S307  # it reads its local variables
+        pytest.param(opaque, id="no beginning"),
+    ],
+)
+def test_some_functions_are_not_divided(function):
+    assert divided_function(function) is None or sys.version_info >= (3, 12)
+
+
+def test_a_variable_without_a_value_stays_without_one():
+    def reads_too_early(x, late=None):
+        y = x * 2
+        if str(y) == "":
+            late = y
+        del late
+        z = y
+        return late, z  # noqa: F821  # so it raises
+
+    check(reads_too_early, images(), is_divided=divided_function(reads_too_early) is not None)
+
+
+def test_a_constant_that_changes_is_read_again():
+    scale = {"by": np.float32(2)}
+    seen = []
+
+    def scaled(x):
+        y = x * scale["by"]
+        seen.append(len(seen))
+        if len(seen) == 12:
+            scale["by"] = np.float32(4)
+        return y
+
+    got = np.stack(list(Dataset.from_tensor_slices(images()).map(scaled)))
+    data = images()
+    assert np.array_equal(got, np.concatenate([data[:12] * 2, data[12:] * 4]))
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_is_fused_with_a_filter_and_bounded(calls):
+    dataset = Dataset.from_tensor_slices(images()).map(ends_in_a_call, num_parallel_calls=calls)
+    dataset = dataset.filter(lambda x: str(x[0, 0]) != "").batch(6).unbatch()
+    assert_elements_equal(outcomes(iter(dataset)), outcomes(iter(unoptimized(dataset))))
+
+
+def test_runs_in_processes():
+    dataset = Dataset.from_tensor_slices(images()).map(ends_in_a_call, num_parallel_calls=2, executor="process")
+    assert_elements_equal(list(dataset), list(unoptimized(dataset)))
+
+
+def test_can_be_sent_to_another_process():
+    divided = pickle.loads(pickle.dumps(divided_function(ends_in_a_call)))
+    assert divided.division.names == ("scaled",)
+
+
+def test_keeps_the_contract_of_an_operator():
+    check_operator(lambda: Dataset.from_tensor_slices(images()).map(fails_sometimes))
+
+
+def test_explain_says_up_to_where_and_why():
+    dataset = Dataset.from_tensor_slices(images()).map(ends_in_a_loop)
+    line = ends_in_a_loop.__code__.co_firstlineno + 3
+    assert f"on columns up to line {line}" in dataset.explain()
+    (missed,) = [miss.reason for miss in optimize(dataset.plan).missed if "loop" in miss.reason]
+    assert missed == f"its beginning, up to line {line}, but it contains a loop (line {line})"
