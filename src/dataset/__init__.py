@@ -57,7 +57,7 @@ with lazy_imports():
     from dataset import checkpoint, io, queues
     from dataset.ops.group.group_by_reducer import Reducer
     from dataset.runtime.chunks.source_records import Provenance, SourceRecord
-    from dataset.runtime.functions.vectorized import vectorized
+    from dataset.runtime.functions.kernels.vectorized import vectorized
     from dataset.runtime.iteration.optional import Optional
 
 __all__ = [

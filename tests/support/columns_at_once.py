@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.functions import call_loop, columnwise
-from dataset.runtime.functions.kernels import divided
+from dataset.runtime.functions.kernels import columns, divided
 
 
 @contextmanager
@@ -18,9 +17,8 @@ def columns_at_once() -> Iterator[None]:
     """Try columns from the first chunk on, whatever its length, so that small tests cover them."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"LENGTH_MIN": 2, "COSTLY_MIN": 2, "SCALARS_MIN": 2, "TRIED_FROM": 0, "TRIAL": 2}.items():
-            patch.setattr(columnwise, name, value)
-        for module in (call_loop, divided):
-            patch.setattr(module, "TRIAL", 2)
+            patch.setattr(columns, name, value)
+        patch.setattr(divided, "TRIAL", 2)
         yield
 
 
@@ -28,15 +26,15 @@ def columns_at_once() -> Iterator[None]:
 def columns_recorded() -> Iterator[list[int]]:
     """The lengths of the chunks that went through a function as columns."""
     lengths: list[int] = []
-    call = columnwise.Columns.call
+    call = columns.Columns.call
 
-    def recording(self: columnwise.Columns, inputs: Chunk) -> Any:
+    def recording(self: columns.Columns, inputs: Chunk) -> Any:
         result = call(self, inputs)
         lengths.extend([] if result is None else [inputs.length])
         return result
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnwise.Columns, "call", recording)
+        patch.setattr(columns.Columns, "call", recording)
         yield lengths
 
 

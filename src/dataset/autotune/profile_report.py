@@ -27,7 +27,7 @@ from dataset.plan.drawing.brief import brief_bytes, brief_number, brief_seconds
 from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, holds_user_code, inputs_first
 from dataset.plan.origin import Origin
-from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.functions.kernels.vectorized import is_vectorized
 from dataset.runtime.iteration.iterator import DatasetIterator
 from dataset.runtime.metrics.lock_sampler import LockSampler
 from dataset.runtime.metrics.op_record import OpRecord

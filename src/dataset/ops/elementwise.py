@@ -21,13 +21,12 @@ from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.call_loop import ColumnFunction
-from dataset.runtime.functions.columnwise import ElementwiseFunction
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.expression import Graph
 from dataset.runtime.functions.fused import FusedOperator
+from dataset.runtime.functions.kernels.columns import ColumnFunction, ElementwiseFunction
 from dataset.runtime.functions.kernels.divided import DividedFunction
-from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.functions.kernels.vectorized import is_vectorized
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator

@@ -20,9 +20,8 @@ from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
-from dataset.runtime.functions.vectorized import chunk_of_columns
+from dataset.runtime.functions.kernels.vectorized import chunk_of_columns, is_vectorized
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Task
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
@@ -74,8 +73,14 @@ class Map(MapNode, Elementwise, aligned=True, static_spec=False, seekable=True, 
 
     def operator(self, source: Operator) -> ElementwiseOperator:
         function = self.function if self.function_of_blocks is None else self.function_of_blocks
-        ways = {"columnwise": self.columnwise, "column_function": self.column_function, "divided": self.divided}
-        operator = MapOperator(source, self, function, **ways)
+        operator = MapOperator(
+            source,
+            self,
+            function,
+            columnwise=self.columnwise,
+            column_function=self.column_function,
+            divided=self.divided,
+        )
         operator.write_into_batch = self.write_into_batch
         return operator
 
@@ -88,49 +93,11 @@ class MapOperator(ElementwiseOperator):
 
     one_to_one = returns_results = True
     lists_are_structure: ClassVar[bool] = True  # as in tf.data
-    _element_bytes = 0  # of the first results, if they are written into batches
     # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components, and the
     # type of bare numbers and bytes.
     _usual_dtype: np.dtype[Any] | None = None
     _usual_width: int | None = None
     _usual_scalar: type[Any] | None = None
-
-    def call_best(self, inputs: Chunk) -> Chunk | None:
-        if not self.write_into_batch:
-            return super().call_best(inputs)
-        size = self._element_bytes
-        if self.runs_on_columns and size >= LARGE_BYTES and inputs.length > (step := max(1, STEP_BYTES // size)):
-            return self._call_in_steps(inputs, step)
-        output = super().call_best(inputs)
-        if output is not None and not size:
-            self._element_bytes = output.nbytes // output.length
-        return output
-
-    def _call(self, inputs: Chunk) -> Chunk | None:
-        if not self.write_into_batch:
-            return super()._call(inputs)
-        self._writer.begin(Block(inputs.length), self.position)
-        try:
-            return super()._call(inputs)
-        finally:
-            self._writer.begin(None)
-
-    def _call_in_steps(self, inputs: Chunk, step: int) -> Chunk:
-        """Write the results into the arrays of a batch, ``step`` at a time, while they are in the cache."""
-        self.unread(inputs, 0)
-        block, parts, have = Block(inputs.length), list[Chunk](), 0
-        while have < inputs.length and (self.outbox or self._todo):
-            try:
-                part = super().pull(min(step, inputs.length - have))
-            except BaseException as error:
-                if not parts:
-                    raise
-                self.outbox.put_first(error)
-                break
-            assert part is not None  # there is input to process
-            parts.append(block.write(have, part))
-            have += part.length
-        return Chunk.concatenate(parts)
 
     def finish(self, inputs: Chunk | None, results: list[Any]) -> Chunk:  # noqa: ARG002  # used by filter
         if self.lists_are_structure and type(results[0]) is list:
@@ -139,7 +106,7 @@ class MapOperator(ElementwiseOperator):
         return chunk_of_rows(results, structure, lists_are_structure=self.lists_are_structure)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
-        given = () if self._vectorized else inputs.columns()
+        given = () if is_vectorized(self.function) else inputs.columns()
         if type(result) is list and self.lists_are_structure:
             result = tuple(result)
         output = chunk_of_columns(result, inputs.length, given, to_be_stacked=self.write_into_batch)

@@ -16,7 +16,7 @@ from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.vectorized import require_one_by_one
+from dataset.runtime.functions.kernels.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.tasks import Task

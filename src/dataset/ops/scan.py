@@ -17,7 +17,7 @@ from dataset.runtime.chunks.ownership import is_immutable, own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
-from dataset.runtime.functions.vectorized import require_one_by_one
+from dataset.runtime.functions.kernels.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.resources.interrupts import call
 
@@ -60,7 +60,7 @@ class ScanOperator(MapOperator):
     def arguments(self, inputs: Chunk) -> list[Any]:
         return [inputs.rows()]  # a tuple is one argument, in addition to the state
 
-    def _collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk) -> None:
         # Not interruptible: the state and the results must advance together.
         results.extend(map(self._step, inputs.rows()))
 

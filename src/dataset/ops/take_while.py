@@ -11,12 +11,12 @@ import numpy as np
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.plan.origin import function_name
-from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
-from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.resources.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +36,6 @@ class TakeWhile(UnaryNode, pure=False, counted=False):
         return TakeWhileOperator(context(self.source), self)
 
 
-class _FirstFalseError(Exception):
-    """Internal error: the predicate returned False, so it is not called for later elements."""
-
-
 class TakeWhileOperator(ElementwiseOperator):
     """Operator that calls the predicate up to the first False, which ends it.
 
@@ -48,34 +44,35 @@ class TakeWhileOperator(ElementwiseOperator):
     """
 
     def __init__(self, source: Operator, node: TakeWhile) -> None:
-        super().__init__(source, node, node.predicate if is_vectorized(node.predicate) else self._require)
-        self._predicate = node.predicate
+        super().__init__(source, node, node.predicate)
         self._one_by_one = holds_user_code(node.source)
         self._ended = False
 
-    def _require(self, *element: Any) -> bool:
-        result = self._predicate(*element)
-        if not (result if type(result) in BOOLEANS else boolean(result, self.node)):
-            raise _FirstFalseError
-        return True
+    @interruptible
+    def collect(self, results: list[Any], inputs: Chunk) -> None:
+        with self.sharing(inputs):
+            for element in zip(*self.arguments(inputs), strict=True):
+                result = self.function(*element)
+                if not (result if type(result) in BOOLEANS else boolean(result, self.node)):
+                    self._ended = True
+                    return
+                results.append(True)
+
+    @property
+    def stops(self) -> bool:
+        return self._ended
 
     def next_inputs(self, n: int) -> Chunk | None:
         if self._ended:
             return None
         return super().next_inputs(1 if self._one_by_one else n)
 
-    def _fail(self, error: Exception) -> None:
-        if isinstance(error, _FirstFalseError):
-            self._ended = True
-            self._todo = Remainder()
-        else:
-            super()._fail(error)
+    def unread(self, inputs: Chunk, start: int) -> None:
+        if not self._ended:
+            super().unread(inputs, start)
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:  # noqa: ARG002  # all are True
         return inputs
-
-    def _columns_output(self, inputs: Chunk) -> Chunk | None:
-        return None if self._ended else super()._columns_output(inputs)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
         false = np.flatnonzero(~boolean_column(result, inputs.length, self.node))

@@ -8,8 +8,8 @@ import pytest
 import dataset
 from dataset import Dataset, io
 from dataset.io import decode_raw, parse_single_example
-from dataset.runtime.functions import columnwise
-from dataset.runtime.functions.columnwise import elementwise_function
+from dataset.runtime.functions.kernels import columns
+from dataset.runtime.functions.kernels.columns import elementwise_function
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import fired, unoptimized
@@ -195,8 +195,8 @@ def runs(monkeypatch):
         found.append(len(columns[0]))
         return result
 
-    run = columnwise.run_on_columns
-    monkeypatch.setattr(columnwise, "run_on_columns", counted)
+    run = columns.run_on_columns
+    monkeypatch.setattr(columns, "run_on_columns", counted)
     return found
 
 
@@ -210,7 +210,7 @@ def test_outputs_of_small_requests_are_computed_for_all_that_was_read_ahead(many
 
 def test_a_request_of_all_elements_computes_each_once(many, runs):
     assert len(list(many().map(natural).take(700).batch(700))) == 1
-    assert sum(runs) <= 700 + columnwise.TRIAL
+    assert sum(runs) <= 700 + columns.TRIAL
 
 
 SIZES_OF_REQUESTS = pytest.mark.parametrize("size", [1, 20])
@@ -295,7 +295,7 @@ SIZES = [2, 2]
 
 @pytest.mark.parametrize("function", NOT_PROVED)
 def test_what_is_not_proved(function):
-    assert not isinstance(elementwise_function(function), columnwise.ElementwiseFunction)
+    assert not isinstance(elementwise_function(function), columns.ElementwiseFunction)
 
 
 FAILING = [

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from dataset import Dataset, vectorized
 from dataset.optimize.driver import optimize
 from dataset.plan.structure import structure_of
-from dataset.runtime.functions import bytecode, columnwise, evaluate
-from dataset.runtime.functions.columnwise import elementwise_function
+from dataset.runtime.functions import bytecode, evaluate
+from dataset.runtime.functions.kernels import columns
+from dataset.runtime.functions.kernels.columns import elementwise_function
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import fired, unoptimized
@@ -264,7 +265,7 @@ def test_elements_decide_whether_it_runs_on_columns(rows, function, fits, hidden
         return (slices.filter(named_always) if hidden else slices).map(function).batch(4)
 
     lengths = check_same(make)
-    assert sum(lengths) > columnwise.TRIAL if fits else lengths == []  # a trial with other results would be the end
+    assert sum(lengths) > columns.TRIAL if fits else lengths == []  # a trial with other results would be the end
 
 
 @pytest.mark.parametrize(
@@ -376,8 +377,8 @@ def test_numpy_warns_as_often_and_in_the_same_words(function):
 
 def test_results_that_differ_in_the_trial_end_it(monkeypatch):
     """Nothing that is proved differs; should it nevertheless, single elements are right."""
-    call = columnwise.Columns.call
-    monkeypatch.setattr(columnwise.Columns, "call", lambda *given: call(*given) + 1)
+    call = columns.Columns.call
+    monkeypatch.setattr(columns.Columns, "call", lambda *given: call(*given) + 1)
     assert [batch.tolist() for batch in Dataset.range(6).map(lambda x: x * 2).batch(3)] == [[0, 2, 4], [6, 8, 10]]
 
 

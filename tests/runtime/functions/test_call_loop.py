@@ -9,7 +9,7 @@ import pytest
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, vectorized
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.functions.vectorized import chunk_of_columns
+from dataset.runtime.functions.kernels.vectorized import chunk_of_columns
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once
 from support.pipelines import unoptimized

@@ -11,9 +11,9 @@ import pytest
 
 from dataset import Dataset
 from dataset.optimize.driver import optimize
-from dataset.runtime.functions import columnwise
 from dataset.runtime.functions.bytecode import instructions_of
 from dataset.runtime.functions.expression import Graph, graph_of
+from dataset.runtime.functions.kernels import columns
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
@@ -225,7 +225,7 @@ def lengths_of(make):
 @pytest.mark.parametrize(("rows", "function"), FORMS.values(), ids=FORMS)
 def test_runs_on_columns_with_the_results_of_single_calls(rows, function):
     slices = Dataset.from_tensor_slices(rows)
-    assert sum(lengths_of(lambda: slices.map(function).batch(8))) > columnwise.TRIAL
+    assert sum(lengths_of(lambda: slices.map(function).batch(8))) > columns.TRIAL
     lengths = lengths_of(lambda: slices.map(function).prefetch(8))
     assert lengths or not graph_of(function).is_whole  # otherwise, elements are requested one by one
 
@@ -390,7 +390,7 @@ def test_an_operation_without_use_may_fail():
 
     assert isinstance(graph_of(function), Graph)
     make = lambda: Dataset.from_tensor_slices(np.array([1, 2, 3, 9] * 10)).map(function).batch(4)
-    assert lengths_of(make) == [columnwise.TRIAL]
+    assert lengths_of(make) == [columns.TRIAL]
     assert sum(isinstance(outcome, IndexError) for outcome in outcomes(iter(make()))) == 10
 
 

@@ -111,7 +111,7 @@ class ReduceGroupsOperator(MapOperator):
     def arguments(self, inputs: Chunk) -> list[Any]:
         return [inputs.rows()]  # a tuple is one argument, in addition to the state
 
-    def _collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk) -> None:
         # Not interruptible: the states and the results must advance together.
         results.extend(map(self._step, inputs.rows()))
 

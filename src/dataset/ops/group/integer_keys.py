@@ -18,6 +18,9 @@ from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, StoppingOperator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
+from dataset.runtime.functions.kernels.kernel import Done, Kernel
+from dataset.runtime.functions.kernels.rows import RowKernel
+from dataset.runtime.functions.kernels.vectorized import is_vectorized
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.held_elements import ElementsOperator
 
@@ -26,6 +29,35 @@ Integers = npt.NDArray[np.int64]
 _MANY = 16  # minimum elements for which calling the function for all at once pays off
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
+
+
+class _KeyRows(RowKernel):
+    """Kernel that calls the function, and converts all results to keys at once if they are of the usual types."""
+
+    _calls: KeyOperator
+
+    def _done(self, inputs: Chunk, results: list[Any], error: BaseException | None, position: int) -> Done:
+        count = len(results)
+        if error is not None and not isinstance(error, Exception):
+            return Done(0, [], error)
+        if (count == inputs.length or self._calls.stops) and (keys := self._calls.keys_of_results(results)) is not None:
+            return Done(count, [self._calls.with_keys(inputs.slice(0, count), keys)])
+        return super()._done(inputs, results, error, position)
+
+
+class _KnownKeys(Kernel):
+    """Kernel that prepends keys which are known without a call of the function."""
+
+    def __init__(self, calls: KeyOperator, otherwise: Kernel) -> None:
+        self._calls, self._otherwise = calls, otherwise
+
+    def run(self, inputs: Chunk, position: int) -> Done:
+        keys = self._calls.known_keys(inputs)
+        if keys is None:
+            return self._otherwise.run(inputs, position)
+        if not len(keys):  # raises the error of an element without a key
+            return self._otherwise.run(inputs.slice(0, 1), position)
+        return Done(len(keys), [self._calls.with_keys(inputs.slice(0, len(keys)), keys)])
 
 
 class KeyOperator(ElementwiseOperator):
@@ -43,6 +75,7 @@ class KeyOperator(ElementwiseOperator):
     """
 
     one_to_one = True
+    row_kernel = _KeyRows
 
     def __init__(
         self,
@@ -77,7 +110,7 @@ class KeyOperator(ElementwiseOperator):
             room: returns how many elements of a key still have room, at least 1. It is called for each key.
         """
         self._certain, self._room = certain, room
-        at_once = self._stopping is None and (self._vectorized or certain >= _MANY)
+        at_once = self._stopping is None and (is_vectorized(self.function) or certain >= _MANY)
         return self.pull(min(n, certain) if at_once else n)
 
     def run_unseen(self, lengths: LengthFunction, context: ExecutionContext | None = None) -> None:
@@ -147,20 +180,22 @@ class KeyOperator(ElementwiseOperator):
         """Whether a state need not hold the elements that were read ahead."""
         return self._before is not None
 
-    def call_best(self, inputs: Chunk) -> Chunk | None:
+    @property
+    def kernel(self) -> Kernel:
+        return _KnownKeys(self, super().kernel)
+
+    @property
+    def stops(self) -> bool:
+        return self._stopped or super().stops
+
+    def known_keys(self, inputs: Chunk) -> Column | None:
+        """Return the keys of these inputs, or of the first of them, without a call of the function; None to call it."""
         if len(self._known) == inputs.length:
-            self.position += inputs.length
-            return self._with_keys(inputs, self._known)
-        if self.is_unseen and self._lengths is not None and inputs.length > 1 and self._lengths.holds():
-            lengths = self._lengths.lengths(inputs)
-            keys = lengths if self.keys_of is None else self.keys_of(lengths)
-            done = len(keys)
-            self.unread(inputs, max(1, done))
-            inputs = inputs.slice(0, max(1, done))
-            if done:
-                self.position += done
-                return self._with_keys(inputs, keys)
-        return super().call_best(inputs)  # raises the error of an element without a key
+            return self._known
+        if not self.is_unseen or self._lengths is None or inputs.length == 1 or not self._lengths.holds():
+            return None
+        lengths = self._lengths.lengths(inputs)
+        return lengths if self.keys_of is None else self.keys_of(lengths)
 
     def unread_keyed(self, keyed: Chunk) -> None:
         """Put back the last elements; the function will be called for them again."""
@@ -194,11 +229,11 @@ class KeyOperator(ElementwiseOperator):
         return self.source.advance(before, taken) if taken else before
 
     @interruptible
-    def _collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk) -> None:
         self._stopped = False
         self._found = []
         if inputs.length <= self._certain:
-            super()._collect(results, inputs)
+            super().collect(results, inputs)
             return
         function, key_of, keep = self.function, self.key_of or _itself, self._found.append
         left: dict[int, int] = {}  # key -> remaining room
@@ -221,23 +256,7 @@ class KeyOperator(ElementwiseOperator):
             return  # all elements are done, unless the function raised StopIteration
         self._stopped = True
 
-    def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
-        if error is not None and not isinstance(error, Exception):
-            self.unread(inputs, 0)
-            raise error
-        done = len(results)
-        if done < inputs.length and self._stopped:
-            self.unread(inputs, done)
-            inputs = inputs.slice(0, done)
-        if done == inputs.length and (keys := self._keys(results)) is not None:
-            self.position += done
-            return self._with_keys(inputs, keys)
-        try:
-            return super()._conclude(inputs, results, error)
-        finally:
-            del error  # see runtime/contract.py on stored exceptions
-
-    def _keys(self, results: list[Any]) -> list[int] | None:
+    def keys_of_results(self, results: list[Any]) -> list[int] | None:
         """Return the keys of results of the usual types; None if any result cannot be a key."""
         if len(self._found) == len(results) and min(results) >= _LEAST and max(results) <= _GREATEST:
             return self._found
@@ -266,9 +285,10 @@ class KeyOperator(ElementwiseOperator):
     def _keyed(self, inputs: Chunk, numbers: Integers) -> Chunk:
         if self.key_of is not None:
             numbers = np.array(list(map(self.key_of, numbers.tolist())), np.int64)
-        return self._with_keys(inputs, numbers)
+        return self.with_keys(inputs, numbers)
 
-    def _with_keys(self, inputs: Chunk, keys: Column) -> Chunk:
+    def with_keys(self, inputs: Chunk, keys: Column) -> Chunk:
+        """Return the elements with their keys."""
         structure = inputs.structure
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)

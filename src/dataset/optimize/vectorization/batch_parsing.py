@@ -18,7 +18,7 @@ from dataset.io.example.parse import ExampleParser, parse_example
 from dataset.plan.packed import TAKES_BLOCKS, BytesColumn
 from dataset.plan.values import object_column
 from dataset.runtime.functions.bytecode import NotProvedError, Variable, arity_of, interpret
-from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.functions.kernels.vectorized import is_vectorized
 
 _READ_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 

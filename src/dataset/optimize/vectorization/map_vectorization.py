@@ -24,9 +24,9 @@ from dataset.ops.elementwise import Elementwise
 from dataset.plan.node import Miss, Node, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec, flatten_spec
 from dataset.runtime.functions.bytecode import NotProvedError
-from dataset.runtime.functions.columnwise import ElementwiseFunction
 from dataset.runtime.functions.evaluate import run_on_columns, values_on_columns
 from dataset.runtime.functions.expression import TWINS_OF_BUILTINS, Graph, read_function
+from dataset.runtime.functions.kernels.columns import ElementwiseFunction
 from dataset.runtime.functions.kernels.divided import DividedFunction
 
 
@@ -75,7 +75,7 @@ def _misfit(found: ElementwiseFunction, source: Node, evaluate: Callable[..., An
     if reads is None or any(column is None for column in columns):
         return None
     try:
-        evaluate(found.graph, reads, structure, columns)  # type: ignore[arg-type]  # none of them is None
+        evaluate(found.graph, reads, structure, columns)
     except NotProvedError as error:
         return error.reason or not_safe
     except Exception:  # noqa: BLE001  # another element may not raise it

@@ -411,8 +411,7 @@ class _Reader:
             frame = frames[-1]
             instructions, indices = instructions_of(frame.code)
             instruction = instructions[frame.position]
-            if len(frames) == 1 and self.leaves == 1 and not frame.stack:
-                self.boundary = _Boundary(frame.copy(), operations, len(operations), self.reads.copy())
+            self._note_boundary(frames)
             frame.position += 1
             self.steps += 1
             if self.steps > _STEPS_MAX or self.leaves > _LEAVES_MAX:
@@ -436,6 +435,11 @@ class _Reader:
                 if result is not None:
                     return CodeBlock(tuple(operations), result)
 
+    def _note_boundary(self, frames: list[Frame]) -> None:
+        """Note a moment at which the function can be divided: before a statement, and before any branch."""
+        if len(frames) == 1 and self.leaves == 1 and not frames[0].stack:
+            self.boundary = _Boundary(frames[0].copy(), self.operations, len(self.operations), self.reads.copy())
+
     def division(self, reason: str | None) -> Division | None:
         """Return where the function can be divided; ``reason`` is why its rest isn't known."""
         if self.boundary is None or not self.boundary.count:
@@ -453,6 +457,7 @@ class _Reader:
         ):
             return None
         named = {name for one in rest if "_FAST" in one.opname for name in _names_in(one.argval)}
+        named |= frame.locals.keys() & code.co_varnames[: code.co_argcount]  # which notes of exceptions show
         names = tuple(name for name in code.co_varnames if name in named and name in frame.locals)
         last = code.co_varnames.index(names[-1]) if names else 0
         if named.intersection(code.co_varnames[:last]) - frame.locals.keys():

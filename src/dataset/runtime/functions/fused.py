@@ -20,7 +20,8 @@ from dataset.plan.structure import is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
-from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator, first_outcome, run_in_steps
+from dataset.runtime.functions.kernels.kernel import Done, outcomes_of_output
 from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Divisible, InputReader, Run, Task, Worker, outcomes_of
@@ -111,80 +112,78 @@ class FusedOperator(Divisible):
 
     def _call(self, inputs: Chunk) -> Chunk | None:
         """Return the outputs up to an exception; the exception and the inputs after it wait in the stages."""
-        parts: list[Chunk] = []
-        done = 0
-        step = inputs.length
-        block: Block | None = None
-        if self.write_into_batch and self._element_bytes >= LARGE_BYTES:
-            step, block = max(1, STEP_BYTES // self._element_bytes), Block(inputs.length)
+        size = self._element_bytes if self.write_into_batch else 0
         try:
-            while done < inputs.length and not self.outbox:
-                some = inputs.slice(done, min(done + step, inputs.length))
-                with self._first.sharing(some):
-                    count, output, interrupt = self._through_all(some)
-                if output is not None:
-                    parts.append(output if block is None else block.write(done, output))
-                done += count
-                if interrupt is not None:
-                    for part in reversed(parts):
-                        self.outbox.put_first(part)
-                    raise interrupt
+            if size >= LARGE_BYTES:
+                done = run_in_steps(self.run, inputs, 0, max(1, STEP_BYTES // size), Block(inputs.length))
+            else:
+                done = self.run(inputs, 0)
+        except BaseException:
+            self._first.unread(inputs, 0)
+            raise
+        self._first.unread(inputs, done.count)
+        try:
+            output = first_outcome(done, self.outbox)
         finally:
-            interrupt = None  # see runtime/contract.py on exceptions that are kept
-            if done < inputs.length:
-                self._first.unread(inputs, done)
-        if not parts:
-            return None
-        output = Chunk.concatenate(parts)
-        self._element_bytes = output.nbytes // output.length if self.write_into_batch else 0
+            del done  # see runtime/contract.py on exceptions that are kept
+        if output is not None and self.write_into_batch:
+            self._element_bytes = output.nbytes // output.length
         return output
 
-    def _through_all(self, inputs: Chunk) -> tuple[int, Chunk | None, BaseException | None]:
-        """Return how many inputs were processed, the output, and an interrupt. An exception waits in the outbox."""
+    def run(self, inputs: Chunk, position: int) -> Done:  # noqa: ARG002  # the stages know their positions
+        """Pass each element through all functions, as a kernel. An interrupted element waits before its stage."""
         passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
-        first, calls = self._first.calls(inputs)
-        functions = [first, *(stage.function for stage in self._stages[1:])]
-        for place, arguments in enumerate(calls):
-            given = arguments
-            for index, (stage, function) in enumerate(zip(self._stages, functions, strict=True)):
-                try:
-                    results = stage.pass_on(given, function)
-                except BaseException as error:  # noqa: BLE001  # raised in its place
-                    output = self._output(inputs, passed, places)
-                    interrupt = self._keep(error, index, given, inputs.slice(place, place + 1))
-                    return place + (interrupt is None or index > 0), output, interrupt
-                if results is None:
-                    break
-                given = results
-            else:
-                passed.append(given)
-                places.append(place)
-        return inputs.length, self._output(inputs, passed, places), None
+        with self._first.sharing(inputs):
+            first, calls = self._first.calls(inputs)
+            functions = [first, *(stage.function for stage in self._stages[1:])]
+            for place, arguments in enumerate(calls):
+                given = arguments
+                for index, (stage, function) in enumerate(zip(self._stages, functions, strict=True)):
+                    try:
+                        results = stage.pass_on(given, function)
+                    except BaseException as error:  # noqa: BLE001  # raised in its place
+                        outcomes = self._output(inputs, passed, places)
+                        return self._failed(error, index, given, inputs.slice(place, place + 1), place, outcomes)
+                    if results is None:
+                        break
+                    given = results
+                else:
+                    passed.append(given)
+                    places.append(place)
+        return Done(inputs.length, self._output(inputs, passed, places))
 
-    def _keep(self, error: BaseException, index: int, given: tuple[Any, ...], element: Chunk) -> BaseException | None:
-        """Store an exception of stage ``index`` in its place.
+    def _failed(
+        self,
+        error: BaseException,
+        index: int,
+        given: tuple[Any, ...],
+        element: Chunk,
+        place: int,
+        outcomes: list[Outcome],
+    ) -> Done:
+        """Return what was done before an exception of stage ``index``, with the exception in its place.
 
-        An interrupt concerns the program and not the element. It is returned, and the element waits before the stage.
+        An interrupt concerns the program and not the element, which waits before the stage.
         """
         stage = self._stages[index]
         is_of_element = isinstance(error, Exception | GeneratorExit)
         if is_of_element or self._works_for_others:
-            self.outbox.put(with_location(error, stage.node, stage.position) if is_of_element else error)
+            found = with_location(error, stage.node, stage.position) if is_of_element else error
             for later in self._stages[index:]:
                 later.position += 1
-            return None
+            return Done(place + 1, [*outcomes, found])
         if index:
             stage.unread(descended(self._chunk([given], self._stages[:index]), element) or element, 0)
-        return error
+        return Done(place + (index > 0), outcomes, error)
 
-    def _output(self, inputs: Chunk, passed: list[tuple[Any, ...]], places: list[int]) -> Chunk | None:
+    def _output(self, inputs: Chunk, passed: list[tuple[Any, ...]], places: list[int]) -> list[Outcome]:
         if not passed:
-            return None
+            return []
         output = self._chunk(passed, self._stages)
         if output is None or inputs.lineage is not None:
             inputs = inputs.take(np.array(places))
-        return inputs if output is None else output if inputs.lineage is None else descended(output, inputs)
+        return outcomes_of_output(inputs if output is None else output, inputs)
 
     @staticmethod
     def _chunk(passed: list[tuple[Any, ...]], stages: list[ElementwiseOperator]) -> Chunk | None:

@@ -36,12 +36,12 @@ class StepTimes:
         running: set[int] = set()
         for index, step in enumerate(steps):
             measure = partial(self._measure, index, running)
-            step.call_best, step.pass_on = partial(measure, step.call_best), partial(measure, step.pass_on)
+            step.run, step.pass_on = partial(measure, step.run), partial(measure, step.pass_on)
         try:
             yield
         finally:
             for step in steps:
-                del step.call_best, step.pass_on
+                del step.run, step.pass_on
 
     def _measure(self, index: int, running: set[int], call: Callable[..., Any], *given: Any) -> Any:
         if index in running:  # a step that writes into a batch calls itself for parts of its input

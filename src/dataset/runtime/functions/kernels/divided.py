@@ -23,11 +23,11 @@ import numpy as np
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import ColumnValues
-from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseFunction
 from dataset.runtime.functions.evaluate import rows_of_value, values_on_columns
 from dataset.runtime.functions.expression import Division, read_function
+from dataset.runtime.functions.kernels.columns import TRIAL, Columns, ElementwiseFunction
+from dataset.runtime.functions.kernels.vectorized import is_same
 from dataset.runtime.functions.places import method_of, value_at
-from dataset.runtime.functions.vectorized import is_same
 
 _NOP, _LOAD, _BUILD, _RETURN = (dis.opmap[name] for name in ("NOP", "LOAD_FAST", "BUILD_TUPLE", "RETURN_VALUE"))
 _UNIT = 2  # the bytes of an instruction: the opcode and an operand

@@ -1,10 +1,8 @@
-"""Vectorized functions: how they are marked, their arguments, and what they may return.
-
-call_loop.py determines when they are called, and what happens if one raises.
-"""
+"""Vectorized functions: how they are marked and called, their arguments, and what they may return."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -14,12 +12,17 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.plan.origin import function_name
 from dataset.plan.packed import BytesColumn, is_packed
-from dataset.plan.structure import LEAF, is_tuple, structure_of
+from dataset.plan.structure import LEAF, StructureMismatchError, is_tuple, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, object_column
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
-from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.chunks.normalization import canonical_array, chunk_of_rows, is_canonical
+from dataset.runtime.chunks.ownership import own
 from dataset.runtime.chunks.slicing import rows_of
+from dataset.runtime.functions.kernels.kernel import Done, Kernel, outcomes_of_output
+from dataset.runtime.functions.kernels.rows import Calls
+from dataset.runtime.resources.exceptions import as_error_of_element, with_location
+from dataset.runtime.resources.interrupts import call
 
 VECTORIZED = "__dataset_vectorized__"
 
@@ -70,6 +73,53 @@ def require_one_by_one(op: str, argument: str, function: Callable[..., Any]) -> 
             f"{op}(): {argument} is called for one element at a time, but {function_name(function)} is marked as "
             "vectorized and requires whole columns"
         )
+
+
+class VectorizedKernel(Kernel):
+    """Kernel that calls a vectorized function for all elements at once, or, if it fails, for each of them."""
+
+    def __init__(self, calls: Calls, function: Callable[..., Any]) -> None:
+        self._calls, self._function = calls, function
+
+    def run(self, inputs: Chunk, position: int) -> Done:
+        if inputs.length > 1:
+            with contextlib.suppress(Exception):
+                return done_at_once(self._calls, inputs, self._result(inputs))
+        outcomes: list[Outcome] = []
+        try:
+            for index in range(inputs.length):
+                outcomes += self._outcomes(inputs.slice(index, index + 1), position + index)
+                if self._calls.stops:
+                    break
+            return Done(inputs.length, outcomes)
+        finally:
+            del outcomes  # see runtime/contract.py on exceptions that are kept
+
+    def _outcomes(self, element: Chunk, position: int) -> list[Outcome]:
+        try:
+            return done_at_once(self._calls, element, self._result(element)).outcomes
+        except Exception as error:  # noqa: BLE001  # raised in its place
+            return [with_location(error, self._calls.node, position)]
+
+    def _result(self, inputs: Chunk) -> Any:
+        given = column_arguments(inputs)
+        try:
+            return own(call(self._function, *given), given)
+        except GeneratorExit as error:
+            raise as_error_of_element(error) from None
+
+
+def done_at_once(calls: Calls, inputs: Chunk, result: Any) -> Done:
+    """Return the outcomes for the result of a function for columns.
+
+    Raises:
+        SpecError: for a result of another structure.
+    """
+    try:
+        output = calls.finish_columns(inputs, result)
+    except StructureMismatchError:
+        raise SpecError(calls.mismatch(result)) from None
+    return Done(inputs.length, outcomes_of_output(output, inputs))
 
 
 def column_arguments(inputs: Chunk) -> list[Any]:
