@@ -59,6 +59,8 @@ class FilterOperator(ElementwiseOperator):
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         if not BOOLEANS.issuperset(map(type, results)):
             results = [boolean(result, self.node) for result in results]
+        if len(results) == 1:
+            return inputs if results[0] else None
         return self._choose(inputs, np.array(results, np.bool_))
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:

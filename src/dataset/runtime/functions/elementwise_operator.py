@@ -241,12 +241,16 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def run(self, inputs: Chunk) -> Chunk | None:
         """Return the next outcome for these inputs, or None. Others wait in the outbox, and inputs that are left."""
         try:
-            done = self._run_for_batch(inputs) if self.write_into_batch else self.kernel.run(inputs, self.position)
+            kernel = self._kernel or self.kernel
+            done = self._run_for_batch(inputs) if self.write_into_batch else kernel.run(inputs, self.position)
         except BaseException:  # such as KeyboardInterrupt: no element is lost
             self.unread(inputs, 0)
             raise
         self.position += done.count
-        self.unread(inputs, done.count)
+        if done.count < inputs.length:
+            self.unread(inputs, done.count)
+        elif len(done.outcomes) == 1 and done.interrupt is None and type(done.outcomes[0]) is Chunk:
+            return done.outcomes[0]
         try:
             return first_outcome(done, self.outbox)
         finally:
@@ -271,8 +275,6 @@ class ElementwiseOperator(StoppingOperator, Divisible):
 
     def unread(self, inputs: Chunk, start: int) -> None:
         """Put back inputs from index ``start`` on; they are read again before all others."""
-        if start == inputs.length:
-            return
         left = inputs.slice(start, inputs.length)
         if left.is_packed:
             left = left.unpacked()

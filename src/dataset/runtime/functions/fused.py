@@ -121,12 +121,20 @@ class FusedOperator(Divisible):
         except BaseException:
             self._first.unread(inputs, 0)
             raise
-        self._first.unread(inputs, done.count)
+        if done.count < inputs.length:
+            self._first.unread(inputs, done.count)
+        elif (
+            not self.write_into_batch
+            and len(done.outcomes) == 1
+            and done.interrupt is None
+            and type(done.outcomes[0]) is Chunk
+        ):
+            return done.outcomes[0]
         try:
             output = first_outcome(done, self.outbox)
         finally:
             del done  # see runtime/contract.py on exceptions that are kept
-        if output is not None and self.write_into_batch:
+        if self.write_into_batch and output is not None:
             self._element_bytes = output.nbytes // output.length
         return output
 
@@ -136,12 +144,11 @@ class FusedOperator(Divisible):
         places: list[int] = []
         with self._first.sharing(inputs):
             first, calls = self._first.calls(inputs)
-            functions = [first, *(stage.function for stage in self._stages[1:])]
             for place, arguments in enumerate(calls):
                 given = arguments
-                for index, (stage, function) in enumerate(zip(self._stages, functions, strict=True)):
+                for index, stage in enumerate(self._stages):
                     try:
-                        results = stage.pass_on(given, function)
+                        results = stage.pass_on(given, stage.function if index else first)
                     except BaseException as error:  # noqa: BLE001  # raised in its place
                         outcomes = self._output(inputs, passed, places)
                         return self._failed(error, index, given, inputs.slice(place, place + 1), place, outcomes)

@@ -65,6 +65,8 @@ class RowKernel(Kernel):
             self._calls.collect(results, inputs)
         except BaseException as raised:  # noqa: BLE001  # an outcome, or raised by the operator
             error = as_error_of_element(raised)
+        if error is None and len(results) == inputs.length:
+            return Done(inputs.length, self._outcomes(inputs, results, position))
         try:
             return self._done(inputs, results, error, position)
         finally:
