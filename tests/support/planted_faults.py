@@ -85,7 +85,7 @@ native/rows.c: native/test_row_loop.py::test_what_the_user_keeps_is_copied
 ops/sources/generator.py: ops/sources/test_generator.py
     generator state: self.position - len(self._ready) => self.position
 ops/map.py: optimize/fusion/test_map_fusion.py
-    map shares its arguments: own(self.function(*given), given) => self.function(*given)
+    map shares its arguments: own(function(*given), given) => function(*given)
 
 ops/batch/batch.py: ops/batch/test_batch.py
     batch error position: error, position + error.index => error, error.index
@@ -190,9 +190,17 @@ runtime/parallel/outcome_queue.py: runtime/parallel
     byte account: self.bytes_given += nbytes => pass
 runtime/resources/ledger.py: runtime/resources test_ram_budget.py
     ledger: if held + expected <= most: => if True:
-runtime/functions/call_loop.py: ops/test_map.py
-    error at a wrong element: (inputs, done + 1) => (inputs, done + 2)
-    error names a wrong element: (error, self.node, self.position) => (error, self.node, 0)
+runtime/functions/kernels/rows.py: ops/test_map.py runtime/functions/test_divided.py
+    error at a wrong element: Done(count + 1, [*outcomes => Done(count + 2, [*outcomes
+    error names a wrong element: self._calls.node, position + count) => self._calls.node, 0)
+    row of a batch at a wrong place: collect(results, inputs, position) => collect(results, inputs, 0)
+runtime/functions/kernels/columns.py: runtime/functions optimize/vectorization
+    an output that was not requested: end - inputs.length => end
+runtime/functions/kernels/divided.py: runtime/functions/test_divided.py
+    divided without a comparison: if not self.trusted: => if False:
+    divided, with equal objects for one: if again else rows => if False else rows
+    divided, with writeable rows: values.flags.writeable = False => pass
+    divided although rows belong to the user: _sharing(rows[0], *others) == => True or _sharing(rows[0], *others) ==
 runtime/random/permutation.py: runtime/random/test_permutation.py
     random order is not uniform: part + 1)] => 1)]
 ops/shuffle/shuffle.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
@@ -231,7 +239,7 @@ plan/node.py: optimize/parallelism/test_parallel_calls.py
 optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py
     rule shuffles failing rows: node.traits.aligned and not => False and not
 optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vectorization.py
-    rule marks nothing: columnwise=found) if reason is None => columnwise=None) if reason is None
+    rule marks nothing: marks["columnwise"] = found => pass
 
 io/csv/row_parser.py: io/csv/test_csv_reader.py
     csv line ends: (2 if data.startswith => (1 if data.startswith
@@ -371,7 +379,7 @@ runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_row_
     columns modify the rows of the user: if any(np.may_share_memory(target.values, other) => if any(False and (target.values, other)
 optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
-runtime/functions/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error
+runtime/functions/kernels/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error
     columns of another length: or len(column) != length: => or not len(column):
 
 io/tar/members.py: io/tar/test_tar.py::test_long_members_that_are_not_requested_are_not_read

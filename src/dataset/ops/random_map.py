@@ -77,10 +77,10 @@ class RandomMapOperator(MapOperator):
         self.key, self.iteration, self.epoch = key, iteration, epoch
         self.generators = ElementGenerators(key, iteration, epoch)
 
-    def arguments(self, inputs: Chunk) -> list[Any]:
-        positions = range(self.position, self.position + inputs.length)
+    def arguments(self, inputs: Chunk, position: int) -> list[Any]:
+        positions = range(position, position + inputs.length)
         places = (self.base + places_in(self.shards, position - self.since) for position in positions)
-        return [map(self.generators.at, places if self.shards else positions), *super().arguments(inputs)]
+        return [map(self.generators.at, places if self.shards else positions), *super().arguments(inputs, position)]
 
     # A worker is created before a state may be loaded, so each task says for which epoch it draws.
 

@@ -57,10 +57,10 @@ class ScanOperator(MapOperator):
         self.accumulator = Accumulator(node.label(), node.initial_state)
         self._scan_func = node.function
 
-    def arguments(self, inputs: Chunk) -> list[Any]:
+    def arguments(self, inputs: Chunk, position: int) -> list[Any]:  # noqa: ARG002  # used by random_map
         return [inputs.rows()]  # a tuple is one argument, in addition to the state
 
-    def collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:  # noqa: ARG002  # it passes no numbers
         # Not interruptible: the state and the results must advance together.
         results.extend(map(self._step, inputs.rows()))
 

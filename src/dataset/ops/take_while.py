@@ -49,9 +49,9 @@ class TakeWhileOperator(ElementwiseOperator):
         self._ended = False
 
     @interruptible
-    def collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:
         with self.sharing(inputs):
-            for element in zip(*self.arguments(inputs), strict=True):
+            for element in zip(*self.arguments(inputs, position), strict=True):
                 result = self.function(*element)
                 if not (result if type(result) in BOOLEANS else boolean(result, self.node)):
                     self._ended = True

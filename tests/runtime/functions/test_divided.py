@@ -333,3 +333,14 @@ def test_explain_says_up_to_where_and_why():
     assert f"on columns up to line {line}" in dataset.explain()
     (missed,) = [miss.reason for miss in optimize(dataset.plan).missed if "loop" in miss.reason]
     assert missed == f"its beginning, up to line {line}, but it contains a loop (line {line})"
+
+
+def test_single_calls_after_a_trial_of_columns_fill_their_own_rows_of_the_batch():
+    def partly_known(x):
+        if x[0, 0] > 40:
+            return opaque(x)
+        return x * 2
+
+    data = np.sort(images(), axis=0)
+    dataset = Dataset.from_tensor_slices(data).map(partly_known).batch(12)
+    assert_elements_equal(list(dataset), list(unoptimized(dataset)))

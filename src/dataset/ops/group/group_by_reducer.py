@@ -108,10 +108,10 @@ class ReduceGroupsOperator(MapOperator):
         keys = sorted(self._groups)[:n]
         return self._states([self._groups.pop(key) for key in keys]) if keys else None
 
-    def arguments(self, inputs: Chunk) -> list[Any]:
+    def arguments(self, inputs: Chunk, position: int) -> list[Any]:  # noqa: ARG002  # used by random_map
         return [inputs.rows()]  # a tuple is one argument, in addition to the state
 
-    def collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:  # noqa: ARG002  # it passes no numbers
         # Not interruptible: the states and the results must advance together.
         results.extend(map(self._step, inputs.rows()))
 

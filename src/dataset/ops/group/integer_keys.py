@@ -229,15 +229,15 @@ class KeyOperator(ElementwiseOperator):
         return self.source.advance(before, taken) if taken else before
 
     @interruptible
-    def collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:
         self._stopped = False
         self._found = []
         if inputs.length <= self._certain:
-            super().collect(results, inputs)
+            super().collect(results, inputs, position)
             return
         function, key_of, keep = self.function, self.key_of or _itself, self._found.append
         left: dict[int, int] = {}  # key -> remaining room
-        columns = self.arguments(inputs)
+        columns = self.arguments(inputs, position)
         for number in map(function, *columns):
             if type(number) not in _INTEGERS or type(number) is np.uint64:
                 results.append(own(number, [column[len(results)] for column in columns]))

@@ -27,7 +27,7 @@ from dataset.runtime.functions.kernels.columns import (
     ElementwiseFunction,
 )
 from dataset.runtime.functions.kernels.divided import Beginning, DividedFunction
-from dataset.runtime.functions.kernels.kernel import Done, Kernel
+from dataset.runtime.functions.kernels.kernel import Done, Kernel, all_outcomes
 from dataset.runtime.functions.kernels.rows import RowKernel
 from dataset.runtime.functions.kernels.vectorized import VectorizedKernel, is_vectorized
 from dataset.runtime.functions.remote_twin import RemoteCalls
@@ -35,7 +35,7 @@ from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.row_writer import RowWriter
-from dataset.runtime.parallel.tasks import Divisible, PushedInput, Run, Task, Worker, outcomes_of, passed_over
+from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, passed_over
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -125,15 +125,15 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Return the error message for a result of a different structure."""
         return f"{self.node.label()} returned {structure_of(result)!r}"
 
-    def arguments(self, inputs: Chunk) -> list[Any]:
+    def arguments(self, inputs: Chunk, position: int) -> list[Any]:  # noqa: ARG002  # used by random_map
         """Return, for each argument of the function, an iterable over its values."""
         return inputs.arguments()
 
-    def calls(self, inputs: Chunk) -> tuple[Callable[..., Any], Iterable[tuple[Any, ...]]]:
+    def calls(self, inputs: Chunk, position: int) -> tuple[Callable[..., Any], Iterable[tuple[Any, ...]]]:
         """Return the function that is called for each of these inputs, and the arguments of each call."""
-        found = None if self._beginning is None else self._beginning.calls(inputs, self.position)
+        found = None if self._beginning is None else self._beginning.calls(inputs, position)
         if found is None:
-            return self.function, zip(*self.arguments(inputs), strict=True)
+            return self.function, zip(*self.arguments(inputs, position), strict=True)
         rest, given = found
         return rest if self._wrapper is None else self._wrapper(rest), given
 
@@ -143,14 +143,14 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         return self._is_last is not None
 
     @interruptible
-    def collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:
         """Call the function for these inputs, and append the results, or WRITTEN for those that ``writer`` holds."""
         with self.sharing(inputs):
-            (function, given), count = self.calls(inputs), inputs.length
+            (function, given), count = self.calls(inputs, position), inputs.length
             if self._is_last is not None:
                 collect_by_python(function, given, count, results, self._is_last)
             elif count > 1:
-                self.writer.collect(function, given, count, results, self.position, self.structure)
+                self.writer.collect(function, given, count, results, position, self.structure)
             else:
                 collect(function, given, 1, results)
 
@@ -391,8 +391,8 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def worker_copy(self) -> Self:
         """Return a copy of this operator for a worker; its inputs are pushed to it."""
         copied = copy.copy(self)
-        copied.source, copied.outbox = PushedInput(), OutcomeQueue()
-        copied.ahead = None
+        copied.source = copied.ahead = None  # type: ignore[assignment]  # its tasks hold its inputs
+        copied.outbox = OutcomeQueue()
         copied.write_into_batch = False  # the parallel operator writes into batches
         copied.writer = RowWriter()
         copied._remote = copied._kernel = None  # noqa: SLF001  # its own class
@@ -410,25 +410,12 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Prepare for a task."""
         self._begin(task.position)
 
-    def push(self, task: Task) -> None:
-        """Make the inputs of a task the next inputs; only in a worker's copy."""
-        assert isinstance(self.source, PushedInput)
-        assert task.inputs is not None  # or it would have failed before
-        self.source.push(task.inputs)
-
     def do(self, task: Task, context: Any) -> list[Outcome]:
         """Call the function for the inputs of a task and return the outcomes."""
-        self.push(task)
+        assert task.inputs is not None  # or it would have failed before
         self.begin(task, context)
         self.writer.begin(task.block, task.position - task.row)
-        return outcomes_of(self.pull, task.count, self._skip)
-
-    def _skip(self) -> list[Outcome]:
-        """Skip the element whose function raised KeyboardInterrupt or the like; return the outcomes before it."""
-        before = self.outbox.take_all()
-        self._todo.give(1)
-        self.position += 1
-        return before
+        return all_outcomes(self.kernel.run, task.inputs, task.position)
 
     def open_processes(self, count: int) -> None:
         self._remote = RemoteCalls(self.worker_copy(), self.node, count)

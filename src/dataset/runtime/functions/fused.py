@@ -8,7 +8,6 @@ a whole chunk passes through one function after the other, as without fusion.
 from __future__ import annotations
 
 import copy
-import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -21,10 +20,10 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator, first_outcome, run_in_steps
-from dataset.runtime.functions.kernels.kernel import Done, outcomes_of_output
+from dataset.runtime.functions.kernels.kernel import Done, all_outcomes, outcomes_of_output
 from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.parallel.tasks import Divisible, InputReader, Run, Task, Worker, outcomes_of
+from dataset.runtime.parallel.tasks import Divisible, InputReader, Run, Task, Worker
 from dataset.runtime.resources.exceptions import with_location
 
 _CACHE_BYTES = 4 << 20
@@ -143,7 +142,7 @@ class FusedOperator(Divisible):
         passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
         with self._first.sharing(inputs):
-            first, calls = self._first.calls(inputs)
+            first, calls = self._first.calls(inputs, self._first.position)
             for place, arguments in enumerate(calls):
                 given = arguments
                 for index, stage in enumerate(self._stages):
@@ -176,10 +175,12 @@ class FusedOperator(Divisible):
         stage = self._stages[index]
         is_of_element = isinstance(error, Exception | GeneratorExit)
         if is_of_element or self._works_for_others:
-            found = with_location(error, stage.node, stage.position) if is_of_element else error
+            position = stage.position
             for later in self._stages[index:]:
                 later.position += 1
-            return Done(place + 1, [*outcomes, found])
+            if not is_of_element:
+                return Done(place, outcomes, error)
+            return Done(place + 1, [*outcomes, with_location(error, stage.node, position)])
         if index:
             stage.unread(descended(self._chunk([given], self._stages[:index]), element) or element, 0)
         return Done(place + (index > 0), outcomes, error)
@@ -271,23 +272,20 @@ class FusedOperator(Divisible):
         for stage, bound in zip(stages, self._bounds, strict=True):
             if bound is not None:
                 stage.wrap(partial(_bounded, bound))
-        for below, above in itertools.pairwise(stages):
-            above.source = below
         copied._become_worker_copy(stages)  # noqa: SLF001  # its own class
         return lambda task: copied._do(task, [stage.task_context() for stage in self._stages])  # noqa: SLF001
 
     def _become_worker_copy(self, stages: list[ElementwiseOperator]) -> None:
         self._set_stages(stages)
         self.write_into_batch = False  # the pool does that
-        self._passed_bytes = _CACHE_BYTES  # so that an exception never waits between two stages
         self._works_for_others = True
 
     def _do(self, task: Task, contexts: list[Any]) -> list[Outcome]:
         for stage, context in zip(self._stages, contexts, strict=True):
             stage.begin(task, context)
-        self._first.push(task)
+        assert task.inputs is not None  # or it would have failed before
         try:
-            return outcomes_of(self.pull, task.count)  # without a local variable: see runtime/contract.py on exceptions
+            return all_outcomes(self.run, task.inputs, task.position)
         finally:
             task.learned = [stage.task_context() for stage in self._stages]
 

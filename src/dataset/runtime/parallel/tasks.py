@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from dataset.errors import StateError
 from dataset.plan.node import UnaryNode
-from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
@@ -219,51 +219,3 @@ def passed_over(source: Operator, n: int) -> int:
         if concerns_iteration(error):
             raise
         return 1  # it was raised in its place before
-
-
-def outcomes_of(
-    pull: Callable[[int], Chunk | None], n: int, interrupted: Callable[[], list[Outcome]] | None = None
-) -> list[Outcome]:
-    """Return everything that ``pull(n)`` returns up to the end, with exceptions in their places.
-
-    ``interrupted`` is called for KeyboardInterrupt and similar exceptions, which by themselves use up no element. It
-    skips that element and returns the outcomes before it.
-    """
-    outcomes: list[Outcome] = []
-    try:
-        while True:
-            try:
-                chunk = pull(n)
-                if chunk is None:
-                    return outcomes
-                outcomes.append(chunk)
-            except Exception as error:
-                if concerns_iteration(error):
-                    raise
-                outcomes.append(error)  # raised in the consumer's thread, in its place
-            except BaseException as error:  # noqa: BLE001  # in a worker, an outcome like any other
-                outcomes += [] if interrupted is None else interrupted()
-                error.took_place = True  # type: ignore[attr-defined]  # see save_pending
-                outcomes.append(error)
-    finally:
-        del outcomes  # see runtime/contract.py on exceptions that are kept
-
-
-class PushedInput(Operator):
-    """An input that returns the chunk it was given, and then None until it is given another."""
-
-    def __init__(self) -> None:
-        self._rest = Remainder()
-
-    def push(self, chunk: Chunk) -> None:
-        """Set the chunk to be returned next."""
-        self._rest = Remainder(chunk)
-
-    def pull(self, n: int) -> Chunk | None:
-        return self._rest.give(n)
-
-    def save(self) -> State:
-        return {}
-
-    def load(self, state: State) -> None:
-        """Do nothing: the position is not saved."""

@@ -8,9 +8,11 @@ A kernel that cannot take a chunk leaves it to another one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
+from dataset.runtime.resources.exceptions import concerns_iteration
 
 
 @dataclass(slots=True)
@@ -49,3 +51,32 @@ def outcomes_of_output(output: Chunk | None, inputs: Chunk) -> list[Outcome]:
     if inputs.lineage is not None:
         descended(output, inputs)
     return [output]
+
+
+def all_outcomes(run: Callable[[Chunk, int], Done], inputs: Chunk, position: int) -> list[Outcome]:
+    """Return the outcomes of all these inputs. In a worker, an interrupt of a function is an outcome like any other."""
+    outcomes: list[Outcome] = []
+    count = 0
+    try:
+        while count < inputs.length:
+            done = _run(run, inputs.slice(count, inputs.length), position + count)
+            outcomes += done.outcomes
+            if outcomes and isinstance(outcomes[-1], Exception) and concerns_iteration(outcomes[-1]):
+                raise outcomes[-1]
+            count += done.count
+            if done.interrupt is not None:
+                done.interrupt.took_place = True  # type: ignore[attr-defined]  # see save_pending
+                outcomes.append(done.interrupt)
+                count += 1
+        return outcomes
+    finally:
+        del outcomes, done  # see runtime/contract.py on exceptions that are kept
+
+
+def _run(run: Callable[[Chunk, int], Done], inputs: Chunk, position: int) -> Done:
+    try:
+        return run(inputs, position)
+    except Exception:
+        raise
+    except BaseException as error:  # noqa: BLE001  # nothing was done
+        return Done(0, [], error)

@@ -37,7 +37,7 @@ class Calls(Protocol):
     def stops(self) -> bool:
         """Whether the function need not be called for the last of the inputs."""
 
-    def collect(self, results: list[Any], inputs: Chunk) -> None:
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:
         """Call the function for these inputs, and append the results, or WRITTEN for those that ``writer`` holds."""
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
@@ -62,7 +62,7 @@ class RowKernel(Kernel):
         results: list[Any] = []
         error: BaseException | None = None
         try:
-            self._calls.collect(results, inputs)
+            self._calls.collect(results, inputs, position)
         except BaseException as raised:  # noqa: BLE001  # an outcome, or raised by the operator
             error = as_error_of_element(raised)
         if error is None and len(results) == inputs.length:
