@@ -38,12 +38,14 @@ CANNOT_BE_SAVED = {"window: itself"}
 @pytest.fixture(autouse=True)
 def _handler_is_given_back():
     gc.collect()  # iterators left over from other tests
+    callbacks, gc.callbacks[:] = gc.callbacks[:], []  # Hypothesis has one; an interrupt that is raised in it is lost
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # restored later
     others = set(interrupts.Finalizer.alive)
     yield
     if not others:
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     signal.signal(signal.SIGINT, former)
+    gc.callbacks[:] = callbacks
 
 
 @pytest.mark.parametrize("name", TRIED)
