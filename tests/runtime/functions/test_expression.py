@@ -402,6 +402,85 @@ def test_a_row_that_the_user_holds_is_not_modified():
     assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(np.copy).map(function).batch(8)) == []
 
 
+def cast(image, label):
+    x = image / 2
+    y = x.astype(np.float64)
+    y += label
+    return x, y
+
+
+def viewed(image, label):
+    x = image / 2
+    y = x[::-1].T
+    y[0] = label
+    return x, y
+
+
+def cut_out(image, label):
+    x = image.astype(np.float32)
+    if label % 2:
+        x[1:3] = 0
+    return x, label
+
+
+def contiguous(image, label):
+    x = image / 2
+    y = np.ascontiguousarray(x)
+    y += label
+    return x, y
+
+
+def listed(image, label):
+    x = [image / 2]
+    both = x, x
+    if label % 2:
+        both[0][0][0] = label
+    return both[0][0], both[1][0]
+
+
+def copied(image, label):
+    x = image / 2
+    y = np.atleast_2d(x)
+    x += label
+    return x, y
+
+
+def viewed_before(image, label):
+    x = image / 2
+    y = x[0]
+    if label % 2:
+        x[0] = label
+    return x, y
+
+
+def of_a_table(image, label):
+    row = TABLE_OF_ROWS[label]
+    row += 1
+    return row, image
+
+
+def of_the_element(image, label):
+    if label % 2:
+        image[0] = 0
+    return image, label
+
+
+TABLE_OF_ROWS = np.arange(14.0).reshape(7, 2)
+
+
+@pytest.mark.parametrize("function", [cast, viewed, cut_out, contiguous, listed])
+def test_a_view_of_a_new_array_changes_with_it(function):
+    assert lengths_of(lambda: Dataset.from_tensor_slices(PAIRS).map(function).batch(8))
+
+
+@pytest.mark.parametrize("function", [copied, viewed_before, of_a_table, of_the_element])
+def test_an_array_is_not_modified_if_a_copy_would_have_to_change_with_it(function):
+    slices = Dataset.from_generator(lambda: zip(IMAGES.copy(), LABELS, strict=True))
+    with columns_recorded() as lengths:
+        list(slices.map(function).batch(8))
+    assert lengths == []
+
+
 @pytest.mark.parametrize(
     "write",
     [

@@ -42,7 +42,8 @@ NUMBERS: frozenset[np.dtype[Any]] = frozenset(map(np.dtype, _CODES))
 _RESULTS = NUMBERS.union(map(np.dtype, "FD"))
 """Dtypes of results. Those with complex numbers are computed one by one, and so are operations with them."""
 
-_OPERANDS = frozenset(code for code in _CODES + "FD" if np.dtype(np.dtype(code).str).char == code)
+_REAL = frozenset(code for code in _CODES if np.dtype(np.dtype(code).str).char == code)
+_OPERANDS = _REAL | {"F", "D"}
 """Codes of the dtypes of operands. Which of two codes for the same numbers a result has varies."""
 
 _SCALARS = frozenset(np.dtype(code).type for code in _CODES)
@@ -222,9 +223,9 @@ def _is_simple(operand: Any) -> bool:
     """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
     kind = type(operand)
     if kind is ColumnValues:
-        dtype = operand.values.dtype
-        is_number = dtype.char in _OPERANDS and dtype.kind != "c" and dtype.isnative
-        return is_number and operand.values.size and operand.are_contiguous and not operand.is_python
+        values = operand.values
+        is_number = values.dtype.char in _REAL and values.dtype.isnative and not operand.is_python
+        return is_number and values.size and operand.are_contiguous
     if kind is np.ndarray or kind in _SCALARS:
         return _is_supported(operand.dtype) and operand.flags.c_contiguous
     return kind in _PYTHON
@@ -235,12 +236,12 @@ def _aligned(operands: Sequence[Any]) -> list[Any]:
 
     Python numbers adapt to the dtype of the others.
     """
-    arrays = [operand.values if type(operand) is ColumnValues else operand for operand in operands]
     ranks = [operand.rank if type(operand) is ColumnValues else getattr(operand, "ndim", 0) for operand in operands]
+    rank, arrays = max(ranks), list(operands)
     for i, operand in enumerate(operands):
         if type(operand) is ColumnValues:
             values = _adapted(operand, operands) if operand.is_python else operand.values
-            arrays[i] = values if operand.rank == max(ranks) else with_rank(values, max(ranks))
+            arrays[i] = values if ranks[i] == rank else with_rank(values, rank)
     return arrays
 
 
