@@ -294,10 +294,8 @@ def _table(keys: str, owner: Any, names: str) -> dict[str, Any]:
 _FUNCTIONS = "add sub mul truediv floordiv mod and_ or_ xor lshift rshift lt le eq ne gt ge"
 _BINARY = _table("+ - * / // % & | ^ << >> < <= == != > >= ** @", operator, _FUNCTIONS + " pow matmul")
 _UNARY = _table("- ~ + not", operator, "neg invert pos not_")
-_UFUNC_NAMES = (
-    "add subtract multiply divide floor_divide remainder bitwise_and bitwise_or bitwise_xor left_shift right_shift "
-    "less less_equal equal not_equal greater greater_equal negative invert positive"
-)
+_UFUNC_NAMES = "add subtract multiply divide floor_divide remainder bitwise_and bitwise_or bitwise_xor left_shift "
+_UFUNC_NAMES += "right_shift less less_equal equal not_equal greater greater_equal negative invert positive"
 _UFUNCS = dict(zip(_named(operator, _FUNCTIONS + " neg invert pos"), _named(np, _UFUNC_NAMES), strict=True))
 REUSING = frozenset("+-*/")
 """The operators that may write into the memory of an intermediate result."""
@@ -660,9 +658,9 @@ def call_on_constants(function: Any, positional: Sequence[Any], keywords: Mappin
 # Methods and attributes
 
 _METHOD_NAMES = (
-    "clip reshape ravel squeeze transpose swapaxes copy take mean std var sum prod min max argmin argmax any all round "
-    "cumsum cumprod argsort repeat dot diagonal trace"
+    "clip reshape ravel squeeze transpose swapaxes copy take mean std var sum prod min max argmin argmax any "
 )
+_METHOD_NAMES += "all round cumsum cumprod argsort repeat dot diagonal trace"
 _METHODS = _table(_METHOD_NAMES, np, _METHOD_NAMES) | {"flatten": np.ravel, "astype": _cast}
 _METHODS["item"] = lambda value: _to_python(type(value.values[0].item()), value)
 """The methods of arrays, and the functions that compute the same."""

@@ -10,7 +10,9 @@ Anything else that is raised belongs to some element. Then the function is calle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any
 
@@ -32,69 +34,61 @@ _STATIC = (bool, int, float, str, bytes, tuple, list, dict, slice, type(None), E
 _IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
 
 
+@dataclass(eq=False, slots=True)
 class Component:
     """A component of the elements, which may be passed on unchanged whatever it is."""
 
-    __slots__ = ("column", "values")
-
-    def __init__(self, column: Column) -> None:
-        self.column = column
-        self.values: ColumnValues | None = None  # once it is an operand
+    column: Column
+    values: ColumnValues | None = None  # once it is an operand
 
 
+_COLUMNS = (ColumnValues, Component)
+_CONTAINERS = frozenset({tuple, list, dict})
+
+
+@dataclass(eq=False, slots=True)
 class Evaluation:
     """Evaluation of a graph for some elements.
 
-    Args:
+    Attributes:
         graph: the graph.
         reads: the current values of what the function reads, see ``Graph.current``.
         arguments: the arguments with a ``Component`` for each component.
-        foreign: columns and arrays that may not be modified: what refers to them would have to change, too.
         length: the number of elements.
+        foreign: columns and arrays that may not be modified: what refers to them would have to change, too.
+        own_dicts: identities of the dicts that may be modified; all others may belong to the user.
         outer: the evaluation for more elements, if these take one side of a branch.
         indices: the indices of these elements among those of the outer evaluation.
-
-    Attributes:
+        known: the values of expressions.
+        gathered: the values of these elements, by the identities of those of the outer evaluation.
+        element_bytes: the size of the arrays in an element.
         takes_arrays: whether it computes with components that are arrays, and not only with numbers.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        reads: dict[Place, Any],
-        arguments: Sequence[Any],
-        foreign: Sequence[Any],
-        length: int,
-        outer: Evaluation | None = None,
-        indices: Any = None,
-    ) -> None:
-        self._graph = graph
-        self._reads = reads
-        self._arguments = arguments
-        self._length = length
-        self._outer = outer
-        self._indices = indices
-        self._own_dicts = set(map(id, _dicts(arguments)))  # dicts that may be modified; others may be the user's
-        self._foreign = [*foreign, *reads.values()]
-        self._values: dict[Expression, Any] = {}
-        self._gathered: dict[int, Any] = {}
-        self._element_bytes = 0
-        self.takes_arrays = False
+    graph: Graph
+    reads: dict[Place, Any]
+    arguments: Sequence[Any]
+    length: int
+    foreign: list[Any]
+    own_dicts: set[int] = field(default_factory=set)
+    outer: Evaluation | None = None
+    indices: Any = None
+    known: dict[Expression, Any] = field(default_factory=dict)
+    gathered: dict[int, Any] = field(default_factory=dict)
+    element_bytes: int = 0
+    takes_arrays: bool = False
 
-    def result(self) -> Any:
+    def run(self, block: CodeBlock) -> Any:
         """Return the function's result, with columns in the places of its components.
 
         Raises:
             NotProvedError: it may not be that of the single elements.
             Exception: the function may fail for an element, or warn.
         """
-        return self._run(self._graph.body)
-
-    def _run(self, block: CodeBlock) -> Any:
         for expression in block.operations:
-            value = self._values[expression] = getattr(self, f"_{expression.kind}")(expression, *expression.operands)
+            value = self.known[expression] = getattr(self, f"_{expression.kind}")(expression, *expression.operands)
             if type(value) is ColumnValues and value.source is not None:
-                self._foreign += [value.values, value.source]
+                self.foreign += [value.values, value.source]
         end = block.end
         if isinstance(end, NotProvedError):
             raise NotProvedError(end.reason)
@@ -102,17 +96,17 @@ class Evaluation:
 
     def value(self, expression: Expression) -> Any:
         """Return the value of an expression."""
-        found = self._values.get(expression, self)
+        found = self.known.get(expression, self)
         if found is not self:
             return found
         kind, operands = expression.kind, expression.operands
         if kind == "constant":
             return operands[0]
         if kind == "read":
-            return self._reads[operands[0]]
-        if self._outer is None:  # every operation is executed before its value is used
-            return self._arguments[operands[0]]
-        value = self._values[expression] = self._gather(self._outer, self._outer.value(expression))
+            return self.reads[operands[0]]
+        if self.outer is None:  # every operation is executed before its value is used
+            return self.arguments[operands[0]]
+        value = self.known[expression] = self._gather(self.outer, self.outer.value(expression))
         return value
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
@@ -123,47 +117,45 @@ class Evaluation:
 
     def _divided(self, branch: Branch) -> Any:
         test = self.value(branch.test)
-        if isinstance(test, Component):
-            test = self._operand(test)
+        test = self._operand(test) if isinstance(test, Component) else test
         if not isinstance(test, ColumnValues):
             require(_is_static(test))
-            return self._run(branch.then if test else branch.otherwise)
+            return self.run(branch.then if test else branch.otherwise)
         require(test.rank == 0, "it tests an array")
         is_true = test.values != 0
         count = int(np.count_nonzero(is_true))
-        if count in {0, self._length}:
-            return self._run(branch.then if count else branch.otherwise)
-        sides = [(branch.then, np.flatnonzero(is_true)), (branch.otherwise, np.flatnonzero(~is_true))]
-        return _joined([(self._side(block, indices), indices) for block, indices in sides], self._length)
+        if count in {0, self.length}:
+            return self.run(branch.then if count else branch.otherwise)
+        places = np.flatnonzero(is_true), np.flatnonzero(~is_true)
+        then, otherwise = map(self._side, (branch.then, branch.otherwise), places)
+        return _joined(then, otherwise, places, self.length)
 
     def _side(self, block: CodeBlock, indices: Any) -> Any:
-        side = Evaluation(self._graph, self._reads, (), self._foreign, len(indices), self, indices)
-        result = side._run(block)  # its own class
+        side = Evaluation(self.graph, self.reads, (), len(indices), [*self.foreign], set(), self, indices)
+        result = side.run(block)
         self.takes_arrays |= side.takes_arrays
         return complete(result, len(indices))
 
     def _gather(self, outer: Evaluation, value: Any) -> Any:
         """Return the values of these elements. They are copied once, so that each stays the same object."""
-        known = self._gathered.get(id(value))
+        known = self.gathered.get(id(value))
         if known is not None:
             return known
         if isinstance(value, ColumnValues):
-            known = ColumnValues(_taken(value, self._indices), value.is_python, value.is_array)
-            others = [one for one in outer._values.values() if type(one) is ColumnValues and one is not value]
+            known = ColumnValues(_taken(value, self.indices), value.is_python, value.is_array)
+            others = [one for one in outer.known.values() if type(one) is ColumnValues and one is not value]
             if outer._is_foreign(value) or any(np.may_share_memory(value.values, other.values) for other in others):
-                self._foreign.append(known.values)  # a change would have to be seen in these, too
+                self.foreign.append(known.values)  # a change would have to be seen in these, too
         elif isinstance(value, Component):
-            known = Component(take_column(value.column, self._indices))
-            self._foreign.append(known.column)
-        elif type(value) is dict:
-            known = {key: self._gather(outer, item) for key, item in value.items()}
-            if id(value) in outer._own_dicts:  # its own class
-                self._own_dicts.add(id(known))
-        elif type(value) in {tuple, list}:
-            known = type(value)(self._gather(outer, item) for item in value)
+            known = Component(take_column(value.column, self.indices))
+            self.foreign.append(known.column)
+        elif type(value) in _CONTAINERS:
+            known = _map(lambda item: self._gather(outer, item), value)
+            if id(value) in outer.own_dicts:
+                self.own_dicts.add(id(known))
         else:
             return value
-        self._gathered[id(value)] = known
+        self.gathered[id(value)] = known
         return known
 
     # Operands
@@ -189,22 +181,20 @@ class Evaluation:
         if column.ndim > 1:
             require(column.flags.c_contiguous, "its arrays are not contiguous")  # results have the same memory layout
             self.takes_arrays = True
-            self._element_bytes += column.nbytes // max(1, len(column))
-            is_small = self._element_bytes <= ELEMENT_BYTES_MAX
+            self.element_bytes += column.nbytes // max(1, len(column))
+            is_small = self.element_bytes <= ELEMENT_BYTES_MAX
             require(is_small, f"its arrays have more than {ELEMENT_BYTES_MAX} bytes, and are faster one by one")
         return ColumnValues(column)
 
     def _new_dict(self, items: dict[str, Any]) -> dict[str, Any]:
-        self._own_dicts.add(id(items))
+        self.own_dicts.add(id(items))
         return items
 
     def _require_own_dict(self, value: Any) -> None:
-        if id(value) not in self._own_dicts:
-            raise NotProvedError("it modifies a dict that it didn't create")
+        require(id(value) in self.own_dicts, "it modifies a dict that it didn't create")
 
     def _is_foreign(self, rows: ColumnValues) -> bool:
-        arrays = (other for other in self._foreign if type(other) is np.ndarray)
-        return any(np.may_share_memory(rows.values, other) for other in arrays)
+        return any(type(other) is np.ndarray and np.may_share_memory(rows.values, other) for other in self.foreign)
 
     # Operations
 
@@ -230,23 +220,22 @@ class Evaluation:
         kind, operands = expression.kind, expression.operands
         is_new = kind == "call" or (kind == "operator" and operands[0] not in _IN_PLACE)
         is_new |= kind == "method" and operands[1] == "astype"
-        return is_new and expression in self._values and len(self._graph.uses[expression]) == 1
+        return is_new and expression in self.known and len(self.graph.uses[expression]) == 1
 
     def _call(self, _: Expression, function: Any, positional: Any, names: Sequence[str], keywords: Any) -> Any:
         given, named = self._operands(positional), dict(zip(names, self._operands(keywords), strict=True))
         if _have_columns([*given, *named.values()]):
             return column_operations.call(function, given, named)
-        for value in (*given, *named.values()):
-            require(_is_static(value) or isinstance(value, type | np.dtype))
+        require(all(_is_static(one) or isinstance(one, type | np.dtype) for one in (*given, *named.values())))
         return column_operations.call_on_constants(function, given, named)
 
     def _method(self, _: Expression, owner: Expression, name: str, positional: Any, names: Any, keywords: Any) -> Any:
         target = self.value(owner)
+        take = self.values if type(target) is dict else self._operands
+        given, named = take(positional), dict(zip(names, take(keywords), strict=True))
         if type(target) is dict:
-            named = dict(zip(names, self.values(keywords), strict=True))
-            return self._dict_method(target, name, self.values(positional), named)
-        target, given = self._operand(target), self._operands(positional)
-        named = dict(zip(names, self._operands(keywords), strict=True))
+            return self._dict_method(target, name, given, named)
+        target = self._operand(target)
         if _have_columns([target, *given, *named.values()]):
             return column_operations.method(target, name, given, named)
         require(isinstance(target, np.ndarray | np.generic))
@@ -263,15 +252,13 @@ class Evaluation:
 
     def _attribute(self, _: Expression, owner: Expression, name: str) -> Any:
         target = self._operand(self.value(owner))
-        if isinstance(target, ColumnValues):
-            return column_operations.attribute(target, name)
-        require(isinstance(target, np.ndarray | np.generic))
-        return getattr(target, name)
+        require(isinstance(target, ColumnValues | np.ndarray | np.generic))
+        return column_operations.attribute(target, name) if isinstance(target, ColumnValues) else getattr(target, name)
 
     def _item(self, _: Expression, owner: Expression, key: Expression) -> Any:
         target, index = self.values([owner, key])
         if type(target) in {dict, tuple, list}:
-            require(not isinstance(index, ColumnValues | Component))
+            require(not isinstance(index, _COLUMNS))
             return target[index]
         target, index = self._operand(target), self._operand(index)
         if _have_columns([target, index]):
@@ -298,18 +285,15 @@ class Evaluation:
 
     def _delete(self, _: Expression, target: Expression, key: Expression) -> None:
         owner, index = self.values([target, key])
-        require(type(owner) is dict and type(index) is str)
+        require(type(index) is str)
         self._require_own_dict(owner)
         del owner[index]
 
     def _unpack(self, _: Expression, value: Expression, count: int) -> None:
         whole = self.value(value)
-        if isinstance(whole, Component):
-            whole = self._operand(whole)
-        if isinstance(whole, ColumnValues):
-            require(whole.rank and whole.values.shape[1] == count)
-        else:
-            require(type(whole) in {tuple, list} and len(whole) == count)
+        whole = self._operand(whole) if isinstance(whole, Component) else whole
+        items = whole.values[0] if isinstance(whole, ColumnValues) else whole
+        require(type(items) in {tuple, list, np.ndarray} and len(items) == count)
 
     def _tuple(self, _: Expression, parts: Sequence[Expression]) -> tuple[Any, ...]:
         return tuple(self.values(parts))
@@ -318,9 +302,7 @@ class Evaluation:
         return self.values(parts)
 
     def _slice(self, _: Expression, parts: Sequence[Expression]) -> slice:
-        bounds = self.values(parts)
-        require(all(bound is None or type(bound) is int for bound in bounds))
-        return slice(*bounds)
+        return slice(*self._operands(parts))
 
     def _dict(self, _: Expression, keys: Sequence[Expression], values: Sequence[Expression]) -> dict[str, Any]:
         names = self.values(keys)
@@ -354,37 +336,32 @@ class Evaluation:
 
     def _twin(self, expression: Expression, twin: Callable[..., Any], part: Expression, *argument: Any) -> Any:
         value = self.value(part)
-        require(isinstance(value, Component | ColumnValues))
-        column = value.column if isinstance(value, Component) else value.values
+        require(isinstance(value, _COLUMNS))
+        column = _columns_of(value)
         if not parses_records(twin):
             return self._checked(twin(column, *argument))
-        uses = self._graph.keys_used(expression)
-        octets = frozenset() if uses is None else self._graph.keys_decoded(expression)
+        uses = self.graph.keys_used(expression)
+        octets = frozenset() if uses is None else self.graph.keys_decoded(expression)
         parsed = twin(column, *argument, uses, octets)
         return self._new_dict({name: Component(values) for name, values in parsed.items()})
 
 
+def _items(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value if type(value) in _CONTAINERS else ()
+
+
 def _is_static(value: Any) -> bool:
     """Return whether a value is a plain one that is the same for all elements."""
-    if type(value) in {tuple, list}:
-        return all(map(_is_static, value))
-    return isinstance(value, _STATIC) and not (type(value) is dict and _have_columns([*value.values()]))
+    return isinstance(value, _STATIC) and not _have_columns([value])
 
 
-def _have_columns(values: Sequence[Any]) -> bool:
-    return any(
-        isinstance(value, ColumnValues | Component) or (type(value) in {tuple, list} and _have_columns(value))
-        for value in values
-    )
+def _have_columns(values: Iterable[Any]) -> bool:
+    return any(isinstance(one, _COLUMNS) or _have_columns(_items(one)) for one in values)
 
 
 def _dicts(value: Any) -> list[Any]:
     """Return the dicts in a value, and in those."""
-    kind = type(value)
-    if kind is not dict and kind is not tuple and kind is not list:
-        return []
-    found = [one for item in (value.values() if kind is dict else value) for one in _dicts(item)]
-    return [value, *found] if kind is dict else found
+    return [value] * (type(value) is dict) + [one for item in _items(value) for one in _dicts(item)]
 
 
 # Results
@@ -393,15 +370,10 @@ def _dicts(value: Any) -> list[Any]:
 def complete(result: Any, length: int) -> Any:
     """Return a result with a column in the place of each component, also where it is the same for all elements."""
     kind = type(result)
-    if kind is ColumnValues:
+    if kind is ColumnValues or (kind is Component and _is_passed_on(result.column)):
         return result
-    if kind is Component:
-        require(_is_passed_on(result.column))
-        return result
-    if kind in {tuple, list} and result:
-        return kind(complete(part, length) for part in result)
-    if kind is dict and result:
-        return {key: complete(part, length) for key, part in result.items()}
+    if kind in _CONTAINERS and result:
+        return _map(lambda part: complete(part, length), result)
     if kind in {bytes, str}:
         return Component([result] * length)
     require(isinstance(result, bool | int | float | np.generic | np.ndarray) and np.asarray(result).dtype in NUMBERS)
@@ -414,43 +386,49 @@ def _is_passed_on(column: Any) -> bool:
     return isinstance(column, list) or column.ndim > 1 or column.dtype in NUMBERS or column.dtype == object
 
 
-def _taken(rows: ColumnValues, indices: Any) -> np.ndarray[Any, Any]:
+def _taken(rows: ColumnValues, indices: Any) -> Any:
     """Return some of the values, each with the same layout in memory."""
     if rows.are_contiguous:
         return rows.values.take(indices, 0)
-    row = rows.values[0]
+    row, n = rows.values[0], len(indices)
     low, high = np.lib.array_utils.byte_bounds(row)
-    shape, storage = (len(indices), *row.shape), np.empty(len(indices) * (high - low), np.uint8)
-    offset = row.__array_interface__["data"][0] - low
-    taken = np.ndarray(shape, row.dtype, storage, offset, (high - low, *row.strides))
+    storage, offset = np.empty(n * (high - low), np.uint8), row.__array_interface__["data"][0] - low
+    taken = np.ndarray((n, *row.shape), row.dtype, storage, offset, (high - low, *row.strides))
     taken[...] = rows.values[indices]
     return taken
 
 
-def _joined(results: Sequence[tuple[Any, Any]], length: int) -> Any:
+def _joined(first: Any, second: Any, places: Sequence[Any], length: int) -> Any:
     """Return the results of the sides of a branch, given with the indices of their elements, as one."""
-    (first, _), (second, _) = results
-    kind, places = type(first), [at for _, at in results]
-    differ = "its branches return different types"
-    require(kind is type(second) or {kind, type(second)} == {Component, ColumnValues}, differ)
-    if kind is dict:
-        require([*first] == [*second], differ)
-        return {key: _joined([(one[key], at) for one, at in results], length) for key in first}
-    if kind in {tuple, list}:
-        require(len(first) == len(second), differ)
-        return kind(_joined([(one[n], at) for one, at in results], length) for n in range(len(first)))
-    mine, other = columns = [_columns_of(one) for one, _ in results]
+    kinds = {type(first), type(second)}
+    if kinds <= _CONTAINERS:
+        return _map(lambda one, other: _joined(one, other, places, length), first, second)
+    require(kinds <= {Component, ColumnValues}, _DIFFER)
+    mine, other = columns = _columns_of(first), _columns_of(second)
     if type(mine) is type(other) is np.ndarray and mine.dtype == other.dtype and mine.shape[1:] == other.shape[1:]:
         joined = np.empty((length, *mine.shape[1:]), mine.dtype)
         for column, at in zip(columns, places, strict=True):
             joined[at] = column
-        return Component(joined) if kind is type(second) is Component else ColumnValues(joined)
-    require(kind is type(second) is Component, differ)
+        return Component(joined) if kinds == {Component} else ColumnValues(joined)
+    require(kinds == {Component}, _DIFFER)
     found: list[Any] = [None] * length
     for column, at in zip(columns, places, strict=True):
         for index, value in zip(at.tolist(), column, strict=True):
             found[index] = value
     return Component(found)
+
+
+_DIFFER = "its branches return different types"
+
+
+def _map(function: Callable[..., Any], *containers: Any) -> Any:
+    """Return a container with the results of a function for the items of some containers, which must be alike."""
+    first, *others = containers
+    require(all(type(one) is type(first) and len(one) == len(first) for one in others), _DIFFER)
+    if type(first) is not dict:
+        return type(first)(map(function, *containers))
+    require(all([*one] == [*first] for one in others), _DIFFER)
+    return {key: function(*(one[key] for one in containers)) for key in first}
 
 
 def run_on_columns(
@@ -472,35 +450,26 @@ def run_on_columns(
     length, stacked = len(columns[0]), [*map(_stacked, columns)]
     element = structure.unflatten([*map(Component, stacked)])
     arguments = element if is_tuple(structure) else (element,)
-    evaluation = Evaluation(graph, reads, arguments, stacked, length)
+    own_dicts = set(map(id, _dicts(arguments)))
+    evaluation = Evaluation(graph, reads, arguments, length, [*stacked, *reads.values()], own_dicts)
     with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
-        result = complete(evaluation.result(), length)
+        result = complete(evaluation.run(graph.body), length)
     uses_arrays = evaluation.takes_arrays or bool(graph.twins)
-    if graph.called_one_by_one is not None and not uses_arrays:
-        name = graph.called_one_by_one
-        raise NotProvedError(f"it calls {name}() with single numbers, which is faster one by one")
+    name = graph.called_one_by_one
+    require(name is None or uses_arrays, f"it calls {name}() with single numbers, which is faster one by one")
     return _columns_of(result), uses_arrays
 
 
 def _columns_of(result: Any) -> Any:
-    if isinstance(result, Component):
-        return result.column
-    if isinstance(result, ColumnValues):
-        return result.values
-    if type(result) in {tuple, list}:
-        return type(result)(map(_columns_of, result))
-    return {key: _columns_of(part) for key, part in result.items()}
+    if type(result) in _CONTAINERS:
+        return _map(_columns_of, result)
+    return result.column if isinstance(result, Component) else result.values
 
 
 def _stacked(column: Column) -> Column:
     """Return arrays of one shape and dtype as one array, and other columns as they are."""
-    if not isinstance(column, list) or type(column[0]) is not np.ndarray:
-        return column
-    if column[0].nbytes > ELEMENT_BYTES_MAX or column[0].dtype not in NUMBERS:
-        return column
-    if not all(array.flags.c_contiguous for array in column):  # the results would have the same memory layout
-        return column
-    try:
-        return stack_column(column)  # type: ignore[no-any-return]  # they are arrays
-    except ColumnMismatchError:
-        return column
+    first = column[0] if isinstance(column, list) else None
+    if type(first) is np.ndarray and first.nbytes <= ELEMENT_BYTES_MAX and first.dtype in NUMBERS:
+        with suppress(ColumnMismatchError):  # results of arrays that are not contiguous have the same memory layout
+            return stack_column(column) if all(array.flags.c_contiguous for array in column) else column
+    return column
