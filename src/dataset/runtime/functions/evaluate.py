@@ -330,7 +330,7 @@ class Evaluation:
         if type(where) is dict and type(what) is str:
             return (what in where) != negated
         what = self._operand(what)
-        require(type(where) in {tuple, list} and where and isinstance(what, ColumnValues))
+        require(type(where) in {tuple, list} and where and isinstance(what, ColumnValues) and what.rank == 0)
         found = [column_operations.operate("==", what, self._operand(item)).values for item in where]
         return ColumnValues(np.logical_or.reduce(found) != negated, is_python=True)
 
