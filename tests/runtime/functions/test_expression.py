@@ -131,6 +131,11 @@ def chosen(image, label):
     return x, label
 
 
+def reduced(image, label):
+    x = (image / 3).T[1:, ::-1]
+    return x.sum() if label % 2 else x.mean(axis=0).sum()
+
+
 def optional(x, mask=None, labels=()):
     if mask is not None:
         x = x * mask
@@ -187,6 +192,11 @@ FORMS = {
     "branches in a helper": (LABELS, lambda x: (sign(x), sign(x - 1))),
     "early": (LABELS, early),
     "branch on a label": (PAIRS, chosen),
+    "branch after views": (PAIRS, reduced),
+    "crop": (PAIRS, lambda image, label: (image[label // 4 : label // 4 + 2], label)),
+    "diagonal": (IMAGES, lambda x: np.diagonal(x)),
+    "repeated": (IMAGES, lambda x: np.repeat(np.expand_dims(x, -1), 3, axis=-1)),
+    "rounded": (IMAGES, lambda x: np.round(x / 7, 1)),
     "conditional": (PAIRS, lambda image, label: {"x": image if label > 2 else image * 2, "y": label}),
     "chain": (LABELS, lambda x: 1 if 2 < x <= 5 else 0),
     "and": (LABELS, lambda x: 1 if x > 1 and x != 4 else 0),
