@@ -642,6 +642,13 @@ def test_says_what_is_refused(case, reason):
     assert not OUT.any()
 
 
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "**", "//", "<<"])
+def test_integers_of_python_do_not_overflow(symbol):
+    integers = ColumnValues(np.array([2, 3, -(2**63), 2**63 - 1]), is_python=True)
+    with pytest.raises((NotProvedError, OverflowError)):
+        column_operations.operate(symbol, integers, -1 if symbol == "//" else 62)
+
+
 def test_results_that_differ_in_shape_or_type_are_refused():
     for case in (item(X, slice(None, I)), called(max, Y, 1), called(np.arange, I)):
         with pytest.raises((NotProvedError, KeyError)):

@@ -313,11 +313,12 @@ def operate(symbol: str, *operands: Any, reuse: bool = False) -> Any:
     ufunc = _UFUNCS.get(single)
     if ufunc is not None and all(map(_is_simple, operands)):
         return _elementwise(ufunc, operands, reuse=reuse and symbol in REUSING)
-    at_once: Any = None if ufunc is None else functools.partial(_exactly, ufunc)
-    if all(operand.is_python if type(operand) is ColumnValues else type(operand) in _PYTHON for operand in operands):
+    at_once: Any = {"not": _negated, "**": _power}.get(symbol, ufunc and functools.partial(_exactly, ufunc))
+    are_python = all(one.is_python if type(one) is ColumnValues else type(one) in _PYTHON for one in operands)
+    if are_python and symbol != "not":
         require(symbol != "~" or operands[0].values.dtype != bool)  # deprecated
         at_once = functools.partial(_among_python, symbol)
-    return _apply(single, {"not": _negated, "**": _power}.get(symbol, at_once), operands)
+    return _apply(single, at_once, operands)
 
 
 def operate_on_constants(symbol: str, operands: Sequence[Any]) -> Any:

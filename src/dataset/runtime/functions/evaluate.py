@@ -450,7 +450,7 @@ def run_on_columns(
     length, stacked = len(columns[0]), [*map(_stacked, columns)]
     element = structure.unflatten([*map(Component, stacked)])
     arguments = element if is_tuple(structure) else (element,)
-    own_dicts = set(map(id, _dicts(arguments)))
+    own_dicts = set() if structure.is_immutable else set(map(id, _dicts(arguments)))
     evaluation = Evaluation(graph, reads, arguments, length, [*stacked, *reads.values()], own_dicts)
     with np.errstate(**{kind: "raise" for kind, how in np.geterr().items() if how != "ignore"}):  # type: ignore[arg-type]
         result = complete(evaluation.run(graph.body), length)
