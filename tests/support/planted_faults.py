@@ -358,7 +358,7 @@ runtime/functions/expression.py: runtime/functions/test_expression.py::test_runs
 runtime/functions/places.py: runtime/functions/test_expression.py::test_a_method_that_is_replaced_or_hidden_is_called
     graph overlooks attributes that hide methods: not is_special and name in => is_special and name in
 runtime/functions/column_operations.py: runtime/functions/test_expression.py::test_an_array_that_the_user_holds_is_not_modified
-    functions write into arrays of the user: len(positional) > most or not _REFUSED.isdisjoint(keywords) => False
+    functions write into arrays of the user: len(positional) <= most and refused.isdisjoint(keywords) => True
 runtime/functions/column_operations.py: runtime/functions/test_column_operations.py
     columns choose another zero: found = (alike & (np.signbit(left) != np.signbit(right))).any() => found = False
 runtime/functions/evaluate.py: optimize/vectorization/test_map_vectorization.py::test_numpy_warns_as_often_and_in_the_same_words

@@ -49,7 +49,7 @@ _OPERANDS = _REAL | {"F", "D"}
 _SCALARS = frozenset(np.dtype(code).type for code in _CODES)
 _PYTHON = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _PLAIN = frozenset({*_PYTHON, str, EllipsisType, NoneType})
-_NONE: Mapping[str, Any] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
@@ -97,7 +97,7 @@ def require(condition: Any, reason: str | None = None) -> None:
 # The general path: one by one, with the first value as the pattern of the others
 
 
-def _apply(single: Any, at_once: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = _NONE) -> Any:
+def _apply(single: Any, at_once: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = _EMPTY) -> Any:
     """Return what ``single`` gives for each element; ``at_once`` may compute it, or raise NotProvedError."""
     operands, names, count = [*positional, *keywords.values()], tuple(keywords), len(positional)
     columns = _columns_in(operands)
@@ -107,15 +107,13 @@ def _apply(single: Any, at_once: Any, positional: Sequence[Any], keywords: Mappi
     if names:
         results = (single(*row[:count], **dict(zip(names, row[count:], strict=True))) for row in rows)
     first = next(results)
-    source = None
-    if type(first) is np.ndarray:
-        constants = (operand for operand in operands if type(operand) is np.ndarray)
-        source = next((array for array in (*columns, *constants) if np.may_share_memory(first, array)), None)
+    held = (*columns, *(one for one in operands if type(one) is np.ndarray)) if type(first) is np.ndarray else ()
+    source = next((array for array in held if np.may_share_memory(first, array)), None)
     if at_once is not None and not any(column.dtype.kind == "c" for column in columns):
         with suppress(NotProvedError, TypeError):  # TypeError: it does not support a parameter
             values = at_once(*positional, **keywords)
             is_scalar = np.ndim(first) == 0
-            if is_view := any(np.may_share_memory(values, column) for column in columns):
+            if is_view := any(np.may_share_memory(values, column) for column in columns):  # like the first, or a copy
                 values = values.view() if is_scalar or source is not None else values.copy("K")
             if _is_like(values, first, n):
                 is_array = is_scalar and type(first) is np.ndarray
@@ -447,7 +445,7 @@ def _parameters(function: Any) -> dict[str, Any]:
 def _array(operand: Any, rank: int = 1) -> np.ndarray[Any, Any]:
     """Return the column of arrays with at least ``rank`` axes."""
     require(type(operand) is ColumnValues and operand.rank >= rank)
-    return operand.values  # type: ignore[no-any-return]  # it is ColumnValues
+    return operand.values  # type: ignore[no-any-return]  # they are ColumnValues
 
 
 def _moved(axis: Any) -> Any:
@@ -619,11 +617,12 @@ def _require_new_results(function: Any, positional: Sequence[Any], keywords: Map
     """Check that a call writes into no array that it is given."""
     names, most = list(_parameters(function)), _POSITIONAL_MAX.get(function, math.inf)
     most = function.nin if type(function) is np.ufunc else names.index("out") if "out" in names else most
-    writes = len(positional) > most or not _REFUSED.isdisjoint(keywords) or (function is np.nan_to_num and keywords)
-    require(not writes, "it calls a function with an array for its results")
+    refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
+    is_new = len(positional) <= most and refused.isdisjoint(keywords)
+    require(is_new, "it calls a function with an array for its results")
 
 
-def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = _NONE) -> Any:
+def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = _EMPTY) -> Any:
     """Return the results of a known function: columns, or a constant that is the same for each element.
 
     Operands are columns, constants, and tuples, lists and slices of both.
@@ -678,7 +677,7 @@ def _of_numpy(owner: Any) -> Any:
     return owner
 
 
-def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = _NONE) -> Any:
+def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = _EMPTY) -> Any:
     """Return the results of a method of arrays and NumPy numbers, as ``call`` does."""
 
     def single(owner: Any, *positional: Any, **keywords: Any) -> Any:
