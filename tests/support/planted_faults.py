@@ -369,6 +369,9 @@ runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_dict
     columns modify a dict of the user: require(id(value) in self.own_dicts, => require(True,
 runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_row_that_the_user_holds_is_not_modified
     columns modify the rows of the user: np.may_share_memory(rows.values, other) for other in self.foreign => False for other in self.foreign
+runtime/functions/evaluate.py: runtime/functions/test_generated_functions.py
+    sides of a branch modify copies of views: self.foreign.append(known.values) => known.values.shape
+    columns forget what is a view of a table: self.foreign += [value.values, value.source] => self.foreign += []
 optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
 runtime/functions/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error
