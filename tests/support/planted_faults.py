@@ -366,17 +366,20 @@ runtime/functions/expression.py: runtime/functions/test_expression.py::test_runs
 runtime/functions/places.py: runtime/functions/test_expression.py::test_a_method_that_is_replaced_or_hidden_is_called
     graph overlooks attributes that hide methods: not is_special and name in => is_special and name in
 runtime/functions/column_operations.py: runtime/functions/test_expression.py::test_an_array_that_the_user_holds_is_not_modified
-    functions write into arrays of the user: _positional_max(function) or not refused.isdisjoint(keywords) => math.inf
+    functions write into arrays of the user: len(positional) <= most and refused.isdisjoint(keywords) => True
 runtime/functions/column_operations.py: runtime/functions/test_column_operations.py
     columns choose another zero: found = (alike & (np.signbit(left) != np.signbit(right))).any() => found = False
 runtime/functions/evaluate.py: optimize/vectorization/test_map_vectorization.py::test_numpy_warns_as_often_and_in_the_same_words
     columns do not warn: if how != "ignore"} => if how == "raise"}
 runtime/functions/evaluate.py: optimize/vectorization/test_map_vectorization.py::test_elements_decide_whether_it_runs_on_columns
-    columns reuse what is used twice: len(self._graph.uses[expression]) == 1 => len(self._graph.uses[expression]) >= 1
+    columns reuse what is used twice: len(self.graph.uses[expression]) == 1 => len(self.graph.uses[expression]) >= 1
 runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_dict_that_the_user_holds_is_not_modified
-    columns modify a dict of the user: if id(value) not in self._own_dicts: => if False:
+    columns modify a dict of the user: require(id(value) in self.own_dicts, => require(True,
 runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_row_that_the_user_holds_is_not_modified
-    columns modify the rows of the user: if any(np.may_share_memory(target.values, other) => if any(False and (target.values, other)
+    columns modify the rows of the user: np.may_share_memory(rows.values, other) for other in self.foreign => False for other in self.foreign
+runtime/functions/evaluate.py: runtime/functions/test_generated_functions.py
+    sides of a branch modify copies of views: self.foreign.append(known.values) => known.values.shape
+    columns forget what is a view of a table: self.foreign += [value.values, value.source] => self.foreign += []
 optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
 runtime/functions/kernels/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error

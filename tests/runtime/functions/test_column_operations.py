@@ -517,7 +517,7 @@ AT_ONCE = [
 
 @pytest.mark.parametrize("case", AT_ONCE)
 def test_common_functions_call_nothing_for_each_element(case, monkeypatch):
-    monkeypatch.setattr(column_operations, "_stacked", lambda results: pytest.fail("one by one"))
+    monkeypatch.setattr(column_operations, "_stacked", lambda *_: pytest.fail("one by one"))
     operands = {
         X: ColumnValues(IMAGES),
         Y: ColumnValues(NUMBERS),
@@ -581,6 +581,28 @@ def test_what_may_not_be_overwritten():
     assert bits(values) == bits(IMAGES)
 
 
+VIEWS = [
+    method("astype", "f4", copy=False),
+    *(method(name) for name in ("ravel", "squeeze", "transpose", "diagonal")),
+    *(called(function, X) for function in (np.asarray, np.ascontiguousarray, np.atleast_2d, np.flip, np.real)),
+    *(item(X, 0), item(TABLE, I)),
+]
+COPIES = [
+    *(method("astype", "f4"), method("flatten"), method("copy"), item(X, [0, 1]), called(np.array, X)),
+    *(called(np.repeat, X, 1, 0), called(np.pad, X, 0), called(np.stack, [X])),
+]
+
+
+@pytest.mark.parametrize(("case", "is_view"), [*((case, True) for case in VIEWS), *((case, False) for case in COPIES)])
+def test_a_result_is_a_view_or_says_of_what_exactly_if_it_is_one_for_each_element(case, is_view):
+    operands = {X: ColumnValues(IMAGES.copy()), I: ColumnValues(LABELS % 3)}
+    got = case.run(list(replaced(case.operands, operands)), replaced_keywords(case, operands))
+    held = [rows.values for rows in operands.values()]
+    shares = any(np.may_share_memory(got.values, array) for array in held)
+    assert (shares or got.source is not None) == is_view
+    assert not is_view or shares or any(got.source is array for array in [*held, TABLE])
+
+
 # What is refused
 
 OUT = np.zeros((28, 28), np.float32)
@@ -605,17 +627,26 @@ REFUSED = [
     (operated("~", operator.invert, "bool"), None),
     (called(np.var, Y, ddof=1), None),
     (called(np.mean, "empty"), "empty"),
+    (item(TABLE, "mask"), None),
 ]
 
 
 @pytest.mark.parametrize(("case", "reason"), REFUSED)
 def test_says_what_is_refused(case, reason):
     operands = {X: ColumnValues(IMAGES), Y: ColumnValues(NUMBERS), "empty": ColumnValues(np.zeros((4, 0)))}
+    operands["mask"] = ColumnValues(np.array([[True] * 4, [False] + [True] * 3]))
     operands["bool"] = ColumnValues(NUMBERS > 0, is_python=True)
     with pytest.raises((NotProvedError, KeyError)) as caught:
         case.run(list(replaced(case.operands, operands)), case.keywords)
     assert reason is None or reason in str(caught.value)
     assert not OUT.any()
+
+
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "**", "//", "<<"])
+def test_integers_of_python_do_not_overflow(symbol):
+    integers = ColumnValues(np.array([2, 3, -(2**63), 2**63 - 1]), is_python=True)
+    with pytest.raises((NotProvedError, OverflowError)):
+        column_operations.operate(symbol, integers, -1 if symbol == "//" else 62)
 
 
 def test_results_that_differ_in_shape_or_type_are_refused():

@@ -131,6 +131,11 @@ def chosen(image, label):
     return x, label
 
 
+def reduced(image, label):
+    x = (image / 3).T[1:, ::-1]
+    return x.sum() if label % 2 else x.mean(axis=0).sum()
+
+
 def optional(x, mask=None, labels=()):
     if mask is not None:
         x = x * mask
@@ -187,6 +192,11 @@ FORMS = {
     "branches in a helper": (LABELS, lambda x: (sign(x), sign(x - 1))),
     "early": (LABELS, early),
     "branch on a label": (PAIRS, chosen),
+    "branch after views": (PAIRS, reduced),
+    "crop": (PAIRS, lambda image, label: (image[label // 4 : label // 4 + 2], label)),
+    "diagonal": (IMAGES, lambda x: np.diagonal(x)),
+    "repeated": (IMAGES, lambda x: np.repeat(np.expand_dims(x, -1), 3, axis=-1)),
+    "rounded": (IMAGES, lambda x: np.round(x / 7, 1)),
     "conditional": (PAIRS, lambda image, label: {"x": image if label > 2 else image * 2, "y": label}),
     "chain": (LABELS, lambda x: 1 if 2 < x <= 5 else 0),
     "and": (LABELS, lambda x: 1 if x > 1 and x != 4 else 0),
@@ -400,6 +410,85 @@ def test_a_row_that_the_user_holds_is_not_modified():
         return image
 
     assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(np.copy).map(function).batch(8)) == []
+
+
+def cast(image, label):
+    x = image / 2
+    y = x.astype(np.float64)
+    y += label
+    return x, y
+
+
+def viewed(image, label):
+    x = image / 2
+    y = x[::-1].T
+    y[0] = label
+    return x, y
+
+
+def cut_out(image, label):
+    x = image.astype(np.float32)
+    if label % 2:
+        x[1:3] = 0
+    return x, label
+
+
+def contiguous(image, label):
+    x = image / 2
+    y = np.ascontiguousarray(x)
+    y += label
+    return x, y
+
+
+def listed(image, label):
+    x = [image / 2]
+    both = x, x
+    if label % 2:
+        both[0][0][0] = label
+    return both[0][0], both[1][0]
+
+
+def copied(image, label):
+    x = image / 2
+    y = np.atleast_2d(x)
+    x += label
+    return x, y
+
+
+def viewed_before(image, label):
+    x = image / 2
+    y = x[0]
+    if label % 2:
+        x[0] = label
+    return x, y
+
+
+def of_a_table(image, label):
+    row = TABLE_OF_ROWS[label]
+    row += 1
+    return row, image
+
+
+def of_the_element(image, label):
+    if label % 2:
+        image[0] = 0
+    return image, label
+
+
+TABLE_OF_ROWS = np.arange(14.0).reshape(7, 2)
+
+
+@pytest.mark.parametrize("function", [cast, viewed, cut_out, contiguous, listed])
+def test_a_view_of_a_new_array_changes_with_it(function):
+    assert lengths_of(lambda: Dataset.from_tensor_slices(PAIRS).map(function).batch(8))
+
+
+@pytest.mark.parametrize("function", [copied, viewed_before, of_a_table, of_the_element])
+def test_an_array_is_not_modified_if_a_copy_would_have_to_change_with_it(function):
+    slices = Dataset.from_generator(lambda: zip(IMAGES.copy(), LABELS, strict=True))
+    with columns_recorded() as lengths:
+        list(slices.map(function).batch(8))
+    assert lengths == []
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ payload of a NaN may differ. The operands decide how the result is computed:
 
 If neither is possible, because the results differ in shape or are no numbers, the operation raises an error.
 
-The results of subscripts, ``reshape``, ``ravel``, ``squeeze``, ``expand_dims``, ``transpose``, ``T``, ``swapaxes``,
-``moveaxis``, ``flip``, ``fliplr``, ``flipud``, ``rot90``, ``asarray`` and casts to the same dtype may be views of the
-operand.
+A result is a view of an operand exactly if it is for each element by itself. Where it has to be a copy instead, as that
+of a row of a table, ``ColumnValues.source`` says so.
 """
 
 from __future__ import annotations
@@ -40,14 +39,20 @@ _CODES = "?bBhHiIlLqQefd"
 NUMBERS: frozenset[np.dtype[Any]] = frozenset(map(np.dtype, _CODES))
 """The supported dtypes; larger floats contain unused bits."""
 
+_RESULTS = NUMBERS.union(map(np.dtype, "FD"))
+"""Dtypes of results. Those with complex numbers are computed one by one, and so are operations with them."""
+
+_REAL = frozenset(code for code in _CODES if np.dtype(np.dtype(code).str).char == code)
+_OPERANDS = _REAL | {"F", "D"}
+"""Codes of the dtypes of operands. Which of two codes for the same numbers a result has varies."""
+
 _SCALARS = frozenset(np.dtype(code).type for code in _CODES)
-_COMPLEX: frozenset[np.dtype[Any]] = frozenset({np.dtype(np.complex64), np.dtype(np.complex128)})
-"""Dtypes of intermediate results; operations with complex numbers are computed one by one."""
-
 _PYTHON = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_PLAIN = frozenset({*_PYTHON, str, EllipsisType, NoneType})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class ColumnValues:
     """The values of one expression for n elements.
 
@@ -55,11 +60,13 @@ class ColumnValues:
         values: an array whose first axis counts the elements.
         is_python: whether each value is a Python number, which adapts to the dtype of arrays and of NumPy's numbers.
         is_array: whether each value is an array even if it has no axes; NumPy computes powers of these differently.
+        source: an array, if the values are copies here, but views of this array if each is computed by itself.
     """
 
     values: np.ndarray[Any, Any]
     is_python: bool = False
     is_array: bool = False
+    source: np.ndarray[Any, Any] | None = None
 
     @property
     def rank(self) -> int:
@@ -69,7 +76,7 @@ class ColumnValues:
     @property
     def are_contiguous(self) -> bool:
         """Whether each value is contiguous in C order."""
-        return self.values.flags.c_contiguous or self.rank == 0 or self.values[0].flags.c_contiguous
+        return self.values.flags.c_contiguous or self.values.ndim == 1 or self.values[0].flags.c_contiguous
 
     def __array__(self, *_: Any) -> Any:
         raise TypeError("rows are given to NumPy as an operand that is the same for all elements")
@@ -81,50 +88,47 @@ class ColumnValues:
         return (self.values[i, ...] for i in range(len(self.values))) if self.is_array else iter(self.values)
 
 
+def require(condition: Any, reason: str | None = None) -> None:
+    """Raise NotProvedError if a condition is false."""
+    if not condition:
+        raise NotProvedError(reason)
+
+
 # The general path: one by one, with the first value as the pattern of the others
 
 
-def _apply(
-    single: Callable[..., Any],
-    at_once: Callable[..., Any] | None,
-    positional: Sequence[Any],
-    keywords: Mapping[str, Any] = MappingProxyType({}),
-) -> Any:
+def _apply(single: Any, at_once: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = _EMPTY) -> Any:
     """Return what ``single`` gives for each element; ``at_once`` may compute it, or raise NotProvedError."""
     operands, names, count = [*positional, *keywords.values()], tuple(keywords), len(positional)
-    n = _length(operands)
-    streams = [_stream(operand, n) for operand in operands]
+    columns = _columns_in(operands)
+    n = len(columns[0])
+    rows = zip(*(_stream(operand, n) for operand in operands), strict=False)
+    results: Any = itertools.starmap(single, rows)
     if names:
-        streams[count:] = [(dict(zip(names, values, strict=True)) for values in zip(*streams[count:], strict=True))]
-        results: Iterator[Any] = (single(*values, **named) for *values, named in zip(*streams, strict=True))
-    else:
-        results = map(single, *streams)
+        results = (single(*row[:count], **dict(zip(names, row[count:], strict=True))) for row in rows)
     first = next(results)
-    if at_once is not None and not any(rows.values.dtype in _COMPLEX for rows in _rows_in(operands)):
+    held = (*columns, *(one for one in operands if type(one) is np.ndarray)) if type(first) is np.ndarray else ()
+    source = next((array for array in held if np.may_share_memory(first, array)), None)
+    if at_once is not None and not any(column.dtype.kind == "c" for column in columns):
         with suppress(NotProvedError, TypeError):  # TypeError: it does not support a parameter
             values = at_once(*positional, **keywords)
+            is_scalar = np.ndim(first) == 0
+            if is_view := any(np.may_share_memory(values, column) for column in columns):  # like the first, or a copy
+                values = values.view() if is_scalar or source is not None else values.copy("K")
             if _is_like(values, first, n):
-                if any(values is rows.values for rows in _rows_in(operands)):
-                    values = values.view()  # so that it does not own the memory
-                is_scalar = values.ndim == 1
-                return ColumnValues(
-                    values, is_scalar and type(first) in _PYTHON, is_scalar and type(first) is np.ndarray
-                )
-    return _stacked([first, *results])
+                is_array = is_scalar and type(first) is np.ndarray
+                return ColumnValues(values, type(first) in _PYTHON, is_array, None if is_view else source)
+    return _stacked(itertools.chain([first], results), n, source)
 
 
-def _length(operands: Sequence[Any]) -> int:
-    """Return the number of elements, after a check of all operands."""
-    lengths = set()
-    for rows in _rows_in(operands):
-        if not _is_supported(rows.values.dtype):
-            raise NotProvedError("it computes with values that are not numbers")
-        if not rows.values.size:  # NumPy warns about some, by other means than np.errstate
-            raise NotProvedError("it computes with empty arrays")
-        lengths.add(len(rows.values))
-    if len(lengths) != 1:
-        raise NotProvedError
-    return lengths.pop()
+def _columns_in(operands: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """Return the columns among the operands and in them, after a check of all."""
+    columns = [rows.values for rows in _rows_in(operands)]
+    for column in columns:
+        require(_is_supported(column.dtype), "it computes with values that are not numbers")
+        require(column.size, "it computes with empty arrays")  # NumPy warns by other means than np.errstate
+    require(len(set(map(len, columns))) == 1)
+    return columns
 
 
 def _rows_in(operands: Sequence[Any]) -> Iterator[ColumnValues]:
@@ -133,7 +137,7 @@ def _rows_in(operands: Sequence[Any]) -> Iterator[ColumnValues]:
         kind = type(operand)
         if kind is ColumnValues:
             yield operand
-        elif kind in {tuple, list}:
+        elif kind is tuple or kind is list:
             yield from _rows_in(operand)
         elif kind is slice:
             yield from _rows_in([operand.start, operand.stop, operand.step])
@@ -142,17 +146,14 @@ def _rows_in(operands: Sequence[Any]) -> Iterator[ColumnValues]:
 
 
 def _is_supported(dtype: np.dtype[Any]) -> bool:
-    """Return whether values may have the dtype. Which of two codes for the same numbers a result has varies."""
-    return dtype in NUMBERS | _COMPLEX and dtype.char == np.dtype(dtype.str).char
+    return dtype.char in _OPERANDS and dtype.isnative
 
 
 def _is_constant(value: Any) -> bool:
     kind = type(value)
     if kind is np.ndarray or kind in _SCALARS:
         return _is_supported(value.dtype)
-    if kind is type:
-        return value in _SCALARS or value in _PYTHON
-    return kind in _PYTHON or kind in {str, EllipsisType, NoneType} or isinstance(value, np.dtype)
+    return kind in _PLAIN or isinstance(value, np.dtype) or (kind is type and (value in _SCALARS or value in _PYTHON))
 
 
 def _stream(operand: Any, n: int) -> Iterable[Any]:
@@ -180,218 +181,125 @@ def _layout(array: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
     return [(axis, stride) for axis, stride in enumerate(array.strides) if array.shape[axis] > 1]
 
 
-def _stacked(results: list[Any]) -> Any:
+def _stacked(results: Iterator[Any], n: int, source: np.ndarray[Any, Any] | None = None) -> Any:
     """Return the results for each element as a column, and tuples as a tuple of columns."""
-    first, kind = results[0], type(results[0])
-    if len(set(map(type, results))) > 1:
-        raise NotProvedError("it computes values of several types")
+    first = next(results)
+    kind = type(first)
+    if kind is np.ndarray and first.dtype in _RESULTS:
+        compact = first.size and _layout(first.copy("K")) == _layout(first)
+        require(compact, "it computes arrays that are not contiguous")
+        storage, strides = np.empty(n * first.size, first.dtype), (first.nbytes, *first.strides)
+        values = np.ndarray((n, *first.shape), first.dtype, storage, 0, strides)
+        pattern = kind, first.shape, first.dtype, first.strides
+        for i, result in enumerate(itertools.chain([first], results)):
+            if (type(result), result.shape, result.dtype, result.strides) != pattern:
+                raise NotProvedError("it computes arrays of several shapes or dtypes")
+            values[i, ...] = result
+        return ColumnValues(values, is_array=first.ndim == 0, source=source)
+    singles = [first, *results]
+    require(len(set(map(type, singles))) == 1, "it computes values of several types")
     if kind is tuple:
-        return tuple(_stacked(list(column)) for column in zip(*results, strict=True))
-    if kind in _PYTHON:
-        return ColumnValues(np.array(results, _PYTHON[kind]), is_python=True)
-    if not issubclass(kind, np.ndarray | np.generic) or first.dtype not in NUMBERS | _COMPLEX:
+        return tuple(_stacked(iter(column), n) for column in zip(*singles, strict=True))
+    if kind not in _PYTHON and not (issubclass(kind, np.generic) and first.dtype in _RESULTS):
         raise NotProvedError(f"it computes values of type {kind.__name__}, which are not numbers")
-    if kind is not np.ndarray:
-        return ColumnValues(np.array(results, first.dtype))
-    order = sorted(range(first.ndim), key=lambda axis: -first.strides[axis])
-    storage = np.empty((len(results), *(first.shape[axis] for axis in order)), first.dtype)
-    values = storage.transpose(0, *(1 + order.index(axis) for axis in range(first.ndim)))
-    if not first.size or _layout(values[0]) != _layout(first):
-        raise NotProvedError("it computes arrays that are not contiguous")
-    for i, result in enumerate(results):
-        if result.shape != first.shape or result.dtype != first.dtype or result.strides != first.strides:
-            raise NotProvedError("it computes arrays of several shapes or dtypes")
-        values[i, ...] = result
-    return ColumnValues(values, is_array=first.ndim == 0)
+    return ColumnValues(np.array(singles, _PYTHON.get(kind) or first.dtype), kind in _PYTHON)
 
 
 # Elementwise operations
 
 
-def _elementwise(
-    function: np.ufunc, single: Callable[..., Any], operands: Sequence[Any], *, reuse: bool = False
-) -> Any:
+def _elementwise(function: np.ufunc, operands: Sequence[Any], *, reuse: bool = False) -> ColumnValues:
     """Return the results of a function that computes each item of an array as it computes it alone."""
-    if not all(map(_is_simple, operands)):
-        adapts = function not in _LOGICAL  # these look at Python numbers as they are
-        return _apply(single, (lambda *operands: function(*_aligned(operands))) if adapts else None, operands)
-    _length(operands)
     arrays = _aligned(operands)
     target = arrays[0]
-    if reuse and target.dtype.kind == "f" and target.flags.owndata and target.flags.writeable:
-        shapes = [array.shape for array in arrays if type(array) is np.ndarray]
-        if np.result_type(*arrays) == target.dtype and np.broadcast_shapes(*shapes) == target.shape:
-            return ColumnValues(function(*arrays, out=target))
-    result = function(*arrays)
-    if result.dtype not in NUMBERS:
-        raise NotProvedError("it computes values that are not numbers")
-    return ColumnValues(result)
-
-
-_LOGICAL = frozenset([np.logical_and, np.logical_or, np.logical_xor])
+    reuse = reuse and target.dtype.kind == "f" and target.flags.owndata
+    reuse = reuse and np.result_type(*arrays) == target.dtype and np.broadcast(*arrays).shape == target.shape
+    return ColumnValues(function(*arrays, out=target if reuse else None))
 
 
 def _is_simple(operand: Any) -> bool:
     """Return whether arrays computed with it are contiguous, and their dtypes are those of single values."""
-    if type(operand) is ColumnValues:
-        return not operand.is_python and operand.are_contiguous and operand.values.dtype in NUMBERS
-    return type(operand) is not np.ndarray or operand.flags.c_contiguous
+    kind = type(operand)
+    if kind is ColumnValues:
+        values = operand.values
+        is_number = values.dtype.char in _REAL and values.dtype.isnative and not operand.is_python
+        return is_number and values.size and operand.are_contiguous
+    if kind is np.ndarray or kind in _SCALARS:
+        return _is_supported(operand.dtype) and operand.flags.c_contiguous
+    return kind in _PYTHON
 
 
-def _aligned(operands: Sequence[Any], adapted: slice = slice(None)) -> list[Any]:
+def _aligned(operands: Sequence[Any]) -> list[Any]:
     """Return the operands with the axes of the elements aligned at the end, as NumPy aligns those of single values.
 
-    Python numbers adapt to the dtype of the others in the slice ``adapted``.
+    Python numbers adapt to the dtype of the others.
     """
-    rank = max(operand.rank if type(operand) is ColumnValues else np.ndim(operand) for operand in operands)
-    dtype = _common_dtype(operands[adapted])
-    arrays = []
-    for position, operand in enumerate(operands):
-        if type(operand) is not ColumnValues:
-            arrays.append(operand)
-            continue
-        values = operand.values
-        if operand.is_python and dtype is not None and position in range(*adapted.indices(len(operands))):
-            values = _adapted(values, dtype)
-        arrays.append(values[(slice(None), *[None] * (rank - operand.rank))] if operand.rank < rank else values)
+    ranks = [operand.rank if type(operand) is ColumnValues else getattr(operand, "ndim", 0) for operand in operands]
+    rank, arrays = max(ranks), list(operands)
+    for i, operand in enumerate(operands):
+        if type(operand) is ColumnValues:
+            values = _adapted(operand, operands) if operand.is_python else operand.values
+            arrays[i] = values if ranks[i] == rank else with_rank(values, rank)
     return arrays
 
 
-def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
-    """Return the dtype in which NumPy computes with Python numbers and others; None if there are none of both."""
-    if not any(type(operand) is ColumnValues and operand.is_python for operand in operands):
-        return None
-    found = []
-    for operand in operands:
-        if type(operand) is ColumnValues:
-            found.append(operand.values[0].item() if operand.is_python else operand.values.dtype)
-        else:
-            found.append(operand if type(operand) in _PYTHON else operand.dtype)
-    return None if all(type(kind) in _PYTHON for kind in found) else np.result_type(*found)
+def with_rank(values: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:
+    """Return a column whose elements have this number of axes, with new ones before the others."""
+    return values[(slice(None), *[None] * (rank + 1 - values.ndim))]
 
 
-def _adapted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return Python numbers in another dtype."""
+def _adapted(rows: ColumnValues, operands: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Return Python numbers in the dtype in which NumPy computes with them and the other operands."""
+    found = [next(operand.each()) if type(operand) is ColumnValues else operand for operand in operands]
+    is_alone = all(type(one) in _PYTHON for one in found)
+    return rows.values if is_alone else _converted(rows.values, np.result_type(*found))
+
+
+def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if values.dtype.kind == "f" and dtype.kind == "f" and dtype.itemsize >= 4:  # rounded once
         return values.astype(dtype)
     with np.errstate(all="ignore"):
         converted = values.astype(dtype)
         same = (converted.astype(values.dtype) == values) & ((converted < 0) == (values < 0))
-    if not same.all():
-        raise NotProvedError
+    require(same.all())
     return converted
 
 
-def _extreme(function: np.ufunc, *operands: Any) -> Any:
-    """Return the maxima or minima, unless two zeros or NaNs of different signs meet: either may be chosen."""
-    arrays = _aligned(operands)
-    result = function(*arrays)
-    _check_choice(result.dtype, *arrays)
-    return result
-
-
-def _check_choice(dtype: np.dtype[Any], *sides: Any) -> None:
-    """Check that no two zeros or NaNs of different signs meet."""
-    if dtype.kind != "f":
-        return
-    left, right = sorted((np.asarray(side, dtype) for side in sides), key=np.ndim, reverse=True)
-    if right.ndim or np.isnan(right):
-        alike = (left == right) | (np.isnan(left) & np.isnan(right))
-        found = (alike & (np.signbit(left) != np.signbit(right))).any()
-    elif found := not right:  # a single zero
-        integers = np.dtype(f"i{dtype.itemsize}")
-        found = (left.view(integers) == (-right).view(integers)).any()
-    if found:
-        raise NotProvedError
-
-
-def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
-    """Return clipped values. Bounds that are single numbers have their own loop, also for a single value."""
-    if a_min is None or a_max is None:
-        lone, function = (a_max, np.minimum) if a_min is None else (a_min, np.maximum)
-        return _extreme(function, a, lone)
-    arrays = _aligned([a, a_min, a_max])
-    result = np.clip(*arrays)
-    if any(type(bound) is ColumnValues or np.ndim(bound) for bound in (a_min, a_max)):
-        raised = np.maximum(*arrays[:2])
-        _check_choice(result.dtype, *arrays[:2])
-        _check_choice(result.dtype, raised, arrays[2])
-    return result
-
-
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    return np.where(*_aligned([condition, x, y], slice(1, None)))
-
-
-def _cast(values: ColumnValues, dtype: Any) -> np.ndarray[Any, Any]:
+def _cast(rows: Any, dtype: Any, copy: bool = True) -> np.ndarray[Any, Any]:  # noqa: ARG001  # _apply copies
     """Return numbers in another dtype, provided that they fit where that is not the same on all platforms."""
-    array, dtype = values.values, np.dtype(dtype)
-    if dtype not in NUMBERS:
-        raise NotProvedError
-    if dtype.kind in "iu" and (array.dtype.kind == "f" or (values.is_python and array.dtype.kind == "i")):
+    values, dtype = _array(rows, 0), np.dtype(dtype)
+    require(dtype in NUMBERS)
+    if dtype.kind in "iu" and (values.dtype.kind == "f" or (rows.is_python and values.dtype.kind == "i")):
         limits = np.iinfo(dtype)
         # Python compares ints and floats exactly; NaN is not in any range.
-        if not (limits.min - 1 < array.min().item() and array.max().item() < limits.max + 1):
-            raise NotProvedError
-    elif values.is_python:
-        return _adapted(array, dtype)
-    return array.astype(dtype, copy=False)
+        require(limits.min - 1 < values.min().item() and values.max().item() < limits.max + 1)
+    elif rows.is_python:
+        return _converted(values, dtype)
+    return values.astype(dtype, copy=False)
 
 
 # Operators
 
-_UFUNCS = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-    "//": np.floor_divide,
-    "%": np.remainder,
-    "&": np.bitwise_and,
-    "|": np.bitwise_or,
-    "^": np.bitwise_xor,
-    "<<": np.left_shift,
-    ">>": np.right_shift,
-    "<": np.less,
-    "<=": np.less_equal,
-    "==": np.equal,
-    "!=": np.not_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-_UNARY_UFUNCS = {"-": np.negative, "~": np.invert, "+": np.positive}
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "**": operator.pow,
-    "@": operator.matmul,
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_UNARY: dict[str, Callable[[Any], Any]] = {
-    "-": operator.neg,
-    "~": operator.invert,
-    "+": operator.pos,
-    "not": operator.not_,
-}
+
+def _named(owner: Any, names: str) -> list[Any]:
+    return [operator.attrgetter(name)(owner) for name in names.split()]
+
+
+def _table(keys: str, owner: Any, names: str) -> dict[str, Any]:
+    return dict(zip(keys.split(), _named(owner, names), strict=True))
+
+
+_FUNCTIONS = "add sub mul truediv floordiv mod and_ or_ xor lshift rshift lt le eq ne gt ge"
+_BINARY = _table("+ - * / // % & | ^ << >> < <= == != > >= ** @", operator, _FUNCTIONS + " pow matmul")
+_UNARY = _table("- ~ + not", operator, "neg invert pos not_")
+_UFUNC_NAMES = "add subtract multiply divide floor_divide remainder bitwise_and bitwise_or bitwise_xor left_shift "
+_UFUNC_NAMES += "right_shift less less_equal equal not_equal greater greater_equal negative invert positive"
+_UFUNCS = dict(zip(_named(operator, _FUNCTIONS + " neg invert pos"), _named(np, _UFUNC_NAMES), strict=True))
 REUSING = frozenset("+-*/")
 """The operators that may write into the memory of an intermediate result."""
 
 
-def operate(symbol: str, *operands: Any, reuse: bool = False) -> ColumnValues:
+def operate(symbol: str, *operands: Any, reuse: bool = False) -> Any:
     """Return the results of an operator.
 
     Args:
@@ -399,23 +307,38 @@ def operate(symbol: str, *operands: Any, reuse: bool = False) -> ColumnValues:
         operands: one or two; at least one is ColumnValues, the others are constants: numbers or arrays of numbers.
         reuse: whether the first operand may be overwritten, if it owns its memory.
     """
-    is_unary = len(operands) == 1
-    single = (_UNARY if is_unary else _BINARY)[symbol]
-    if all(operand.is_python if type(operand) is ColumnValues else type(operand) in _PYTHON for operand in operands):
-        if symbol == "~" and operands[0].values.dtype == bool:  # deprecated
-            raise NotProvedError
-        return _apply(single, functools.partial(_among_python, symbol), operands)  # type: ignore[no-any-return]  # numbers
-    if symbol == "not":
-        return _apply(single, lambda value: ~_truth(value), operands)  # type: ignore[no-any-return]  # numbers
-    ufunc = (_UNARY_UFUNCS if is_unary else _UFUNCS).get(symbol)
-    if ufunc is None:
-        return _apply(single, _power if symbol == "**" else None, operands)  # type: ignore[no-any-return]  # numbers
-    return _elementwise(ufunc, single, operands, reuse=reuse and symbol in REUSING)  # type: ignore[no-any-return]  # numbers
+    single = _single(symbol, operands)
+    ufunc = _UFUNCS.get(single)
+    if ufunc is not None and all(map(_is_simple, operands)):
+        return _elementwise(ufunc, operands, reuse=reuse and symbol in REUSING)
+    at_once: Any = {"not": _negated, "**": _power}.get(symbol, ufunc and functools.partial(_exactly, ufunc))
+    are_python = all(one.is_python if type(one) is ColumnValues else type(one) in _PYTHON for one in operands)
+    if are_python and symbol != "not":
+        require(symbol != "~" or operands[0].values.dtype != bool)  # deprecated
+        at_once = functools.partial(_among_python, symbol)
+    return _apply(single, at_once, operands)
 
 
 def operate_on_constants(symbol: str, operands: Sequence[Any]) -> Any:
     """Return the result of an operator for constants."""
-    return (_UNARY if len(operands) == 1 else _BINARY)[symbol](*operands)
+    return _single(symbol, operands)(*operands)
+
+
+def _single(symbol: str, operands: Sequence[Any]) -> Any:
+    return (_UNARY if len(operands) == 1 else _BINARY)[symbol]
+
+
+def _exactly(function: np.ufunc, *operands: Any) -> Any:
+    return function(*_aligned(operands))
+
+
+def _negated(value: ColumnValues) -> Any:
+    require(value.rank == 0)
+    return ~value.values.astype(bool)
+
+
+_EXACT_POWERS = {int: (-1, 2), float: (0.5,)}
+"""The exponents for which ``**`` calls reciprocal, square or sqrt for arrays."""
 
 
 def _power(base: Any, exponent: Any) -> Any:
@@ -423,71 +346,56 @@ def _power(base: Any, exponent: Any) -> Any:
     if type(base) is ColumnValues and base.rank and exponent in _EXACT_POWERS.get(type(exponent), ()):
         return base.values**exponent
     arrays = _aligned([base, exponent])
-    if all(
-        (array.dtype.kind in "iu") if isinstance(array, np.ndarray | np.generic) else type(array) is int
-        for array in arrays
-    ):
-        return np.power(*arrays)
-    raise NotProvedError
-
-
-_EXACT_POWERS = {int: (-1, 2), float: (0.5,)}
-"""The exponents for which ``**`` calls reciprocal, square or sqrt for arrays."""
-
-
-def _truth(value: ColumnValues) -> np.ndarray[Any, Any]:
-    if value.rank:
-        raise NotProvedError
-    return value.values.astype(bool)
-
-
-def _among_python(symbol: str, *operands: Any) -> np.ndarray[Any, Any]:
-    """Return the results of an operator for Python numbers only, whose integers are unbounded."""
-    arrays = [np.asarray(operand.values if type(operand) is ColumnValues else operand) for operand in operands]
-    if symbol == "not":
-        return arrays[0].astype(bool) ^ True
-    kinds = {array.dtype.kind for array in arrays}
-    if not kinds <= {"b", "i", "f"}:
-        raise NotProvedError
-    if symbol not in "&|^" or kinds != {"b"}:
-        arrays = [array.astype(np.int64) if array.dtype == bool else array for array in arrays]
-    is_order = symbol in _ORDER
-    if "f" in kinds or symbol == "/":
-        if symbol not in _FLOAT_OPERATORS and not is_order:
-            raise NotProvedError
-        if any(array.dtype.kind == "i" and max(-int(array.min()), int(array.max())) > _EXACT for array in arrays):
-            raise NotProvedError
-    elif not is_order and symbol not in "&|^~":
-        _check_range(symbol, *([int(array.min()), int(array.max())] for array in arrays))
-    if symbol in {"/", "//", "%"} and not arrays[1].all():
-        raise ZeroDivisionError
-    with np.errstate(all="ignore"):  # Python gives infinity without a warning
-        return (_UFUNCS if len(arrays) == 2 else _UNARY_UFUNCS)[symbol](*arrays)  # type: ignore[no-any-return]  # no scalar
+    require(all(np.asarray(array).dtype.kind in "iu" for array in arrays))
+    return np.power(*arrays)
 
 
 _ORDER = frozenset({"<", "<=", "==", "!=", ">", ">="})
-_FLOAT_OPERATORS = frozenset("+-*/")
-_EXACT = 2**53
-"""Up to here each integer is a float."""
+_OF_INTEGERS = frozenset({"//", "%", "&", "|", "^", "~"})
+_SMALL = 2**31
+"""Results for integers below are exact in 64 bits, also as floats."""
 
 
-def _check_range(symbol: str, *ranges: list[int]) -> None:
-    """Check that the results of an integer operator fit into 64 bits, given the ranges of its operands."""
-    if symbol in {"<<", ">>"}:
-        raise NotProvedError
-    if symbol == "%":
-        return
-    ends = [ends for ends in itertools.product(*ranges) if symbol != "//" or ends[1]]
-    if symbol == "//":  # the quotient is largest for 1 and -1
-        ends += [(end, divisor) for end in ranges[0] for divisor in (1, -1)]
-    single = (_UNARY if len(ranges) == 1 else _BINARY)[symbol]
-    if not all(-(2**63) <= single(*operands) < 2**63 for operands in ends):
-        raise NotProvedError
+def _among_python(symbol: str, *operands: Any) -> Any:
+    """Return the results of an operator for Python numbers only, whose integers are unbounded: for small ones."""
+    arrays = [np.asarray(operand.values if type(operand) is ColumnValues else operand) for operand in operands]
+    kinds = {array.dtype.kind for array in arrays}
+    require(symbol in REUSING | _ORDER or (symbol in _OF_INTEGERS and "f" not in kinds))
+    require(all(array.dtype.kind in "bf" or -_SMALL < array.min() <= array.max() < _SMALL for array in arrays))
+    if symbol not in "&|^" or kinds != {"b"}:
+        arrays = [array.astype(np.int64) if array.dtype == bool else array for array in arrays]
+    require(symbol not in {"/", "//", "%"} or arrays[1].all())
+    with np.errstate(all="ignore"):  # Python gives infinity without a warning
+        return _UFUNCS[_single(symbol, operands)](*arrays)
 
 
 # Functions
 
-_AT_ONCE: dict[Any, Callable[..., Any] | None] = {}
+_LOGICAL = frozenset(_named(np, "logical_and logical_or logical_xor"))
+_EXACT_UFUNCS = _LOGICAL.union(
+    _UFUNCS.values(),
+    _named(np, "logical_not absolute fabs sign square isfinite isinf isnan signbit fmod sqrt reciprocal copysign rint"),
+    _named(np, "floor ceil trunc"),
+)
+_ENDLESS = frozenset({"factorial", "comb", "perm"})
+"""Functions whose results rarely fit into 64 bits."""
+
+_AT_ONCE: dict[Any, Any] = dict.fromkeys(
+    (
+        *(value for value in vars(np).values() if type(value) is np.ufunc and value is not np.isnat),
+        *(one for name, one in vars(math).items() if type(one) is BuiltinFunctionType and name not in _ENDLESS),
+        *(round, min, max, sum, pow, divmod),
+        *_named(
+            np, "sort argsort cumsum cumprod diff ptp dot vdot inner outer tensordot trace tril triu hstack vstack"
+        ),
+        *_named(np, "dstack column_stack tile broadcast_to median percentile quantile nan_to_num isclose allclose"),
+        *_named(np, "array_equal count_nonzero searchsorted digitize bincount interp convolve correlate linalg.norm"),
+        *_named(
+            np,
+            "linalg.inv linalg.det linalg.solve fft.fft fft.ifft fft.rfft fft.irfft imag angle atleast_1d atleast_2d",
+        ),
+    )
+)
 """The known functions, and how the results for columns are computed at once; None if only one by one."""
 
 
@@ -499,70 +407,77 @@ def _computes(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., A
     return register
 
 
-_EXTREMES = frozenset([np.maximum, np.minimum, np.fmax, np.fmin])
-_EXACT_UFUNCS = frozenset(
-    (
-        *_UFUNCS.values(),
-        *_UNARY_UFUNCS.values(),
-        *_LOGICAL,
-        np.logical_not,
-        np.absolute,
-        np.fabs,
-        np.sign,
-        np.square,
-        np.isfinite,
-        np.isinf,
-        np.isnan,
-        np.signbit,
-        np.fmod,
-        np.sqrt,
-        np.reciprocal,
-        np.copysign,
-        np.rint,
-        np.floor,
-        np.ceil,
-        np.trunc,
-    )
-)
-_AT_ONCE |= dict.fromkeys({value for value in vars(np).values() if type(value) is np.ufunc} - {np.isnat})
-_AT_ONCE |= {function: functools.partial(_extreme, function) for function in _EXTREMES}
-_AT_ONCE |= dict.fromkeys(value for value in vars(math).values() if type(value) is BuiltinFunctionType)
-for _endless in (math.factorial, math.comb, math.perm):  # their results rarely fit into 64 bits
-    del _AT_ONCE[_endless]
-_AT_ONCE |= {np.clip: _clip, np.where: _where}
+_computes(np.where, *_EXACT_UFUNCS - _LOGICAL)(_exactly)  # logical functions look at Python numbers as they are
 
 
-def _moved(axis: Any) -> Any:
-    """Return an axis of elements, or several, as axes of their column."""
-    if type(axis) in {tuple, list}:
-        return tuple(map(_moved, axis))
-    return operator.index(axis) + (axis >= 0)
+@_computes(*_named(np, "maximum minimum fmax fmin"))
+def _extreme(function: np.ufunc, *operands: Any) -> Any:
+    """Return the maxima or minima, unless two zeros or NaNs of different signs meet: either may be chosen."""
+    arrays = _aligned(operands)
+    result = function(*arrays)
+    left, right = sorted((np.asarray(array, result.dtype) for array in arrays), key=np.ndim, reverse=True)
+    if result.dtype.kind == "f" and (right.ndim or not (right < 0 or right > 0)):
+        alike = (left == right) | (np.isnan(left) & np.isnan(right))
+        found = (alike & (np.signbit(left) != np.signbit(right))).any()
+        require(not found)
+    return result
+
+
+@_computes(np.clip)
+def _clip(_: Any, a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Any:
+    """Return clipped values. Bounds that are single numbers have their own loop, also for a single value."""
+    require(bounds.keys() <= {"min", "max"})
+    low, high = bounds.get("min", a_min), bounds.get("max", a_max)
+    if low is None or high is None:
+        return _extreme(np.minimum, a, high) if low is None else _extreme(np.maximum, a, low)
+    require(not any(type(bound) is ColumnValues or np.ndim(bound) for bound in (low, high)))
+    return np.clip(*_aligned([a, low, high]))
+
+
+@functools.cache
+def _parameters(function: Any) -> dict[str, Any]:
+    """Return the names of a function's parameters with their defaults."""
+    with suppress(ValueError):  # it is written in C
+        return {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    return {}
 
 
 def _array(operand: Any, rank: int = 1) -> np.ndarray[Any, Any]:
     """Return the column of arrays with at least ``rank`` axes."""
-    if type(operand) is not ColumnValues or operand.rank < rank:
-        raise NotProvedError
-    return operand.values
+    require(type(operand) is ColumnValues and operand.rank >= rank)
+    return operand.values  # type: ignore[no-any-return]  # they are ColumnValues
 
 
-_ROUNDING = frozenset([np.mean, np.std, np.var, np.sum, np.prod])
+def _moved(axis: Any) -> Any:
+    """Return an axis of elements, or several, as axes of their column."""
+    return tuple(map(_moved, axis)) if type(axis) in {tuple, list} else operator.index(axis) + (axis >= 0)
 
 
-@_computes(np.mean, np.std, np.var, np.sum, np.prod)
-@_computes(np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.any, np.all)
-def _reduced(function: Any, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **deltas: Any) -> Any:
-    values = _array(a)
-    if not a.are_contiguous or not deltas.keys() <= {"ddof", "correction"}:
-        raise NotProvedError
-    if function in _ROUNDING:
-        values = _addable(function, values, dtype)
-    elif dtype is not None:
-        raise NotProvedError
-    if axis is not None:
-        return function(values, axis=_moved(axis), keepdims=keepdims, **deltas)
-    result = function(values.reshape(len(values), -1), axis=1, **deltas)
-    return result.reshape(len(values), *[1] * a.rank) if keepdims else result
+_AXES = frozenset({"axis", "axes", "axis1", "axis2", "source", "destination"})
+_SUMS = frozenset(_named(np, "mean std var sum prod"))
+_REDUCTIONS = _SUMS.union(_named(np, "min max amin amax argmin argmax any all"))
+
+
+@_computes(*_REDUCTIONS, *_named(np, "flip roll repeat expand_dims squeeze swapaxes moveaxis rot90 diagonal"))
+def _along_axes(function: Any, *positional: Any, **keywords: Any) -> Any:
+    """Return the results of a function that has parameters for axes."""
+    given = _parameters(function) | dict(zip(_parameters(function), positional, strict=False)) | keywords
+    rows = given.pop(next(iter(given)))
+    values = _array(rows, function is not np.expand_dims)
+    require(not any(type(value) is ColumnValues for value in given.values()))
+    if function in _REDUCTIONS:
+        require(rows.are_contiguous and keywords.keys().isdisjoint({"initial", "mean"}))
+        values = _addable(function, values, given["dtype"]) if function in _SUMS else values
+    given |= {name: _moved(axes) for name, axes in given.items() if name in _AXES and axes is not None}
+    if given.get("axis", 0) is not None:
+        return function(values, **given)
+    if function is np.flip or function is np.squeeze:
+        every = function is np.flip
+        return function(values, tuple(i for i, size in enumerate(values.shape) if i and (every or size == 1)))
+    result = function(values.reshape(len(values), -1), **given | {"axis": 1})
+    if function is np.roll or given.get("keepdims") is True:
+        result = result.reshape(values.shape if function is np.roll else (len(values), *[1] * rows.rank))
+    return result
 
 
 def _addable(function: Any, values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -572,218 +487,98 @@ def _addable(function: Any, values: np.ndarray[Any, Any], dtype: Any) -> np.ndar
     target = np.dtype(dtype) if dtype is not None else values.dtype if kind == "f" or is_sum else np.dtype(np.float64)
     if is_sum and kind != "f" and target.kind != "f":  # exact in any order
         return values.astype(target) if dtype is not None else values
-    if dtype is not None and not (is_sum or function is np.mean):
-        raise NotProvedError  # it subtracts the mean from the values as they are
-    if target.kind != "f" or np.float16 in {target.type, values.dtype.type} or values[0].size > np.getbufsize():
-        raise NotProvedError
+    require(dtype is None or is_sum or function is np.mean)  # others subtract the mean from the values as they are
+    require(target.kind == "f" and np.float16 not in {target.type, values.dtype.type})
+    require(values[0].size <= np.getbufsize())
     return values.astype(target, copy=False)
 
 
-@_computes(np.reshape)
-def _reshape(_: Any, a: Any, shape: Any) -> Any:
-    return (values := _array(a, 0)).reshape(len(values), *(shape if type(shape) in {tuple, list} else (shape,)))
+for _function, _axis in ((np.flipud, 0), (np.fliplr, 1)):
+    _AT_ONCE[_function] = functools.partial(_along_axes, np.flip, axis=_axis)
 
 
-@_computes(np.ravel)
-def _ravel(_: Any, a: Any) -> Any:
-    return (values := _array(a, 0)).reshape(len(values), -1)
-
-
-@_computes(np.expand_dims)
-def _expand_dims(_: Any, a: Any, axis: Any) -> Any:
-    return np.expand_dims(_array(a, 0), _moved(axis))
-
-
-@_computes(np.squeeze)
-def _squeeze(_: Any, a: Any, axis: Any = None) -> Any:
-    values = _array(a)
-    ones = tuple(i for i, size in enumerate(values.shape) if size == 1 and i)
-    return np.squeeze(values, ones if axis is None else _moved(axis))
+@_computes(np.reshape, np.ravel)
+def _reshape(_: Any, a: Any, *shape: Any) -> Any:
+    sizes = shape[0] if shape and type(shape[0]) in {tuple, list} else shape or (-1,)
+    return (values := _array(a, 0)).reshape(len(values), *sizes)
 
 
 @_computes(np.transpose)
-def _transpose(_: Any, a: Any, axes: Any = None) -> Any:
-    values = _array(a)
-    axes = range(a.rank)[::-1] if axes is None else [axis % a.rank for axis in axes]
-    return values.transpose(0, *(axis + 1 for axis in axes))
+def _transpose(_: Any, a: Any, *axes: Any) -> Any:
+    order = axes[0] if axes and type(axes[0]) is tuple else axes or range(a.rank)[::-1]
+    return _array(a).transpose(0, *map(_moved, order))
 
 
-@_computes(np.swapaxes, np.moveaxis)
-def _exchange(function: Any, a: Any, source: Any, target: Any) -> Any:
-    return function(_array(a), _moved(source), _moved(target))
-
-
-@_computes(np.flip)
-def _flip(_: Any, m: Any, axis: Any = None) -> Any:
-    return np.flip(_array(m), tuple(range(1, m.rank + 1)) if axis is None else _moved(axis))
-
-
-@_computes(np.flipud, np.fliplr)
-def _flip_sides(function: Any, m: Any) -> Any:
-    return np.flip(_array(m), 1 if function is np.flipud else 2)
-
-
-@_computes(np.rot90)
-def _rot90(_: Any, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
-    if type(k) is not int:
-        raise NotProvedError
-    return np.rot90(_array(m, 2), k, _moved(axes))
-
-
-@_computes(np.roll)
-def _roll(_: Any, a: Any, shift: Any, axis: Any = None) -> Any:
-    values = _array(a)
-    if type(shift) not in {int, tuple}:
-        raise NotProvedError
-    if axis is not None:
-        return np.roll(values, shift, _moved(axis))
-    return np.roll(values.reshape(len(values), -1), shift, 1).reshape(values.shape)
+@_computes(np.take)
+def _take(function: Any, a: Any, indices: Any, axis: Any = None, mode: Any = "raise") -> Any:
+    places = indices.values if type(indices) is ColumnValues else np.asarray(indices)
+    require(places.dtype.kind in "iu")  # other items are selected by a mask
+    if places is not getattr(indices, "values", None):
+        return _along_axes(function, a, indices, axis, mode=mode)
+    require(not indices.is_python and type(a) is not ColumnValues and axis in {None, 0})
+    return np.take(a, places, axis, mode=mode)
 
 
 @_computes(np.pad)
 def _pad(_: Any, array: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0) -> Any:
+    require(mode == "constant" and not np.ndim(constant_values))
     widths = np.broadcast_to(pad_width, (array.rank, 2)).tolist()
-    if mode != "constant" or np.ndim(constant_values):
-        raise NotProvedError
     return np.pad(_array(array), [(0, 0), *widths], constant_values=constant_values)
 
 
-@_computes(np.take)
-def _take(_: Any, a: Any, indices: Any, axis: Any = None, **mode: Any) -> Any:
-    if type(indices) is ColumnValues and not indices.is_python | (type(a) is ColumnValues) and axis in {None, 0}:
-        return np.take(a, indices.values, axis, **mode)
-    values = _array(a)
-    if type(indices) is ColumnValues:
-        raise NotProvedError
-    if axis is None:
-        return np.take(values.reshape(len(values), -1), indices, 1, **mode)
-    return np.take(values, indices, _moved(axis), **mode)
+@_computes(np.stack, np.concatenate)
+def _joined(function: Any, arrays: Any, axis: Any = 0) -> Any:
+    n = len(_columns_in(arrays)[0])
+    return function([_column(item, n) for item in arrays], _moved(axis))
 
 
-@_computes(np.stack)
-def _stack(_: Any, arrays: Any, axis: Any = 0) -> Any:
-    return np.stack(_columns(arrays), _moved(axis))
-
-
-@_computes(np.concatenate)
-def _concatenate(_: Any, arrays: Any, axis: Any = 0) -> Any:
-    return np.concatenate(_columns(arrays), _moved(axis))
-
-
-def _columns(items: Any) -> list[np.ndarray[Any, Any]]:
-    """Return operands as columns of the same length; Python numbers do not adapt to the others here."""
-    if type(items) not in {tuple, list}:
-        raise NotProvedError
-    n = _length(items)
-    columns = []
-    for item in items:
-        if type(item) in {tuple, list}:
-            columns.append(_nested(item) if any(_rows_in(item)) else _repeated(np.array(item), n))
-        else:
-            columns.append(item.values if type(item) is ColumnValues else _repeated(np.asarray(item), n))
-    return columns
-
-
-def _repeated(value: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
+def _column(item: Any, n: int) -> np.ndarray[Any, Any]:
+    """Return an operand as a column; Python numbers do not adapt to the others here."""
+    if type(item) is ColumnValues:
+        return item.values
+    if type(item) in {tuple, list} and any(_rows_in(item)):
+        return np.stack([_column(part, n) for part in item], 1)
+    value = np.asarray(item)
     return np.broadcast_to(value, (n, *value.shape))
 
 
-def _nested(items: Any) -> np.ndarray[Any, Any]:
-    return np.stack(_columns(items), 1)
-
-
-@_computes(np.asarray, np.array, np.ascontiguousarray)
-def _as_array(function: Any, a: Any, dtype: Any = None) -> Any:
+@_computes(np.asarray, np.array, np.ascontiguousarray, np.copy, np.real)
+def _as_array(_: Any, a: Any, dtype: Any = None) -> Any:
     if type(a) is ColumnValues:
-        values = a.values if dtype is None else _cast(a, dtype)
-        return values if function is np.asarray else values.copy("K")
-    values = _nested(a)
-    if dtype is not None and not np.can_cast(values.dtype, dtype, "same_kind"):
-        raise NotProvedError
+        return a.values if dtype is None else _cast(a, dtype)
+    values = _column(a, len(_columns_in(a)[0]))
+    require(dtype is None or np.can_cast(values.dtype, dtype, "same_kind"))
     return values if dtype is None else values.astype(dtype)
 
 
-@_computes(np.copy)
-def _copy(_: Any, a: Any) -> Any:
-    return _array(a, 0).copy()
+@_computes(np.zeros_like, np.ones_like, np.full_like, np.round, np.around)
+def _of_each(function: Any, a: Any, *positional: Any, **keywords: Any) -> Any:
+    require(function not in {np.round, np.around} or a.values.dtype.kind == "f")
+    return function(_array(a, 0), *positional, **keywords)
 
 
-@_computes(np.zeros_like, np.ones_like)
-def _filled_like(function: Any, a: Any, dtype: Any = None) -> Any:
-    return function(_array(a, 0), dtype)
-
-
-@_computes(np.full_like)
-def _full_like(_: Any, a: Any, fill_value: Any, dtype: Any = None) -> Any:
-    return np.full_like(_array(a, 0), fill_value, dtype)
-
-
-@_computes(*_SCALARS)
-def _to_type(target: Any, value: Any) -> Any:
-    return _cast(value, target)
+_computes(*_SCALARS)(lambda target, value: _cast(value, target))
 
 
 @_computes(*_PYTHON)
 def _to_python(target: Any, value: Any) -> Any:
     """Return Python numbers."""
-    values = _array(value, 0)
-    if value.rank:
-        raise NotProvedError
-    if target is int and values.dtype.kind == "u":
-        _check_range("+", [0, int(values.max())])
-    return _cast(ColumnValues(values), _PYTHON[target])
+    require(value.rank == 0 and (target is not int or value.values.dtype.kind != "u" or value.values.max() < 2**63))
+    return _cast(ColumnValues(value.values), _PYTHON[target])
 
 
 @_computes(abs)
 def _absolute(_: Any, value: Any) -> Any:
-    values = _array(value, 0)
-    if value.is_python and values.dtype.kind != "f":
-        values = values.astype(np.int64)
-        _check_range("-", [int(values.min()), 0])
-    return np.absolute(values)
+    require(not value.is_python or value.values.min() > -(2**63))
+    return np.absolute(value.values)
 
 
-_AT_ONCE |= dict.fromkeys([round, min, max, sum, pow, divmod])
-_AT_ONCE |= dict.fromkeys([np.round, np.around, np.sort, np.argsort, np.cumsum, np.cumprod, np.diff, np.ptp])
-_AT_ONCE |= dict.fromkeys([np.dot, np.vdot, np.inner, np.outer, np.tensordot, np.trace, np.diagonal, np.tril, np.triu])
-_AT_ONCE |= dict.fromkeys([np.hstack, np.vstack, np.dstack, np.column_stack, np.tile, np.repeat, np.broadcast_to])
-_AT_ONCE |= dict.fromkeys([np.median, np.percentile, np.quantile, np.nan_to_num, np.isclose, np.allclose])
-_AT_ONCE |= dict.fromkeys([np.array_equal, np.count_nonzero, np.searchsorted, np.digitize, np.bincount, np.interp])
-_AT_ONCE |= dict.fromkeys([np.convolve, np.correlate, np.linalg.norm, np.linalg.inv, np.linalg.det, np.linalg.solve])
-_AT_ONCE |= dict.fromkeys([np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.atleast_1d, np.atleast_2d])
-_AT_ONCE |= dict.fromkeys([np.real, np.imag, np.angle])
-
-_SIZES: dict[Any, Callable[[ColumnValues], Any]] = {
-    len: lambda a: a.values.shape[1],
-    np.shape: lambda a: a.values.shape[1:],
-    np.ndim: lambda a: a.rank,
-    np.size: lambda a: math.prod(a.values.shape[1:]),
-}
-"""The functions whose result is the same for all elements."""
+_SIZES = {len: "shape", np.shape: "shape", np.ndim: "ndim", np.size: "size"}
+"""The functions whose result is the same for all elements, and attributes with it."""
 
 _PURE = frozenset(
-    (
-        np.zeros,
-        np.ones,
-        np.full,
-        np.arange,
-        np.linspace,
-        np.logspace,
-        np.eye,
-        np.identity,
-        np.tri,
-        np.diag,
-        np.meshgrid,
-        np.indices,
-        np.hanning,
-        np.hamming,
-        np.blackman,
-        np.fft.rfftfreq,
-        np.fft.fftfreq,
-        np.dtype,
-        np.finfo,
-        np.iinfo,
-    )
+    _named(np, "zeros ones full arange linspace logspace eye identity tri diag meshgrid indices hanning hamming")
+    + _named(np, "blackman fft.rfftfreq fft.fftfreq dtype finfo iinfo")
 )
 """Functions that are only called with constants."""
 
@@ -798,7 +593,7 @@ def is_known(function: Any) -> bool:
 
 def is_one_by_one(function: Any) -> bool:
     """Return whether ``call`` always calls the function for each row."""
-    return function in _AT_ONCE and _AT_ONCE[function] is None and function not in _EXACT_UFUNCS
+    return function in _AT_ONCE and _AT_ONCE[function] is None and function not in _LOGICAL
 
 
 def is_pure(function: Any) -> bool:
@@ -808,53 +603,50 @@ def is_pure(function: Any) -> bool:
 
 def why_unknown(function: Any) -> str | None:
     """Return the reason why ``call`` does not take a function, in words for users; None if there is none to tell."""
-    if type(function) not in _KINDS or is_known(function):
-        return None
-    module = getattr(function, "__module__", None) or ""
-    if module.partition(".")[0] != "numpy":
+    module = getattr(function, "__module__", None) or "" if type(function) in _KINDS else ""
+    if module.partition(".")[0] != "numpy" or is_known(function):
         return None
     return f"it calls {module.replace('numpy', 'np', 1)}.{function.__name__}, which is only called for single elements"
 
 
 _REFUSED = frozenset({"out", "where", "overwrite_input", "like", "subok", "key"})
-
-
-@functools.cache
-def _positional_max(function: Any) -> float:
-    """Return how many positional operands a function takes before ``out``."""
-    if type(function) is np.ufunc:
-        return function.nin
-    if function in _POSITIONAL_MAX:
-        return _POSITIONAL_MAX[function]
-    try:
-        names = list(inspect.signature(function).parameters)
-    except ValueError:
-        return math.inf
-    return names.index("out") if "out" in names else math.inf
-
-
 _POSITIONAL_MAX = {np.dot: 2, np.concatenate: 2, np.array: 2, np.asarray: 2, np.nan_to_num: 1}
 
 
-def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
+def _require_new_results(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Check that a call writes into no array that it is given."""
+    names, most = list(_parameters(function)), _POSITIONAL_MAX.get(function, math.inf)
+    most = function.nin if type(function) is np.ufunc else names.index("out") if "out" in names else most
+    refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
+    is_new = len(positional) <= most and refused.isdisjoint(keywords)
+    require(is_new, "it calls a function with an array for its results")
+
+
+def call(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any] = _EMPTY) -> Any:
     """Return the results of a known function: columns, or a constant that is the same for each element.
 
     Operands are columns, constants, and tuples, lists and slices of both.
     """
-    _require_new_results(function, positional, keywords)
     if function in _SIZES and len(positional) == 1 and not keywords and type(positional[0]) is ColumnValues:
-        return _SIZES[function](_of_numpy(positional[0]) if function is not np.size else positional[0])
-    if function in _EXACT_UFUNCS and not keywords:
-        if len(positional) != function.nin:
-            raise NotProvedError
-        return _elementwise(function, function, positional)
-    takes_numbers = function in _PYTHON or getattr(function, "__module__", None) == "math"
-    if takes_numbers and any(rows.rank for rows in _rows_in(positional)):  # deprecated
-        raise NotProvedError(f"it calls {function.__name__}() with an array, but it takes single numbers")
-    if function is np.where and len(positional) != 3:
-        raise NotProvedError
-    _check_freedom(function, positional, keywords)
-    return _apply(function, _AT_ONCE.get(function), positional, keywords)
+        sizes = attribute(positional[0], _SIZES[function])
+        return sizes[0] if function is len else sizes
+    is_exact = function in _EXACT_UFUNCS and not keywords and len(positional) == function.nin
+    if is_exact and all(map(_is_simple, positional)):
+        return _elementwise(function, positional)
+    if function in _PYTHON or getattr(function, "__module__", None) == "math":
+        takes_these = not any(rows.rank for rows in _rows_in(positional))  # others are deprecated
+        require(takes_these, f"it calls {function.__name__}() with an array, but it takes single numbers")
+    return _called(function, function, positional, keywords)
+
+
+def _called(single: Any, function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the results of a known function, or of the method ``single`` that does the same."""
+    _require_new_results(function, positional, keywords)
+    if function is np.var or function is np.std:  # NumPy warns about a lack of freedom by other means than np.errstate
+        row, given = positional[0].values[0], {**dict(zip(("a", "axis"), positional, strict=False)), **keywords}
+        count = row.size // np.any(row, axis=given.get("axis")).size
+        require(count > given.get("ddof", given.get("correction", 0)))
+    return _apply(single, _AT_ONCE.get(function, function), positional, keywords)
 
 
 def call_on_constants(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -863,114 +655,42 @@ def call_on_constants(function: Any, positional: Sequence[Any], keywords: Mappin
     return function(*positional, **keywords)
 
 
-def _require_new_results(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-    """Check that a call writes into no array that it is given."""
-    refused = _REFUSED | {"copy"} if function is np.nan_to_num else _REFUSED
-    if len(positional) > _positional_max(function) or not refused.isdisjoint(keywords):
-        raise NotProvedError("it calls a function with an array for its results")
-
-
-def _of_numpy(rows: ColumnValues) -> ColumnValues:
-    if rows.is_python:
-        raise NotProvedError("it uses a Python number as an array")
-    return rows
-
-
-def _check_freedom(function: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-    """Check that variances exist, since NumPy warns about these by other means than np.errstate."""
-    if function in {np.var, np.std} and (len(positional) > 3 or keywords.keys() & {"ddof", "correction"}):
-        axis = positional[1] if len(positional) > 1 else keywords.get("axis")
-        values = positional[0].values[0]
-        axes = range(values.ndim) if axis is None else axis if type(axis) is tuple else (axis,)
-        delta = keywords.get("ddof", keywords.get("correction", 0))
-        if len(positional) > 3 or math.prod(values.shape[axis] for axis in axes) <= delta:
-            raise NotProvedError
-
-
 # Methods and attributes
 
-_METHODS: dict[str, tuple[Any, int]] = {
-    "astype": (None, 1),
-    "item": (None, 0),
-    "clip": (np.clip, 2),
-    "reshape": (np.reshape, 9),
-    "ravel": (np.ravel, 0),
-    "flatten": (np.ravel, 0),
-    "squeeze": (np.squeeze, 1),
-    "transpose": (np.transpose, 9),
-    "swapaxes": (np.swapaxes, 2),
-    "copy": (np.copy, 0),
-    "take": (np.take, 2),
-    "mean": (np.mean, 1),
-    "std": (np.std, 1),
-    "var": (np.var, 1),
-    "sum": (np.sum, 1),
-    "prod": (np.prod, 1),
-    "min": (np.min, 1),
-    "max": (np.max, 1),
-    "argmin": (np.argmin, 1),
-    "argmax": (np.argmax, 1),
-    "any": (np.any, 1),
-    "all": (np.all, 1),
-    "round": (np.round, 1),
-    "cumsum": (np.cumsum, 1),
-    "cumprod": (np.cumprod, 1),
-    "argsort": (np.argsort, 1),
-    "repeat": (np.repeat, 2),
-    "dot": (np.dot, 1),
-    "diagonal": (np.diagonal, 3),
-    "trace": (np.trace, 3),
-}
-"""The methods of arrays: the function that computes them at once, and how many operands there are before ``out``."""
+_METHOD_NAMES = (
+    "clip reshape ravel squeeze transpose swapaxes copy take mean std var sum prod min max argmin argmax any "
+)
+_METHOD_NAMES += "all round cumsum cumprod argsort repeat dot diagonal trace"
+_METHODS = _table(_METHOD_NAMES, np, _METHOD_NAMES) | {"flatten": np.ravel, "astype": _cast}
+_METHODS["item"] = lambda value: _to_python(type(value.values[0].item()), value)
+"""The methods of arrays, and the functions that compute the same."""
 
 KNOWN_METHODS = frozenset(_METHODS)
 KNOWN_ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "T", "real", "imag"})
 
 
-def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = MappingProxyType({})) -> Any:
+def _of_numpy(owner: Any) -> Any:
+    """Return a column, or an array, whose methods, attributes and items are known."""
+    is_column = type(owner) is ColumnValues
+    require(not is_column or not owner.is_python, "it uses a Python number as an array")
+    require(is_column or type(owner) is np.ndarray)
+    return owner
+
+
+def method(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any] = _EMPTY) -> Any:
     """Return the results of a method of arrays and NumPy numbers, as ``call`` does."""
-    function, _ = _METHODS[name]
-    if type(owner) is ColumnValues:
-        _of_numpy(owner)
-    elif type(owner) is not np.ndarray:
-        raise NotProvedError
-    _require_new_results_of_method(name, positional, keywords)
-    _check_freedom(function, [owner, *positional], keywords)
 
     def single(owner: Any, *positional: Any, **keywords: Any) -> Any:
         return getattr(owner, name)(*positional, **keywords)
 
-    def at_once(owner: Any, *positional: Any, **keywords: Any) -> Any:
-        if name == "astype":
-            return _cast(owner, *positional, **keywords)
-        if name == "item":
-            return _to_python(type(owner.values[0].item()), owner)
-        if name in {"reshape", "transpose"} and positional and type(positional[0]) is not tuple:
-            positional = (positional,)
-        if name == "clip":
-            keywords = {f"a_{end}": bound for end, bound in keywords.items()}
-        values = (_AT_ONCE[function] or _refuse)(owner, *positional, **keywords)
-        return values.copy() if name == "flatten" and values.base is not None else values
-
-    return _apply(single, at_once, [owner, *positional], keywords)
+    return _called(single, _METHODS[name], [_of_numpy(owner), *positional], keywords)
 
 
 def method_of_constant(owner: Any, name: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return the result of a method of an array or a NumPy number that is the same for each element."""
-    if name not in _METHODS:
-        raise NotProvedError
-    _require_new_results_of_method(name, positional, keywords)
+    require(name in _METHODS)
+    _require_new_results(_METHODS[name], [owner, *positional], keywords)
     return getattr(owner, name)(*positional, **keywords)
-
-
-def _require_new_results_of_method(name: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-    _, positional_max = _METHODS[name]
-    if len(positional) > positional_max or not _REFUSED.isdisjoint(keywords):
-        raise NotProvedError("it calls a method with an array for its results")
-
-
-def _refuse(*_: Any, **__: Any) -> Any:
-    raise NotProvedError
 
 
 def attribute(owner: ColumnValues, name: str) -> Any:
@@ -979,26 +699,19 @@ def attribute(owner: ColumnValues, name: str) -> Any:
     if name == "T":
         return _apply(operator.attrgetter(name), _AT_ONCE[np.transpose], [owner])
     if name in {"real", "imag"}:
-        if values.dtype not in _COMPLEX:
-            raise NotProvedError
+        require(values.dtype.kind == "c")
         return ColumnValues(getattr(values, name), is_array=owner.is_array)
     return {"shape": values.shape[1:], "ndim": owner.rank, "size": values[0].size, "dtype": values.dtype}[name]
 
 
 def subscript(owner: Any, key: Any) -> Any:
     """Return the items at a key; the owner, the key or parts of it are ColumnValues, the others are constants."""
-    if type(owner) is ColumnValues:
-        _of_numpy(owner)
-    elif type(owner) is not np.ndarray:
-        raise NotProvedError
-    return _apply(operator.getitem, _items, [owner, key])
+    return _apply(operator.getitem, _items, [_of_numpy(owner), key])
 
 
 def _items(owner: Any, key: Any) -> Any:
-    if type(owner) is not ColumnValues:
-        return _take(None, owner, key, 0)
-    values = _array(owner)
+    if type(owner) is not ColumnValues or type(key) in {list, np.ndarray}:
+        return _take(np.take, owner, key, 0)
     keys = key if type(key) is tuple else (key,)
-    if any(type(item) not in {int, slice, NoneType, EllipsisType} for item in keys):
-        return _take(None, owner, key, 0) if type(key) in {list, np.ndarray} else _refuse()
-    return values[(slice(None), *keys)]
+    require(all(type(item) in {int, slice, NoneType, EllipsisType} for item in keys))
+    return _array(owner)[(slice(None), *keys)]
