@@ -1,26 +1,22 @@
 """Detection of functions that use a batch of records only as the argument of parse_example.
 
-Such a function cannot tell whether it gets an array of byte strings or a BytesColumn. The bytecode is interpreted
-(runtime/functions/bytecode.py) from its beginning to the last use of the batch. What the function does with the parsed
+Such a function cannot tell whether it gets an array of byte strings or a BytesColumn. What it does with the parsed
 features does not matter.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType, FunctionType, MethodType
+from types import MethodType
 from typing import Any
 
 from dataset.io.example.parse import ExampleParser, parse_example
 from dataset.plan.packed import TAKES_BLOCKS, BytesColumn
 from dataset.plan.values import object_column
-from dataset.runtime.functions.bytecode import NotProvedError, Variable, arity_of, interpret
+from dataset.runtime.functions.expression import Expression, Graph, trace_of
 from dataset.runtime.functions.vectorized import is_vectorized
-
-_READ_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 
 
 @dataclass(frozen=True)
@@ -45,20 +41,14 @@ def batch_parsing_function(function: Callable[..., Any]) -> BatchParsingFunction
     """Return a function that also takes a BytesColumn; None if it cannot be proved that it may."""
     if _is_parser(function):
         return BatchParsingFunction(function, functools.partial(_is_parser, function))
-    if type(function) is not FunctionType or arity_of(function) != 1 or _READ_LOCALS & {*function.__code__.co_names}:
+    graph = trace_of(function, _parses)
+    if not isinstance(graph, Graph) or graph.arity != 1:
         return None
-    parsers: list[Variable] = []
-    try:
-        interpret(
-            function,
-            functools.partial(_evaluate, parsers),
-            may_catch=True,
-            until_unused=function.__code__.co_varnames[0],
-        )
-    except NotProvedError:
+    batches = [one for one in graph.uses if one.kind == "argument"]
+    users = [user for batch in batches for user in graph.uses[batch]]
+    if not users or not graph.kept.isdisjoint(batches) or not all(_takes(user, batches[0]) for user in users):
         return None
-    found = BatchParsingFunction(function, functools.partial(_holds, function, function.__code__, parsers))
-    return found if found.holds() else None
+    return BatchParsingFunction(function, lambda: graph.current(function) is not None)
 
 
 def _is_parser(function: Any) -> bool:
@@ -69,40 +59,21 @@ def _is_parser(function: Any) -> bool:
         return function.__func__ is ExampleParser.parse_batch and type(function.__self__) is ExampleParser
     if function is parse_example:
         return True
-    return bool(vars(type(function)).get(TAKES_BLOCKS, False)) and not is_vectorized(function)
+    members = type.__getattribute__(type(function), "__dict__")
+    return bool(members.get(TAKES_BLOCKS, False)) and not is_vectorized(function)
 
 
-def _holds(function: FunctionType, code: CodeType, parsers: list[Variable]) -> bool:
-    return function.__code__ is code and all(_is_parser(variable.value_in(function)) for variable in parsers)
+def _parses(function: Any) -> bool:
+    return function is ExampleParser.parse_batch or _is_parser(function)
 
 
-_BATCH = object()
-_OTHER = object()
-
-
-def _evaluate(parsers: list[Variable], operation: str, *operands: Any) -> Any:
-    """Evaluate an operation on the batch, variables and other values; add variables that are called with the batch."""
-    match operation, *operands:
-        case "argument", _:
-            return _BATCH
-        case "variable", variable:
-            return variable
-        case "attribute", Variable() as owner, str() as name:
-            return dataclasses.replace(owner, attributes=(*owner.attributes, name))
-        case "call", Variable() as function, positional, keywords if _has_batch(positional) or _has_batch(keywords):
-            first, *others = positional or [keywords.get("serialized")]
-            others += [value for name, value in keywords.items() if name != "serialized" or positional]
-            if first is not _BATCH or _has_batch(others):
-                raise NotProvedError
-            parsers.append(function)
-            return _OTHER
-        case "unpack", value, count if value is not _BATCH:
-            return [_OTHER] * count
-    if operation == "unknown" or any(map(_has_batch, operands)):
-        raise NotProvedError
-    return _OTHER
-
-
-def _has_batch(operand: Any) -> bool:
-    held = operand.values() if isinstance(operand, dict) else operand if isinstance(operand, list) else [operand]
-    return any(value is _BATCH for value in held)
+def _takes(user: Expression | None, batch: Expression) -> bool:
+    """Return whether what uses a batch is the call of a parser that takes it as its records, and nowhere else."""
+    match user:
+        case Expression("call", (ExampleParser.parse_batch, (parser, found), (), ())):
+            return found is batch and parser.is_constant and type(parser.operands[0]) is ExampleParser
+        case Expression("call", (function, positional, names, keywords)) if _is_parser(function):
+            given = [("serialized", one) for one in positional[:1]] + [*zip(names, keywords, strict=True)]
+            records = [one for name, one in given if name == "serialized"]
+            return records == [batch] == [one for one in (*positional, *keywords) if one is batch]
+    return False
