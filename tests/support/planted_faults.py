@@ -377,7 +377,7 @@ runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_dict
     columns modify a dict of the user: if id(value) not in self._own_dicts: => if False:
 runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_row_that_the_user_holds_is_not_modified
     columns modify the rows of the user: if any(np.may_share_memory(target.values, other) => if any(False and (target.values, other)
-optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
+optimize/vectorization/parsing_functions.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
 runtime/functions/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error
     columns of another length: or len(column) != length: => or not len(column):

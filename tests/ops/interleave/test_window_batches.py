@@ -173,13 +173,13 @@ def from_the_second_step_on(*windows):
 def for_each_name(row):
     names = [name for name in row]  # noqa: C416
     for name in names:
-        calls.append((name, 1))
+        calls.extend([name, 1])
     return row["x"].batch(4)
 
 
 def for_each_generated(row):
     for name in tuple(name for name in row):
-        calls.append((name, 1))
+        calls.extend([name, 1])
     return row["x"].batch(4)
 
 

@@ -10,7 +10,7 @@ import pytest
 import dataset
 from dataset import io
 from dataset.io import parse_example
-from dataset.optimize.vectorization.batch_parsing import batch_parsing_function
+from dataset.optimize.vectorization.parsing_functions import batch_parsing_function
 from dataset.plan.packed import BytesColumn
 
 # These functions are what users write:

@@ -1002,7 +1002,8 @@ class _Reader:
         if function is len:
             return Constant(len(found[0]))
         if function is enumerate:
-            found = [tuple(map(Constant, range(*values, len(found[0]) + sum(values)))), *found]
+            start = sum(values)
+            found = [tuple(map(Constant, range(start, start + len(found[0])))), *found]
         items = found[0][::-1] if function is reversed else tuple(zip(*found, strict=False))
         at = self.changes if any(one.at is not None for one in iterators) else None
         return _Items(items, is_iterator=True, at=at)
