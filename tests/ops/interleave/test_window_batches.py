@@ -243,7 +243,8 @@ def test_what_a_function_reads_may_change_at_any_time():
 
     for function in (settings.stack, lambda window: window.batch(settings.size), rebound):
         settings.size = size = 4
-        iterator = iter(Dataset.range(40).map(lambda x: x).window(4).flat_map(function))
+        numbers = Dataset.range(40).map(lambda x: calls.append(1) or x)  # so that no window is taken ahead
+        iterator = iter(numbers.window(4).flat_map(function))
         assert [len(next(iterator)) for _ in range(3)] == [4, 4, 4]
         settings.size = size = 2
         assert [len(batch) for batch in iterator] == [2] * 14

@@ -19,7 +19,7 @@ from typing import Any
 from dataset.io.example.parse import ExampleParser, parse_column, parse_column_by, parse_example
 from dataset.plan.packed import TAKES_BLOCKS, BytesColumn
 from dataset.plan.values import object_column
-from dataset.runtime.functions.expression import Expression, Graph, graph_of, trace_of
+from dataset.runtime.functions.expression import Expression, Graph, graph_of
 from dataset.runtime.functions.vectorized import is_vectorized
 
 _RECORDS_MIN = 32
@@ -155,7 +155,7 @@ def batch_parsing_function(function: Callable[..., Any]) -> BatchParsingFunction
     """Return a function that also takes a BytesColumn; None if it cannot be proved that it may."""
     if _is_parser(function):
         return BatchParsingFunction(function, functools.partial(_is_parser, function))
-    graph = trace_of(function, _parses)
+    graph = graph_of(function, _parses, enters_all=False)
     if not isinstance(graph, Graph) or graph.arity != 1:
         return None
     batches = [one for one in graph.uses if one.kind == "argument"]

@@ -99,14 +99,6 @@ class LocalFunction:
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """Abstract value of a variable of a closure, as part of a ``LocalFunction`` that is being created."""
-
-    name: str
-    value: Any
-
-
-@dataclass(frozen=True)
 class Variable:
     """Variable outside a function's frame.
 
@@ -228,8 +220,8 @@ class Frame:
         return [self.stack.pop() for _ in range(count)][::-1]
 
     def load(self, name: str) -> Any:
-        if name in self.code.co_cellvars or name in self.code.co_freevars:  # to create a function
-            return _Cell(name, self.dereference(name))
+        if name in self.code.co_cellvars or name in self.code.co_freevars:
+            return Constant(None)  # part of the closure of a function, which knows its names
         value = self.locals[name]
         if value is UNBOUND:
             raise LookupError
@@ -242,33 +234,28 @@ class Frame:
         self.locals |= {name: self.stack.pop() for name in names}
         return []
 
-    def tuple_of(self, values: list[Any]) -> Any:
-        return values if values and type(values[0]) is _Cell else self.evaluate("tuple", values)
-
     def make_function(self, instruction: dis.Instruction) -> list[Any]:
-        code, flags = self.pop(1)[0].value, instruction.arg or 0
-        self.stack.append(LocalFunction(code, self.evaluate, {}))
-        for flag in (8, 4, 1):
-            if flags & flag:
-                self.stack[-2:] = [self.with_attribute(flag, instruction)]
-        return self.unknown(instruction.opname) if flags & 2 else []
+        """Create a function; up to Python 3.12, with attributes in the order of their flags."""
+        code, flags = self.stack.pop().value, instruction.arg or 0
+        free = {name: self.dereference(name) for name in code.co_freevars}
+        self.require_same(code, instruction)
+        below = self.pop(flags.bit_count())
+        if flags & 2:
+            self.unknown(instruction.opname)
+        return [LocalFunction(code, self.evaluate, free, below[0] if flags & 1 else None)]
 
-    def with_attribute(self, flag: int, instruction: dis.Instruction) -> Any:
-        """Return the function on the stack with the defaults or the closure below it. Annotations have no effect."""
-        value, function = self.stack[-2:]
-        if flag == 1:
-            return dataclasses.replace(function, defaults=value)
-        if flag == 8:
-            self.require_same(frozenset(cell.name for cell in value), function.code, instruction)
-            return dataclasses.replace(function, free={cell.name: cell.value for cell in value})
-        return function if flag in {4, 16} else self.unknown(instruction.opname)
+    def set_attribute(self, instruction: dis.Instruction) -> list[Any]:
+        value, function = self.pop(2)
+        if instruction.arg == 2:
+            self.unknown(instruction.opname)
+        return [dataclasses.replace(function, defaults=value) if instruction.arg == 1 else function]
 
-    def require_same(self, names: frozenset[str], code: CodeType, instruction: dis.Instruction) -> None:
+    def require_same(self, code: CodeType, instruction: dis.Instruction) -> None:
         """Check that variables in a closure keep their values until the function is called."""
         if code.co_name in {"<listcomp>", "<dictcomp>"}:
             return  # they are called at once
         found, _ = instructions_of(self.code)
-        stored = [one.offset for one in found if one.opname == "STORE_DEREF" and one.argval in names]
+        stored = [one.offset for one in found if one.opname == "STORE_DEREF" and one.argval in code.co_freevars]
         loops = [(one.argval, one.offset) for one in found if "JUMP" in one.opname and one.argval < one.offset]
         if any(at > instruction.offset or any(first <= at <= last for first, last in loops) for at in stored):
             self.unknown(instruction.opname)
@@ -396,7 +383,7 @@ _STEPS_BY_NAMES: dict[str, _Step] = {
     "LOAD_DEREF": lambda f, i: [f.dereference(i.argval)],
     "STORE_DEREF": lambda f, i: f.store(i.argval) if i.argval in f.code.co_cellvars else f.unknown(i.opname),
     "MAKE_FUNCTION": lambda f, i: f.make_function(i),
-    "SET_FUNCTION_ATTRIBUTE": lambda f, i: [f.with_attribute(i.arg, i), *f.pop(2)][:1],
+    "SET_FUNCTION_ATTRIBUTE": lambda f, i: f.set_attribute(i),
     "LOAD_ATTR LOAD_METHOD": lambda f, i: [f.evaluate("attribute", *f.pop(1), i.argval)],
     "UNARY_NEGATIVE": lambda f, _: [f.evaluate("unary", "-", *f.pop(1))],
     "UNARY_INVERT": lambda f, _: [f.evaluate("unary", "~", *f.pop(1))],
@@ -421,7 +408,7 @@ _STEPS_BY_NAMES: dict[str, _Step] = {
     "RETURN_GENERATOR": lambda _f, _i: [Constant(None)],
     "YIELD_VALUE": lambda f, _: f.give(),
     "UNPACK_SEQUENCE": lambda f, i: f.evaluate("unpack", *f.pop(1), i.argval)[::-1],
-    "BUILD_TUPLE": lambda f, i: [f.tuple_of(f.pop(i.argval))],
+    "BUILD_TUPLE": lambda f, i: [f.evaluate("tuple", f.pop(i.argval))],
     "BUILD_LIST": lambda f, i: [f.evaluate("list", f.pop(i.argval))],
     "LIST_EXTEND": lambda f, i: [f.evaluate("extend", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),
     "LIST_APPEND": lambda f, i: f.append(i.arg),

@@ -10,8 +10,8 @@ the graph.
 
 Loops and comprehensions are unrolled if the number of their steps is known, as that of a loop over a tuple of names.
 
-A trace (``trace_of``) is a graph of any function, for matchers of functions that are called in any case. It also holds
-operations that may have effects, or belong to user code, and other code is not entered but an operation of its own.
+A trace is a graph of any function, for matchers of functions that are called in any case. It also has operations that
+may have effects or belong to user code.
 
 The arguments of a function are unknown here. evaluate.py runs a graph on columns of elements, and refuses operations
 that may not give the same for a column as for single elements.
@@ -49,7 +49,7 @@ from dataset.runtime.functions.bytecode import (
     names_in_handlers,
     unknown_python,
 )
-from dataset.runtime.functions.places import Place, Step, class_name, is_number, kind_of, method_of, value_at
+from dataset.runtime.functions.places import Place, Step, class_name, has_fixed_truth, kind_of, method_of, value_at
 
 TWIN = "__dataset_column_twin__"
 """Attribute of a function of one element and one argument: the function that returns its results for a column."""
@@ -326,34 +326,27 @@ class _Entered:
 # The graph of a function
 
 
-def graph_of(function: Callable[..., Any]) -> Graph | str | None:
+def graph_of(
+    function: Callable[..., Any], is_called: Callable[[Any], bool] | None = None, *, enters_all: bool = True
+) -> Graph | str | None:
     """Return the graph of a function; or the reason why there is none; or None if no reason is of use.
 
     If a dataset is created for each element of another, its function objects are new each time, but not their code. So
     the graph of a code is kept.
-    """
-    return _graph(function)
 
-
-def trace_of(function: Callable[..., Any], is_called: Any, *, enters_all: bool = False) -> Graph | str | None:
-    """Return the graph of all that a function does, even if it has effects; what is not known is an operation, too.
-
-    An operation "unknown" stands for anything that is done with its operands, "carried" for any value of a variable in
-    a loop, and "next" for any item. The body of a loop whose number of steps is unknown occurs once.
+    With ``is_called``, return a trace: the graph of all that any function does, even if it has effects. An operation
+    "unknown" stands for anything that is done with its operands, "carried" for any value of a variable in a loop, and
+    "next" for any item. The body of a loop whose number of steps is unknown occurs once.
 
     Args:
         function: a function.
-        is_called: tells of an object whether a call of it is one operation, "call".
-        enters_all: whether the code of functions is part of the trace that only get constants; a logger may be large.
+        is_called: for a trace, tells of an object whether a call of it is one operation, "call".
+        enters_all: whether a trace has the operations of functions that only get constants; a logger may be large.
     """
-    return _graph(function, is_called, enters_all=enters_all)
-
-
-def _graph(function: Any, is_called: Any = None, *, enters_all: bool = True) -> Graph | str | None:
     code = function.__code__ if type(function) is FunctionType else None
     graphs = {} if code is None else _FOUND.setdefault(code, {})
     known = graphs.get(is_called)
-    if known is not None and known.arity == arity_of(function) and known.current(function) is not None:
+    if known is not None and known.arity == arity_of(function) and known.current(function) is not None:  # type: ignore[arg-type]  # it has code
         return known
     try:
         graph = graphs[is_called] = _Reader(function, is_called, enters_all).graph()
@@ -385,9 +378,9 @@ class _Reader:
     def graph(self) -> Graph:
         if (reason := unknown_python()) is not None:
             raise NotProvedError(reason)
-        arity, owner = self._arity()
+        arity = self._arity()
         arguments = [Expression("argument", (position,)) for position in range(arity)]
-        if owner is FunctionType:
+        if type(self.function) is FunctionType:
             value = self._enter(_Outside((), self.function), list(arguments), {})
             if (code := self.function.__code__).co_flags & VARIADIC and self.is_called is None:
                 raise NotProvedError
@@ -402,7 +395,7 @@ class _Reader:
             raise body.end
         return Graph(arity, body, tuple(self.reads.values()), self.code, frozenset(self.kept))
 
-    def _arity(self) -> tuple[int, type]:
+    def _arity(self) -> int:
         """Return the number of arguments without a default."""
         function, bound, names = self.function, 0, frozenset[str]()
         while type(function) is functools.partial:
@@ -415,8 +408,7 @@ class _Reader:
         if type(function) is not FunctionType:
             raise NotProvedError
         arity = arity_of(function)
-        left = [name for name in function.__code__.co_varnames[bound:arity] if name not in names]
-        return len(left), type(self.function)
+        return len([name for name in function.__code__.co_varnames[bound:arity] if name not in names])
 
     def _block(self, frames: list[Frame]) -> CodeBlock:
         """Execute the innermost frame until the function ends or branches, and return the operations."""
@@ -428,12 +420,16 @@ class _Reader:
                     end = found if isinstance(found, Branch) else self._use(found)
                     return CodeBlock(tuple(operations), end)
             except NotProvedError as error:
-                if self.is_called is None:
+                if self.is_called is None and isinstance(error, _EndError):
                     raise
+                reason = NotProvedError(error.reason)  # without references to frames
+                reason.line = error.line
+                if self.is_called is None:
+                    return CodeBlock((), reason)
                 left = tuple(self._left(frames[-1]))
                 if len(frames) == 1:
                     self.kept.update(left)
-                    return CodeBlock(tuple(operations), NotProvedError(error.reason))  # without references to frames
+                    return CodeBlock(tuple(operations), reason)
                 frames.pop()  # this call is an operation
                 frames[-1].stack.append(self._record("unknown", left))
 
@@ -524,7 +520,7 @@ class _Reader:
         frame.position = end + (instructions[end].opname == "END_FOR")
         if not ITERATOR_STAYS:
             frame.stack.pop()
-        return Branch(item, *map(self._side, sides)) if len(sides) > 1 else None
+        return Branch(item, *map(self._block, sides)) if len(sides) > 1 else None
 
     def _locate(self, error: NotProvedError, frames: list[Frame], instruction: Any) -> None:
         """Complete the reason by the line."""
@@ -562,7 +558,7 @@ class _Reader:
             jumping[-1].position = target
             if keeps:
                 jumping[-1].stack.append(tested)
-            jumped, passed = self._side(jumping), self._side(frames)
+            jumped, passed = self._block(jumping), self._block(frames)
             are_unknown = isinstance(jumped.end, NotProvedError) and isinstance(passed.end, NotProvedError)
             if are_unknown and self.is_called is None:
                 raise passed.end  # type: ignore[misc]  # it is an error
@@ -573,16 +569,6 @@ class _Reader:
             if keeps:
                 frame.stack.append(tested)
         return None
-
-    def _side(self, frames: list[Frame]) -> CodeBlock:
-        try:
-            return self._block(frames)
-        except _EndError:
-            raise
-        except NotProvedError as error:
-            found = NotProvedError(error.reason)  # without references to frames
-            found.line = error.line
-            return CodeBlock((), found)
 
     # Operations
 
@@ -611,7 +597,10 @@ class _Reader:
             case "is", left, right, negated:
                 return self._is(left, right, negated=negated)
             case "spread", called, arguments, keywords:
-                return self._call(called, self._known_items(arguments), self._known_keywords(keywords))
+                items = self._items(arguments)
+                if items is None:
+                    raise NotProvedError("it calls a function with a number of arguments that is not known")
+                return self._call(called, [*items], {} if keywords is None else self._keywords(keywords))
             case "iterate", value:
                 items = self._items(value)
                 if items is None and self.is_called is None:
@@ -724,21 +713,13 @@ class _Reader:
             return self._record("list", (*target.operands[0], *parts))
         return self._record("extend", self._use(target), self._record("list", parts))
 
-    def _known_items(self, value: Any) -> list[Any]:
-        items = self._items(value)
-        if items is None:
-            raise NotProvedError("it calls a function with a number of arguments that is not known")
-        return [*items]
-
-    def _known_keywords(self, value: Any) -> dict[str, Any]:
+    def _keywords(self, value: Any) -> dict[str, Any]:
         match value:
-            case None:
-                return {}
-            case Expression("dict", (keys, values)) if all(key.is_constant for key in keys):  # the compiler makes it
-                self._forget(value)
-                if len({key.operands[0] for key in keys}) < len(keys):
-                    raise NotProvedError
-                return {key.operands[0]: one for key, one in zip(keys, values, strict=True)}
+            case Expression("dict", (keys, values)) if all(key.is_constant for key in keys):
+                self._forget(value)  # a new dict
+                given = {key.operands[0]: one for key, one in zip(keys, values, strict=True)}
+                if len(given) == len(keys):
+                    return given
         raise NotProvedError("it calls a function with keyword arguments that are not known")
 
     def _record(self, kind: str, *operands: Any) -> Expression:
@@ -800,12 +781,10 @@ class _Reader:
         """Return the truth of a value, if it is the same for all elements; then the proof depends on it."""
         if isinstance(value, _Outside):
             kind = kind_of(value.value)
-            if is_number(value.value):
+            if has_fixed_truth(value.value):
                 truth = bool(value.value)
                 self._note(_Outside((*value.place, _TRUTH), truth), _TRUTH.value_in(value.value))
                 return truth
-            if type(value.value) is dict:
-                return None if (items := self._items(value)) is None else bool(items)
             if kind is None and (type(value.value) in _TESTED or type(value.value) in {FunctionType, MethodType, type}):
                 self._note(value, value.value)
                 return bool(value.value)
@@ -862,7 +841,10 @@ class _Reader:
         if isinstance(called, LocalFunction):
             return self._enter_local(called, arguments, keywords)
         if isinstance(called, _Method) and type(called.function) is str:
-            return self._view(called, arguments, keywords)
+            pairs = self._pairs(called.owner)
+            if pairs is None or arguments or keywords:
+                raise NotProvedError
+            return _Items(tuple(getattr(pairs, called.function)()))
         if isinstance(called, _Method):
             if self.is_called is not None and self.is_called(called.function.value):
                 return self._call_outside(called.function, [called.owner, *arguments], keywords)
@@ -946,7 +928,7 @@ class _Reader:
         """Return a frame for a call of a function that the code creates."""
         if is_unusual(called.code):
             raise NotProvedError
-        defaults = [] if called.defaults is None else self._known_items(called.defaults)
+        defaults = (None if called.defaults is None else self._items(called.defaults)) or ()
         names = called.code.co_varnames[len(arguments) : called.code.co_argcount]
         optional = dict(zip(names[::-1], defaults[::-1], strict=False))
         entered = self._entered(called.code, called.evaluate, arguments, optional | keywords)
@@ -1018,14 +1000,6 @@ class _Reader:
         if isinstance(value, Expression) and value.is_constant:
             known = value.operands[0]
         return known if type(known) is int or type(known) is bool else None
-
-    def _view(self, called: _Method, arguments: list[Any], keywords: dict[str, Any]) -> _Items:
-        """Return the keys, values or items of a dict outside of the function."""
-        pairs = self._pairs(called.owner)
-        if pairs is None or arguments or keywords:
-            raise NotProvedError
-        views: dict[str, Any] = {"keys": pairs.keys(), "values": pairs.values(), "items": pairs.items()}
-        return _Items(tuple(views[called.function]))
 
     def _default(self, called: _Outside, position: int, name: str) -> _Outside:
         function = called.value

@@ -26,6 +26,7 @@ _GET_ATTRIBUTE: Any = (object.__getattribute__, tuple.__getattribute__)  # that 
 _SLOTS = frozenset({MemberDescriptorType, type(vars(NamedTuple("_One", [("first", int)]))["first"])})
 """Types of the descriptors of slots and of the fields of named tuples, which run no user code."""
 
+_CONTAINERS = frozenset({tuple, list, dict})
 _SCALARS = frozenset(dtype.type for dtype in NUMBERS)
 
 
@@ -46,6 +47,11 @@ def is_number(value: Any) -> bool:
     return kind_of(value) in {int, float, bool}
 
 
+def has_fixed_truth(value: Any) -> bool:
+    """Return whether the truth of a value runs no user code, and is the same for all elements."""
+    return is_number(value) or type(value) in _CONTAINERS
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Part of a place: how a value is found from the one before."""
@@ -63,7 +69,7 @@ class Step:
 
 
 def _item(owner: Any, key: Any) -> Any:
-    return owner[key] if type(owner) in {dict, list, tuple} else UNBOUND
+    return owner[key] if type(owner) in _CONTAINERS else UNBOUND
 
 
 def attribute_of(owner: Any, name: str) -> Any:
@@ -115,10 +121,13 @@ def _class_method(owner: Any, name: str) -> Any:
     return found.__func__ if type(found) is classmethod else UNBOUND
 
 
-def _keys(owner: Any) -> Any:
-    """Return the type of a container, and its keys or its length."""
-    keys = (*owner,) if type(owner) is dict else (len(owner),)
-    return (type(owner).__name__, *keys) if {*map(type, keys)} <= {str, int, bytes} else UNBOUND
+def _keys(owner: Any, _: Any) -> Any:
+    """Return a description of the keys or the length of a container; equal ones are one object."""
+    if type(owner) not in _CONTAINERS:
+        return UNBOUND
+    keys = (*owner,) if type(owner) is dict else len(owner)
+    is_plain = type(owner) is not dict or {*map(type, owner)} <= {str, int, bytes}
+    return sys.intern(f"{type(owner).__name__} {keys!r}") if is_plain else UNBOUND
 
 
 def _in_class(cls: Any, name: str) -> Any:
@@ -148,7 +157,7 @@ _LOOKUPS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "static": (object, _static_method),
     "class method": (object, _class_method),
     "class": (object, lambda owner, _: type(owner)),
-    "keys": (object, lambda owner, _: _keys(owner) if type(owner) in {tuple, list, dict} else UNBOUND),
+    "keys": (object, _keys),
     "code": (FunctionType, lambda function, _: function.__code__),
     "keyword default": (FunctionType, lambda function, name: function.__kwdefaults__[name]),
     "function": (MethodType, lambda method, _: method.__func__),
@@ -157,8 +166,8 @@ _LOOKUPS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "given": (functools.partial, lambda partial, position: partial.args[position]),
     "keyword": (functools.partial, lambda partial, name: partial.keywords[name]),
     "names": (functools.partial, lambda partial, _: sys.intern(f"{len(partial.args)} {' '.join(partial.keywords)}")),
-    "exactly": (int, lambda value, _: (value,)),
-    "truth": (object, lambda value, _: ("false", "true")[bool(value)] if is_number(value) else UNBOUND),
+    "exactly": (int, lambda value, _: sys.intern(repr(value))),
+    "truth": (object, lambda value, _: ("false", "true")[bool(value)] if has_fixed_truth(value) else UNBOUND),
 }
 """For each kind of step, the type that the owner must have, and a function that returns the value."""
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dataset.plan.nested import dataset_class
 from dataset.plan.node import Node
-from dataset.runtime.functions.expression import Expression, Graph, trace_of
+from dataset.runtime.functions.expression import Expression, Graph, graph_of
 from dataset.runtime.functions.places import Place
 
 _METHODS = frozenset({"batch", "zip", "items", "keys", "values", "get"})
@@ -50,7 +50,7 @@ class PlanFunction:
 
 def plan_function(function: Callable[..., Any]) -> PlanFunction | None:
     """Return the proof that a function only combines the datasets that it is given; None if there is none."""
-    graph = None if dataset_class() is None else trace_of(function, _is_called, enters_all=True)
+    graph = None if dataset_class() is None else graph_of(function, _is_called)
     if not isinstance(graph, Graph) or not graph.is_whole or not all(map(_has_no_effect, graph.operations)):
         return None
     reads = graph.current(function)
