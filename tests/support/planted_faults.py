@@ -357,6 +357,8 @@ runtime/functions/expression.py: runtime/functions/test_expression.py::test_runs
     graph exchanges the sides of a branch: if when != "false" else => if when == "false" else
 runtime/functions/expression.py: runtime/functions/test_expression.py::test_what_a_function_reads_is_read_again
     graph overlooks that a dict has other keys: self._note(_Outside((*place, step), None), keys) => pass
+runtime/functions/bytecode.py: runtime/functions/test_bytecode.py::test_other_instructions_are_not_executed
+    graph reads a variable of a closure too early: if any(at > instruction.offset or any( => if any(any(
 runtime/functions/expression.py: runtime/functions/test_expression.py::test_says_why_there_is_no_graph
     graph takes the items of an iterator before a change: if items.at not in {None, self.changes}: => if False:
 runtime/functions/expression.py: optimize/vectorization/test_batch_parsing.py::test_any_other_function_gets_objects

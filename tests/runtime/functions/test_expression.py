@@ -20,7 +20,7 @@ from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
 
 # These functions are what users write:
-# ruff: noqa: RET505, C408, B008
+# ruff: noqa: RET505, C408, B008, PLR1730
 
 # These functions are what users write:
 # ruff: noqa: T201, PLW0108, FURB171
@@ -204,6 +204,7 @@ class Rescaler:
 COLUMNS_IN_ORDER = ("x_0", "x_1", "x_2")
 OPTIONS = {"by": 3, "shift": 2.5}
 STEPS = 6
+SETTINGS = {"image": {"c": [1, 2], "offset": 1}, "label": {"c": (0.5,), "offset": 2}}
 LIMITS = Limits(3, 4.5)
 
 
@@ -256,6 +257,32 @@ def inner_functions(row):
     )
 
 
+def largest(row):
+    best = row["x_0"]
+    for i in range(3):
+        if row[f"x_{i}"] > best:
+            best = row[f"x_{i}"]
+    return best
+
+
+def of_settings(row):
+    return {key: polynomial(row[key], *SETTINGS[key]["c"], offset=SETTINGS[key]["offset"]) for key in SETTINGS}
+
+
+def renamed(row):
+    row = dict(image=row["image"], label=row["label"])
+    for key in KEYS:
+        row[key + "_half"] = row.pop(key) / 2
+    return row
+
+
+def copied(row):
+    first = {key: row[key] for key in KEYS}
+    second = {**first, "image": first["label"]}
+    first["image"] = 7
+    return first["image"], second["image"], first["label"]
+
+
 def unpacked_constants(x):
     (scale, shift), pair = LAYERS[0], LAYERS[1]
     a, b = pair
@@ -280,6 +307,10 @@ FORMS = {
     "loop": (ROWS, normalized),
     "loop over pairs": (LABELS, layered),
     "range": (LABELS, steps),
+    "branches in a loop": (COLUMNS, largest),
+    "nested settings": (ROWS, of_settings),
+    "new names": (ROWS, renamed),
+    "copies": (ROWS, copied),
     "rest of arguments": (LABELS, lambda x: polynomial(x, 1, 2, 0.5, offset=3)),
     "spread": (PAIRS, lambda x, y: polynomial(*(y, x), 2) + polynomial(y, *[1, 2])),
     "spread of keywords": (LABELS, lambda x: scaled(x, **OPTIONS)),
