@@ -152,6 +152,41 @@ class Derived(io.ExampleParser):
     pass
 
 
+class Changing:
+    """Changes in the middle of the function what is read outside of it."""
+
+    def __init__(self):
+        self.is_over = False
+        self.last = None
+        self.mode = "parse"
+        self.function = io.parse_example
+        self.parser = PARSER
+
+    def tick(self):
+        self.is_over, self.last, self.mode = True, 1, "count"
+        self.function, self.parser = another_parse_example, DERIVED
+
+    def tests_truth(self, records):
+        self.tick()
+        return len(records) if self.is_over else parsed(records)
+
+    def tests_identity(self, records):
+        self.tick()
+        return parsed(records) if self.last is None else len(records)
+
+    def calls_another(self, records):
+        self.tick()
+        return self.function(records, FEATURES)
+
+    def calls_another_parser(self, records):
+        self.tick()
+        return self.parser.parse_batch(records)
+
+    def compares(self, records):
+        self.tick()
+        return parsed(records) if self.mode == "parse" else len(records)
+
+
 DERIVED = Derived(FEATURES)
 
 
@@ -295,6 +330,11 @@ NEVER = [
     looks_later,
     looks_at_failure,
     looks_at_a_copy_after_a_failure,
+    Changing().tests_truth,
+    Changing().tests_identity,
+    Changing().compares,
+    Changing().calls_another,
+    Changing().calls_another_parser,
     helped_to_look,
     collects,
     carries,

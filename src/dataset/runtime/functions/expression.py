@@ -341,7 +341,8 @@ def graph_of(
     Args:
         function: a function.
         is_called: for a trace, tells of an object whether a call of it is one operation, "call".
-        enters_all: whether a trace has the operations of functions that only get constants; a logger may be large.
+        enters_all: whether a trace has the operations of functions that only get constants; a logger may be large. If
+            not, the function may have effects on what it reads later.
     """
     code = function.__code__ if type(function) is FunctionType else None
     graphs = {} if code is None else _FOUND.setdefault(code, {})
@@ -653,7 +654,8 @@ class _Reader:
         raise NotProvedError
 
     def _operator(self, symbol: str, *operands: Expression) -> Expression:
-        values = [operand.operands[0] for operand in operands if operand.is_constant and symbol in _FOLDED]
+        is_folded = symbol in _FOLDED and not self._may_differ()
+        values = [operand.operands[0] for operand in operands if operand.is_constant and is_folded]
         if len(values) == len(operands) and {*map(type, values)} <= {int, str}:
             with contextlib.suppress(Exception):  # the function raises it
                 return Expression("constant", (column_operations.operate_on_constants(symbol, values),))
@@ -724,7 +726,8 @@ class _Reader:
 
     def _record(self, kind: str, *operands: Any) -> Expression:
         expression = Expression(kind, operands)
-        self.changes += kind in _CHANGES or (kind == "operator" and _is_in_place(operands[0]))
+        is_change = kind in _CHANGES or (kind == "operator" and _is_in_place(operands[0]))
+        self.changes += is_change or (not self.enters_all and kind not in _PURE)  # which may run user code
         self.operations.append(expression)
         return expression
 
@@ -780,6 +783,8 @@ class _Reader:
     def _truth(self, value: Any) -> bool | None:
         """Return the truth of a value, if it is the same for all elements; then the proof depends on it."""
         if isinstance(value, _Outside):
+            if self._may_differ():
+                return None
             kind = kind_of(value.value)
             if has_fixed_truth(value.value):
                 truth = bool(value.value)
@@ -794,9 +799,21 @@ class _Reader:
             return bool(value.operands[0])
         return None
 
+    def _may_differ(self) -> bool:
+        """Return whether a trace has called user code, which may have changed what the function reads."""
+        return not self.enters_all and self.changes > 0
+
+    def _require_same(self, called: Any) -> None:
+        """Check that a function is still the one that was found, if it is in an object."""
+        found = called.owner if isinstance(called, _Method) else called
+        if isinstance(found, _Outside) and self._may_differ() and not found.is_of_library:
+            step = found.place[-1] if found.place else None
+            if isinstance(step, Step) and step.kind in {"attribute", "item"}:
+                raise NotProvedError
+
     def _is(self, left: Any, right: Any, *, negated: bool) -> Expression:
         mine, other = self._use(left), self._use(right)
-        if mine.is_constant and other.is_constant:
+        if mine.is_constant and other.is_constant and not self._may_differ():
             return Expression("constant", ((mine.operands[0] is other.operands[0]) != negated,))
         return self._record("is", mine, other, negated)
 
@@ -838,6 +855,7 @@ class _Reader:
     # Calls
 
     def _call(self, called: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        self._require_same(called)
         if isinstance(called, LocalFunction):
             return self._enter_local(called, arguments, keywords)
         if isinstance(called, _Method) and type(called.function) is str:
@@ -1032,6 +1050,7 @@ _CONTAINERS, _OF_ITEMS = frozenset({tuple, list, dict}), frozenset({tuple, list,
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<genexpr>"})
 _READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 _CHANGES = frozenset({"store", "delete", "method", "unknown"})
+_PURE = frozenset({"call", "twin", "tuple", "list", "dict", "slice"})
 _FOLDED = frozenset({"+", "-", "*", "//", "%", "<", "<=", "==", "!=", ">", ">="})
 _OPERANDS = frozenset({tuple, str, bytes})
 
