@@ -56,7 +56,7 @@ def test_the_rules_about_parsers_are_imported_for_a_function_that_calls_one():
     code = """
 from dataset import Dataset, io
 features = {"x": io.FixedLenFeature((), "int64")}
-names = "dataset.io.example.parse", "dataset.optimize.vectorization.parser_vectorization"
+names = "dataset.io.example.parse", "dataset.optimize.vectorization.parsers"
 records = Dataset.from_tensor_slices([io.encode_example({"x": 1})])
 records.map(lambda record: record).explain()
 print([name in sys.modules for name in names])

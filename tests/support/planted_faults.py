@@ -363,6 +363,16 @@ runtime/functions/expression.py: optimize/vectorization/test_map_vectorization.p
     graph ignores what is read anew: if value is UNBOUND or not read.allows(value): => if value is UNBOUND:
 runtime/functions/expression.py: runtime/functions/test_expression.py::test_runs_on_columns_with_the_results_of_single_calls
     graph exchanges the sides of a branch: if when != "false" else => if when == "false" else
+runtime/functions/expression.py: runtime/functions/test_expression.py::test_what_a_function_reads_is_read_again
+    graph overlooks that a dict has other keys: self._note(_Outside((*place, step), None), keys) => pass
+runtime/functions/bytecode.py: runtime/functions/test_bytecode.py::test_other_instructions_are_not_executed
+    graph reads a variable of a closure too early: if any(at > instruction.offset or any( => if any(any(
+runtime/functions/expression.py: runtime/functions/test_expression.py::test_says_why_there_is_no_graph
+    graph takes the items of an iterator before a change: if items.at not in {None, self.changes}: => if False:
+runtime/functions/expression.py: optimize/vectorization/test_batch_parsing.py::test_any_other_function_gets_objects
+    trace overlooks handlers of exceptions: if self.is_called is None else names_in_handlers(code) => if True else ()
+runtime/functions/expression.py: ops/interleave/test_window_batches.py::test_other_functions_are_not_proved
+    trace overlooks variables of a loop: for name in stored: => for name in ():
 runtime/functions/places.py: runtime/functions/test_expression.py::test_a_method_that_is_replaced_or_hidden_is_called
     graph overlooks attributes that hide methods: not is_special and name in => is_special and name in
 runtime/functions/column_operations.py: runtime/functions/test_expression.py::test_an_array_that_the_user_holds_is_not_modified
@@ -380,7 +390,7 @@ runtime/functions/evaluate.py: runtime/functions/test_expression.py::test_a_row_
 runtime/functions/evaluate.py: runtime/functions/test_generated_functions.py
     sides of a branch modify copies of views: self.foreign.append(known.values) => known.values.shape
     columns forget what is a view of a table: self.foreign += [value.values, value.source] => self.foreign += []
-optimize/vectorization/column_parser.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
+optimize/vectorization/parsing_functions.py: optimize/vectorization/test_parser_vectorization.py::test_features_that_change_later_are_those_that_count
     columns of features that have changed: if not self.holds(): => if False:
 runtime/functions/kernels/vectorized.py: runtime/functions/test_call_loop.py::test_a_vectorized_function_that_returns_no_columns_is_an_error
     columns of another length: or len(column) != length: => or not len(column):

@@ -10,9 +10,7 @@ from dataset.optimize.rule import Rule
 from dataset.plan.node import Miss, Node
 
 with lazy_imports():
-    from dataset.optimize.fusion.parser_and_batch_fusion import fuse_parser_and_batch
-    from dataset.optimize.vectorization.parser_projection import project_parser
-    from dataset.optimize.vectorization.parser_vectorization import vectorize_parser
+    from dataset.optimize.vectorization.parsers import fuse_parser_and_batch, project_parser, vectorize_parser
 
 __all__ = ["fuse_parser_and_batch", "project_parser", "rule_for_parsers", "vectorize_parser"]
 

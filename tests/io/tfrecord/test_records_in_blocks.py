@@ -13,7 +13,7 @@ from dataset.io.tfrecord.frames import framed_all
 from dataset.native.library import kernels
 from dataset.ops.elementwise import Elementwise
 from dataset.ops.shuffle import shuffle
-from dataset.optimize.fusion import parser_and_batch_fusion
+from dataset.optimize.vectorization import parsers
 from dataset.plan.packed import BytesColumn
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, check_every_place
@@ -145,7 +145,7 @@ PIPELINES = {
 
 def without_blocks(monkeypatch):
     monkeypatch.setattr(Elementwise, "parses_blocks", False)
-    monkeypatch.setattr(parser_and_batch_fusion, "batch_parsing_function", lambda function: None)
+    monkeypatch.setattr(parsers, "batch_parsing_function", lambda function: None)
 
 
 @pytest.fixture

@@ -65,6 +65,13 @@ def sizes_in_a_loop(window):
     return window.batch(N)
 
 
+def looped(*windows):
+    batches = {}
+    for n, window in enumerate(windows):
+        batches["ab"[n]] = window.batch(N)
+    return Dataset.zip(batches)
+
+
 local = 4
 BATCHING = {
     "constant": lambda window: window.batch(4),
@@ -79,6 +86,8 @@ BATCHING = {
     "method": SETTINGS.stack,
     "small batches": lambda window: window.batch(3),
     "zip of one": lambda window: Dataset.zip((window, window)).batch(4),
+    "item of a list": lambda window, sizes=[4]: window.batch(sizes[0]),
+    "loop": sizes_in_a_loop,
     "of the package": lambda window: dataset.Dataset.zip((window.batch(4), window.batch(4))),
 }
 PAIRS = {
@@ -87,6 +96,8 @@ PAIRS = {
     "zip, then batch": lambda x, y: Dataset.zip((x, y)).batch(4, drop_remainder=True),
     "generator": lambda *windows: Dataset.zip(tuple(window.batch(N) for window in windows)),
     "one only": lambda x, _: x.batch(4),
+    "map": lambda *windows: Dataset.zip(tuple(map(with_default, windows))),
+    "loop": looped,
 }
 DICTS = {
     "item by item": lambda row: Dataset.zip({"x": row["x"].batch(4), "y": row["y"].batch(4)}),
@@ -150,15 +161,40 @@ def test_functions_are_called_for_the_first_window_only(monkeypatch):
     assert len(made) == 1
 
 
+def from_the_second_step_on(*windows):
+    is_first = True
+    for _ in windows:
+        if not is_first:
+            calls.append(1)
+        is_first = False
+    return windows[0].batch(4)
+
+
+def for_each_name(row):
+    names = [name for name in row]  # noqa: C416
+    for name in names:
+        calls.extend([name, 1])
+    return row["x"].batch(4)
+
+
+def for_each_generated(row):
+    for name in tuple(name for name in row):
+        calls.extend([name, 1])
+    return row["x"].batch(4)
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        from_the_second_step_on,
+        for_each_name,
+        for_each_generated,
         lambda window: calls.append(1) or window.batch(4),
         lambda window: window.batch(SETTINGS.computed),
         lambda window: window.map(lambda x: x).batch(4),
         lambda window: window.batch([4][0]) if vars() else window,
         lambda window: window.shuffle(3).batch(4),
-        lambda window, sizes=[4]: window.batch(sizes[0]),
+        lambda window, sizes=[4]: window.batch(sizes.pop()),
         counted(lambda window: window.batch(4)),
         Settings,
         len,
@@ -207,7 +243,8 @@ def test_what_a_function_reads_may_change_at_any_time():
 
     for function in (settings.stack, lambda window: window.batch(settings.size), rebound):
         settings.size = size = 4
-        iterator = iter(Dataset.range(40).map(lambda x: x).window(4).flat_map(function))
+        numbers = Dataset.range(40).map(lambda x: calls.append(1) or x)  # so that no window is taken ahead
+        iterator = iter(numbers.window(4).flat_map(function))
         assert [len(next(iterator)) for _ in range(3)] == [4, 4, 4]
         settings.size = size = 2
         assert [len(batch) for batch in iterator] == [2] * 14

@@ -1,6 +1,7 @@
 """Functions of batches of records that may get them in blocks: those that only pass them to parse_example."""
 
 import functools
+import logging
 import types
 
 import numpy as np
@@ -9,13 +10,14 @@ import pytest
 import dataset
 from dataset import io
 from dataset.io import parse_example
-from dataset.optimize.vectorization.batch_parsing import batch_parsing_function
+from dataset.optimize.vectorization.parsing_functions import batch_parsing_function
 from dataset.plan.packed import BytesColumn
 
 # These functions are what users write:
 # ruff: noqa: F821, F841, PLW0108, S307
 
 FEATURES = {"x": io.FixedLenFeature((), np.int64)}
+LOGGER = logging.getLogger(__name__)
 PARSER = io.ExampleParser(FEATURES)
 RECORDS = [io.encode_example({"x": i}) for i in range(5)]
 
@@ -62,7 +64,61 @@ def enclosed(features):
     return parse
 
 
+def parse_with(parse, records, features):
+    return parse(records, features)
+
+
+def parsed(records, features=FEATURES):
+    return io.parse_example(records, features)
+
+
+def with_helpers(records):
+    LOGGER.debug("a batch")
+    features = {"x": io.FixedLenFeature((), np.int64)}
+    examples = parsed(records, features)
+    LOGGER.debug("parsed %d", len(examples))
+    return examples
+
+
+def one_way_or_the_other(records):
+    if LOGGER.isEnabledFor(10):
+        return io.parse_example(records, FEATURES)
+    return {"x": parsed(records)["x"]}
+
+
+def after_a_loop(records):
+    total = 0
+    for name in ("x", "y"):
+        total += len(name)
+    for _ in LOGGER.handlers:
+        total += 1
+    return {"x": parsed(records)["x"] + 0 * total}
+
+
+class Pipeline:
+    def __init__(self):
+        self.features = FEATURES
+        self.parser = PARSER
+
+    def parse(self, records):
+        return self.convert(io.parse_example(records, self.features))
+
+    def convert(self, examples):
+        return {f"{name}": value + 1 for name, value in examples.items()}
+
+    def __call__(self, records):
+        return self.parser.parse_batch(records)
+
+
 PROVED = [
+    with_helpers,
+    one_way_or_the_other,
+    after_a_loop,
+    Pipeline().parse,
+    Pipeline(),
+    functools.partial(parsed, features=FEATURES),
+    lambda records: PARSER.parse_batch(records),
+    lambda records: parse_with(io.parse_example, records, features=FEATURES),
     lambda records: io.parse_example(records, FEATURES),
     lambda records: io.parse_example(records, FEATURES)["x"].reshape(-1, 1)[:, 0],
     computes,
@@ -96,6 +152,44 @@ class Derived(io.ExampleParser):
     pass
 
 
+class Changing:
+    """Changes in the middle of the function what is read outside of it."""
+
+    def __init__(self):
+        self.is_over = False
+        self.last = None
+        self.mode = "parse"
+        self.function = io.parse_example
+        self.parser = PARSER
+
+    def tick(self):
+        self.is_over, self.last, self.mode = True, 1, "count"
+        self.function, self.parser = another_parse_example, DERIVED
+
+    def tests_truth(self, records):
+        self.tick()
+        return len(records) if self.is_over else parsed(records)
+
+    def tests_identity(self, records):
+        self.tick()
+        return parsed(records) if self.last is None else len(records)
+
+    def calls_another(self, records):
+        self.tick()
+        return self.function(records, FEATURES)
+
+    def calls_another_parser(self, records):
+        self.tick()
+        return self.parser.parse_batch(records)
+
+    def compares(self, records):
+        self.tick()
+        return parsed(records) if self.mode == "parse" else len(records)
+
+
+DERIVED = Derived(FEATURES)
+
+
 def another_parse_example(records, features):
     return records
 
@@ -116,6 +210,55 @@ def looks_at_failure(records):
         return io.parse_example(records, FEATURES)
     except io.ParseError:
         return records
+
+
+def looks_at_a_copy_after_a_failure(records):
+    try:
+        examples = records
+        examples = io.parse_example(examples, FEATURES)
+    except io.ParseError:
+        return examples
+    return examples
+
+
+def helped_to_look(records):
+    def look(value):
+        return f"{value}"
+
+    return look(records), parsed(records)
+
+
+def collects(records):
+    held = [records for _ in LOGGER.handlers]
+    return parsed(records), held
+
+
+def carries(records):
+    held = None
+    for _ in LOGGER.handlers:
+        examples, held = parsed(records), records
+    return held
+
+
+def yields_to_itself(records):
+    return tuple(records for _ in LOGGER.handlers), parsed(records)
+
+
+def collects_names(records):
+    return {name: records[n:] for n, name in enumerate(LOGGER.handlers)}, parsed(records)
+
+
+def replaces(records):
+    parsers = [io.parse_example]
+    parsers[0] = len
+    return parsers[0](records, FEATURES)
+
+
+def creates_a_reader(records):
+    def read():
+        return records
+
+    return parsed(records), read
 
 
 def looks_from_inside(records):
@@ -186,6 +329,19 @@ NEVER = [
     looks_first,
     looks_later,
     looks_at_failure,
+    looks_at_a_copy_after_a_failure,
+    Changing().tests_truth,
+    Changing().tests_identity,
+    Changing().compares,
+    Changing().calls_another,
+    Changing().calls_another_parser,
+    helped_to_look,
+    collects,
+    carries,
+    yields_to_itself,
+    collects_names,
+    replaces,
+    creates_a_reader,
     looks_from_inside,
     renames,
     keeps_on_the_stack,
@@ -197,6 +353,10 @@ NEVER = [
     len,
     PARSER,
     Derived(FEATURES).parse_batch,
+    lambda records: Derived(FEATURES).parse_batch(records),
+    lambda records: DERIVED.parse_batch(records),
+    lambda records: PARSER.parse_batch([records]),
+    lambda records: parse_with(another_parse_example, records, features=FEATURES),
     functools.partial(io.parse_example, RECORDS),
     functools.partial(io.parse_example, serialized=RECORDS),
     functools.partial(another_parse_example, features=FEATURES),

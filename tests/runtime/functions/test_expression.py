@@ -5,6 +5,7 @@ import gc
 import types
 import weakref
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
 
 # These functions are what users write:
-# ruff: noqa: RET505, C408, B008
+# ruff: noqa: RET505, C408, B008, PLR1730
 
 # These functions are what users write:
 # ruff: noqa: T201, PLW0108, FURB171
@@ -170,7 +171,160 @@ def swapped(x, y):
     return x
 
 
+# Loops whose number of steps is known
+
+KEYS = ["image", "label"]
+WEIGHTS = {"image": 0.5, "label": 2}
+COLUMNS = {"x_0": LABELS, "x_1": LABELS * 2, "x_2": LABELS * 3}
+LAYERS = [(2, 1), (3, 0.5)]
+
+
+class Limits(NamedTuple):
+    low: int
+    high: float
+
+
+@dataclass(slots=True)
+class Slotted:
+    scale: float
+    limits: Limits
+
+
+class Rescaler:
+    names = ("image", "label")
+    factor = 3
+
+    def __init__(self):
+        self.settings = Slotted(0.25, Limits(1, 2.5))
+
+    @classmethod
+    def scaled(cls, x):
+        return x * cls.factor
+
+    def __call__(self, row):
+        limits = self.settings.limits
+        return {name: self.scaled(row[name]) * self.settings.scale + limits.low - limits.high for name in self.names}
+
+
+COLUMNS_IN_ORDER = ("x_0", "x_1", "x_2")
+OPTIONS = {"by": 3, "shift": 2.5}
+STEPS = 6
+SETTINGS = {"image": {"c": [1, 2], "offset": 1}, "label": {"c": (0.5,), "offset": 2}}
+LIMITS = Limits(3, 4.5)
+
+
+def polynomial(x, *coefficients, offset=0):
+    total = offset
+    for power, coefficient in enumerate(coefficients):
+        total = total + coefficient * x**power
+    return total
+
+
+def normalized(row):
+    out = dict()
+    for key, weight in WEIGHTS.items():
+        if key == "label":
+            continue
+        out[key] = row[key] * weight
+    out["extra"] = row["label"]
+    for key in KEYS:
+        if key in out:
+            out[key] = out[key] + 1
+            break
+    return out
+
+
+def layered(x):
+    for scale, shift in LAYERS:
+        x = x * scale + shift
+    return x
+
+
+def steps(x):
+    total = 0
+    for i in range(1, STEPS, 2):
+        for j in reversed(range(i)):
+            if i * j % 2 == 0:
+                total += x * (i + j)
+    return total
+
+
+def inner_functions(row):
+    names = ("image", "label")
+
+    def scale(key, by=WEIGHTS["image"]):
+        return row[key] * by
+
+    return (
+        {name: scale(name) for name in names},
+        tuple(map(scale, names)),
+        tuple(scale(by=n, key=name) for n, name in zip((1, 2), names, strict=True)),
+    )
+
+
+def largest(row):
+    best = row["x_0"]
+    for i in range(3):
+        if row[f"x_{i}"] > best:
+            best = row[f"x_{i}"]
+    return best
+
+
+def of_settings(row):
+    return {key: polynomial(row[key], *SETTINGS[key]["c"], offset=SETTINGS[key]["offset"]) for key in SETTINGS}
+
+
+def renamed(row):
+    row = dict(image=row["image"], label=row["label"])
+    for key in KEYS:
+        row[key + "_half"] = row.pop(key) / 2
+    return row
+
+
+def copied(row):
+    first = {key: row[key] for key in KEYS}
+    second = {**first, "image": first["label"]}
+    first["image"] = 7
+    return first["image"], second["image"], first["label"]
+
+
+def unpacked_constants(x):
+    (scale, shift), pair = LAYERS[0], LAYERS[1]
+    a, b = pair
+    return x * scale * a + shift * b
+
+
 FORMS = {
+    "dict comprehension": (ROWS, lambda row: {key: row[key] for key in KEYS}),
+    "dict comprehension of a tuple": (ROWS, lambda row: {f"{key}_2": row[key] * 2 for key in ("label", "image")}),
+    "list comprehension": (ROWS, lambda row: [row[key] for key in ("image", "label")]),
+    "comprehension with a condition": (ROWS, lambda row: {key: row[key] / 2 for key in KEYS if key != "image"}),
+    "conditional in a comprehension": (ROWS, lambda row: [1 if row[key] > 3 else 2 for key in ("label", "label")]),
+    "generator": (ROWS, lambda row: tuple(row[key] * weight for key, weight in WEIGHTS.items())),
+    "stack": (COLUMNS, lambda row: np.stack([row[f"x_{i}"] for i in range(3)])),
+    "array": (COLUMNS, lambda row: np.array([row[key] for key in COLUMNS_IN_ORDER])),
+    "tuple of a list": (COLUMNS, lambda row: tuple([row[f"x_{i}"] for i in (2, 0)])),
+    "nested": (
+        COLUMNS,
+        lambda row: {a: tuple(row[b] + i for i, b in enumerate(("x_0", a), start=1)) for a in ("x_1", "x_2")},
+    ),
+    "keys, values": (ROWS, lambda row: [row[k] * v for k, v in zip(WEIGHTS.keys(), [*WEIGHTS.values()], strict=False)]),
+    "loop": (ROWS, normalized),
+    "loop over pairs": (LABELS, layered),
+    "range": (LABELS, steps),
+    "branches in a loop": (COLUMNS, largest),
+    "nested settings": (ROWS, of_settings),
+    "new names": (ROWS, renamed),
+    "copies": (ROWS, copied),
+    "rest of arguments": (LABELS, lambda x: polynomial(x, 1, 2, 0.5, offset=3)),
+    "spread": (PAIRS, lambda x, y: polynomial(*(y, x), 2) + polynomial(y, *[1, 2])),
+    "spread of keywords": (LABELS, lambda x: scaled(x, **OPTIONS)),
+    "merged constants": (ROWS, lambda row: {**WEIGHTS, "image": row["image"], "y": row["label"]}),
+    "class method": (ROWS, Rescaler()),
+    "class method of a class": (LABELS, lambda x: Rescaler.scaled(x) + LIMITS.low),
+    "functions of its own": (ROWS, inner_functions),
+    "list, displayed": (PAIRS, lambda x, y: [*LAYERS[1], x, *(y, 1)]),
+    "unpacked constants": (LABELS, unpacked_constants),
     "helper": (LABELS, lambda x: scaled(x)),
     "keywords": (LABELS, lambda x: scaled(by=x, shift=2, x=3)),
     "helper of a helper": (LABELS, lambda x: applied(scaled, scaled(x, 2))),
@@ -325,11 +479,47 @@ class Strange(Odd):
 ODD, ALWAYS, CLASSY, STRANGE = Odd(), Always(), Classy(), Strange()
 lines = lambda function, offset: function.__code__.co_firstlineno + offset
 
+MANY = list(range(9999))
+
+
+def twice(x):
+    parts = (x * y for y in (1, 2))
+    return tuple(parts), tuple(parts)
+
+
+def late(row):
+    parts = (row[key] for key in ("image", "label"))
+    row["label"] = 0
+    return tuple(parts)
+
+
+def meanwhile(row):
+    for value in map(row.get, ("image", "label")):
+        row["label"] = value
+    return row
+
+
+def grown(x):
+    parts = also = [x]
+    also += [x]
+    return [y for y in parts]  # noqa: C416
+
+
 REASONS = [
     (lambda x: print(x), "it calls print()"),
     (lambda x: helping(x), f"it calls print() (line {lines(helping, 2)}, in helping)"),
     (helping, f"it calls print() (line {lines(helping, 2)})"),
-    (lambda x: [y for y in x], "it contains a "),  # noqa: C416
+    (lambda x: [y for y in x], "it contains a loop whose number of steps is not known"),  # noqa: C416
+    (lambda x: [x for y in x[:2]], "it contains a loop whose number of steps is not known"),
+    (lambda x: [x * y for y in range(99999)], "it calls range()"),
+    (lambda x: [x * y for _ in range(99) for y in range(99)], "it is too long, or has too many branches"),
+    (lambda x: scaled(*x), "it calls a function with a number of arguments that is not known"),
+    (lambda x: scaled(**x), "it calls a function with keyword arguments that are not known"),
+    (lambda x: [x * y for y in MANY], "it contains a loop over a large container, or over one of objects"),
+    (twice, f"it uses an iterator twice (line {lines(twice, 2)})"),
+    (late, f"it modifies something while it uses an iterator (line {lines(late, 3)})"),
+    (meanwhile, f"it modifies something while it uses an iterator (line {lines(meanwhile, 1)})"),
+    (grown, f"it modifies a list (line {lines(grown, 2)})"),
     (lambda x: x.tobytes(), "it calls the method tobytes()"),
     (lambda x: x.base, "it uses the attribute base of a value"),
     (recursive, "it calls itself"),
@@ -548,9 +738,23 @@ def test_a_dict_that_the_user_holds_is_not_modified():
 def make_function():
     thing = Model(Config())
     thing.function = lambda x: scaled(x, shift=2)
-    space = {"scaled": types.FunctionType(scaled.__code__, {}, "scaled", (3,)), "model": thing, "limits": [4]}
+    space = {
+        "scaled": types.FunctionType(scaled.__code__, {}, "scaled", (3,)),
+        "model": thing,
+        "limits": [4],
+        "polynomial": polynomial,
+        "factors": {"a": 2, "b": 3},
+        "steps": 3,
+    }
     space["scaled"].__kwdefaults__ = {"shift": 5}
-    template = lambda x: scaled(x) + model.function(x) * model.config.scale + (limits[0] if model.rate else 0)  # noqa: F821
+    template = lambda x: (
+        scaled(x)
+        + model.function(x) * model.config.scale  # noqa: F821
+        + (limits[0] if model.rate else 0)  # noqa: F821
+        + polynomial(x, *[factor for factor in factors.values()])  # noqa: C416, F821
+        + (1 if factors else 2)  # noqa: F821
+        + polynomial(x, *[1 for _ in range(steps)])
+    )
     return types.FunctionType(template.__code__, space, "function")
 
 
@@ -562,6 +766,12 @@ CHANGES = {
     "truth": lambda space: setattr(space["model"], "rate", 0),
     "item": lambda space: space["limits"].__setitem__(0, 8),
     "no item": lambda space: space["limits"].clear(),
+    "item of a loop": lambda space: space["factors"].update(a=7),
+    "type of an item": lambda space: space["factors"].update(a=7.5),
+    "number of steps": lambda space: space.update(steps=2),
+    "another key": lambda space: space["factors"].update(c=7),
+    "key": lambda space: space["factors"].pop("a"),
+    "no key": lambda space: space["factors"].clear(),
     "function": lambda space: space.update(scaled=lambda x: x * 100),
     "attribute that is a function": lambda space: setattr(space["model"], "function", lambda x: x * 100),
     "code": lambda space: setattr(space["scaled"], "__code__", (lambda x, by=1, *, shift=1: x - by).__code__),

@@ -8,12 +8,18 @@ is looked up again before each use (``Graph.current``), and must still be of the
 anything on one side of a branch. Then that side is a block without a result, and elements that take it end the use of
 the graph. If the beginning of a function is known, but not all of the rest, it can be divided there.
 
+Loops and comprehensions are unrolled if the number of their steps is known, as that of a loop over a tuple of names.
+
+A trace is a graph of any function, for matchers of functions that are called in any case. It also has operations that
+may have effects or belong to user code.
+
 The arguments of a function are unknown here. evaluate.py runs a graph on columns of elements, and refuses operations
 that may not give the same for a column as for single elements.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import weakref
@@ -28,17 +34,23 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.packed import TAKES_BLOCKS
 from dataset.runtime.functions import column_operations
 from dataset.runtime.functions.bytecode import (
+    GENERATOR,
+    ITERATOR_STAYS,
     UNBOUND,
+    VARIADIC,
     Constant,
     Frame,
+    LocalFunction,
     NotProvedError,
     Variable,
     arity_of,
     instructions_of,
-    takes_any_arguments,
+    is_unusual,
+    names_in,
+    names_in_handlers,
     unknown_python,
 )
-from dataset.runtime.functions.places import Place, Step, class_name, is_number, kind_of, method_of, value_at
+from dataset.runtime.functions.places import Place, Step, class_name, has_fixed_truth, kind_of, method_of, value_at
 
 TWIN = "__dataset_column_twin__"
 """Attribute of a function of one element and one argument: the function that returns its results for a column."""
@@ -141,6 +153,7 @@ class Graph:
         reads: everything that it reads outside of its arguments.
         code: its code; weak, because graphs are kept by code. None if it is not a plain function.
         division: where it can be divided, if the graph is not whole.
+        kept: for a trace, values that code uses which is not in it: after an unproved end, or where it handles errors.
     """
 
     arity: int
@@ -148,6 +161,7 @@ class Graph:
     reads: tuple[Read, ...]
     code: weakref.ref[CodeType] | None = None
     division: Division | None = None
+    kept: frozenset[Expression] = frozenset()
 
     def current(self, function: Any) -> dict[Place, Any] | None:
         """Return the current values of what a function with this code reads; None if the graph isn't its own now."""
@@ -264,11 +278,21 @@ def parses_records(twin: Any) -> bool:
 
 
 def _expressions(operands: Any) -> Iterator[Expression]:
+    """Yield the expressions in operands or abstract values."""
     for operand in operands:
-        if isinstance(operand, Expression):
-            yield operand
-        elif type(operand) is tuple or type(operand) is list:
-            yield from _expressions(operand)
+        match operand:
+            case Expression():
+                yield operand
+            case tuple() | list():
+                yield from _expressions(operand)
+            case dict():
+                yield from _expressions(operand.values())
+            case _Attribute():
+                yield operand.owner
+            case _Items():
+                yield from _expressions((operand.items, operand.of))
+            case LocalFunction():
+                yield from _expressions((operand.free, operand.defaults))
 
 
 # Abstract values
@@ -285,9 +309,9 @@ class _Outside:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Method:
-    """Abstract value: a method of an object outside of the function."""
+    """Abstract value: a method of an object outside of the function; its name if it is that of a dict."""
 
-    function: _Outside
+    function: Any
     owner: _Outside
 
 
@@ -297,6 +321,25 @@ class _Attribute:
 
     owner: Expression
     name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Items:
+    """Abstract value: an iterator or a view.
+
+    Attributes:
+        items: its items; None if their number is unknown, which only traces allow.
+        of: the value that it iterates over, if the items are unknown.
+        is_entered: whether the body of the loop over unknown items has been executed.
+        is_iterator: whether the items can be taken only once.
+        at: how many changes there had been when the items were computed, if the function computes them later.
+    """
+
+    items: tuple[Any, ...] | None
+    of: Any = None
+    is_entered: bool = False
+    is_iterator: bool = False
+    at: int | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -326,34 +369,48 @@ class _Boundary:
 # The graph of a function
 
 
-def graph_of(function: Callable[..., Any]) -> Graph | str | None:
-    """Return the graph of a function; or the reason why there is none; or None if no reason is of use."""
-    return read_function(function)[0]
-
-
-def read_function(function: Callable[..., Any]) -> tuple[Graph | str | None, Division | None]:
-    """Return what ``graph_of`` returns, and where the function can be divided, if that is not a whole graph.
+def graph_of(
+    function: Callable[..., Any], is_called: Callable[[Any], bool] | None = None, *, enters_all: bool = True
+) -> Graph | str | None:
+    """Return the graph of a function; or the reason why there is none; or None if no reason is of use.
 
     If a dataset is created for each element of another, its function objects are new each time, but not their code. So
     the graph of a code is kept.
+
+    With ``is_called``, return a trace: the graph of all that any function does, even if it has effects. An operation
+    "unknown" stands for anything that is done with its operands, "carried" for any value of a variable in a loop, and
+    "next" for any item. The body of a loop whose number of steps is unknown occurs once.
+
+    Args:
+        function: a function.
+        is_called: for a trace, tells of an object whether a call of it is one operation, "call".
+        enters_all: whether a trace has the operations of functions that only get constants; a logger may be large. If
+            not, the function may have effects on what it reads later.
     """
+    return read_function(function, is_called, enters_all=enters_all)[0]
+
+
+def read_function(
+    function: Callable[..., Any], is_called: Callable[[Any], bool] | None = None, *, enters_all: bool = True
+) -> tuple[Graph | str | None, Division | None]:
+    """Return what ``graph_of`` returns, and where the function can be divided, if that is not a whole graph."""
     code = function.__code__ if type(function) is FunctionType else None
-    known = None if code is None else _FOUND.get(code)
+    graphs = {} if code is None else _FOUND.setdefault(code, {})
+    known = graphs.get(is_called)
     if known is not None and known.arity == arity_of(function) and known.current(function) is not None:  # type: ignore[arg-type]  # it has code
         return known, known.division
-    reader = _Reader(function)
+    reader = _Reader(function, is_called, enters_all)
     try:
         graph = reader.graph()
     except NotProvedError as error:
         return error.reason, reader.division(error.reason)
-    if not graph.is_whole:
+    if is_called is None and not graph.is_whole:
         graph = replace(graph, division=reader.division(None))
-    if code is not None:
-        _FOUND[code] = graph
+    graphs[is_called] = graph
     return graph, graph.division
 
 
-_FOUND: weakref.WeakKeyDictionary[CodeType, Graph] = weakref.WeakKeyDictionary()
+_FOUND: weakref.WeakKeyDictionary[CodeType, dict[Any, Graph]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(eq=False)
@@ -361,6 +418,8 @@ class _Reader:
     """Reads the code of a function and of those that it calls."""
 
     function: Any
+    is_called: Callable[[Any], bool] | None = None  # for a trace
+    enters_all: bool = True
     reads: dict[Place, Read] = field(default_factory=dict)
     operations: list[Expression] = field(default_factory=list)
     values: dict[Place, Expression] = field(default_factory=dict)
@@ -369,25 +428,31 @@ class _Reader:
     code: weakref.ref[CodeType] | None = None
     arity: int = 0
     boundary: _Boundary | None = None
+    kept: set[Expression] = field(default_factory=set)
+    consumed: set[_Items] = field(default_factory=set)
+    changes: int = 0
 
     def graph(self) -> Graph:
         if (reason := unknown_python()) is not None:
             raise NotProvedError(reason)
-        arity, owner = self._arity()
-        self.arity = arity
+        arity = self.arity = self._arity()
         arguments = [Expression("argument", (position,)) for position in range(arity)]
-        if owner is FunctionType:
+        if type(self.function) is FunctionType:
             value = self._enter(_Outside((), self.function), list(arguments), {})
+            if (code := self.function.__code__).co_flags & VARIADIC and self.is_called is None:
+                raise NotProvedError
+            for name in set(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]) & value.frame.locals.keys():
+                value.frame.locals[name] = Expression("argument", (arity,))  # the rest of them
         else:
             value = self._call(_Outside((), self.function), list(arguments), {})
-        if isinstance(value, Expression):
-            return Graph(arity, CodeBlock(tuple(self.operations), value), tuple(self.reads.values()), self.code)
-        body = self._block([value.frame])
-        if isinstance(body.end, NotProvedError):
+        body = self._block([value.frame]) if isinstance(value, _Entered) else None
+        if body is None:
+            body = CodeBlock(tuple(self.operations), self._use(value))
+        if isinstance(body.end, NotProvedError) and self.is_called is None:
             raise body.end
-        return Graph(arity, body, tuple(self.reads.values()), self.code)
+        return Graph(arity, body, tuple(self.reads.values()), self.code, kept=frozenset(self.kept))
 
-    def _arity(self) -> tuple[int, type]:
+    def _arity(self) -> int:
         """Return the number of arguments without a default."""
         function, bound, names = self.function, 0, frozenset[str]()
         while type(function) is functools.partial:
@@ -400,40 +465,71 @@ class _Reader:
         if type(function) is not FunctionType:
             raise NotProvedError
         arity = arity_of(function)
-        left = [name for name in function.__code__.co_varnames[bound:arity] if name not in names]
-        return len(left), type(self.function)
+        return len([name for name in function.__code__.co_varnames[bound:arity] if name not in names])
 
     def _block(self, frames: list[Frame]) -> CodeBlock:
         """Execute the innermost frame until the function ends or branches, and return the operations."""
         operations: list[Expression] = []
         self.operations = operations
         while True:
-            frame = frames[-1]
-            instructions, indices = instructions_of(frame.code)
-            instruction = instructions[frame.position]
-            self._note_boundary(frames)
-            frame.position += 1
-            self.steps += 1
-            if self.steps > _STEPS_MAX or self.leaves > _LEAVES_MAX:
-                raise _EndError("it is too long, or has too many branches")
             try:
-                if instruction.opname in _JUMPS:
-                    if (branch := self._jump(frames, instruction, indices)) is not None:
-                        return CodeBlock(tuple(operations), branch)
-                    continue
-                frame.execute(instruction)
+                if (found := self._step(frames)) is not None:
+                    end = found if isinstance(found, Branch) else self._use(found)
+                    return CodeBlock(tuple(operations), end)
             except NotProvedError as error:
-                self._locate(error, frame, instruction)
-                raise
-            if frame.stack and isinstance(frame.stack[-1], _Entered):
-                entered = frame.stack.pop()
-                if any(other.code is entered.frame.code for other in frames):
-                    raise NotProvedError("it calls itself")
-                frames.append(entered.frame)
-            elif instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
-                result = self._returned(frames)
-                if result is not None:
-                    return CodeBlock(tuple(operations), result)
+                if self.is_called is None and isinstance(error, _EndError):
+                    raise
+                reason = NotProvedError(error.reason)  # without references to frames
+                reason.line = error.line
+                if self.is_called is None:
+                    return CodeBlock((), reason)
+                left = tuple(self._left(frames[-1]))
+                if len(frames) == 1:
+                    self.kept.update(left)
+                    return CodeBlock(tuple(operations), reason)
+                frames.pop()  # this call is an operation
+                frames[-1].stack.append(self._record("unknown", left))
+
+    def _step(self, frames: list[Frame]) -> Branch | Expression | None:
+        """Execute an instruction; return the branch or the result of the function, if it ends here."""
+        frame = frames[-1]
+        instructions, indices = instructions_of(frame.code)
+        instruction = instructions[frame.position]
+        self._note_boundary(frames)
+        frame.position += 1
+        self.steps += 1
+        if self.steps > _STEPS_MAX or self.leaves > _LEAVES_MAX:
+            raise _EndError("it is too long, or has too many branches")
+        try:
+            if instruction.opname == "FOR_ITER":
+                return self._next(frames, indices[instruction.argval])
+            if instruction.opname in _JUMPS:
+                return self._jump(frames, instruction, indices)
+            if self.is_called is not None and instruction.argval in _READS_LOCALS:
+                frame.position = 0  # it may read all variables
+                frame.unknown(instruction.opname)
+            frame.execute(instruction)
+        except NotProvedError as error:
+            self._locate(error, frames, instruction)
+            raise
+        if frame.handled:
+            self.kept.update(_expressions([frame.locals.get(name) for name in frame.handled]))
+        if frame.stack and isinstance(frame.stack[-1], _Entered):
+            entered = frame.stack.pop()
+            frames.append(entered.frame)
+            if any(other.code is entered.frame.code for other in frames[:-1]):
+                raise NotProvedError("it calls itself")
+        elif instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
+            return self._returned(frames)
+        return None
+
+    def _left(self, frame: Frame) -> Iterator[Expression]:
+        """Yield the values that the rest of a frame's code may use."""
+        instructions, indices = instructions_of(frame.code)
+        jumps = ((n, indices[one.argval]) for n, one in enumerate(instructions) if one.opname in _JUMPS)
+        start = min([frame.position, *(target for n, target in jumps if target < n)])  # a loop may run code again
+        named = names_in(frame.code, start)
+        yield from _expressions([frame.stack, frame.yielded, [frame.locals.get(name) for name in named]])
 
     def _note_boundary(self, frames: list[Frame]) -> None:
         """Note a moment at which the function can be divided: before a statement, and before any branch."""
@@ -452,11 +548,11 @@ class _Reader:
             instructions[frame.position - 1].opname == "EXTENDED_ARG"
             or code.co_cellvars
             or len(code.co_varnames) > _LOCALS_MAX
-            or READ_LOCALS.intersection(code.co_names)
+            or _READS_LOCALS.intersection(code.co_names)
             or any(one.opcode in _JUMPING and indices[one.argval] < frame.position for one in rest)
         ):
             return None
-        named = {name for one in rest if "_FAST" in one.opname for name in _names_in(one.argval)}
+        named = names_in(code, frame.position)
         named |= frame.locals.keys() & code.co_varnames[: code.co_argcount]  # which notes of exceptions show
         names = tuple(name for name in code.co_varnames if name in named and name in frame.locals)
         last = code.co_varnames.index(names[-1]) if names else 0
@@ -483,25 +579,62 @@ class _Reader:
 
     def _returned(self, frames: list[Frame]) -> Expression | None:
         """Leave the innermost frame; return the result of the function if it was the last one."""
-        frame = frames.pop()
+        frame = frames[-1]
         if len(frame.stack) != 1:
             raise NotProvedError
-        if frames:
-            frames[-1].stack += frame.stack
+        value = frame.stack[0]
+        if frame.code.co_flags & GENERATOR:
+            value = _Items(frame.yielded, value, is_iterator=True, at=self.changes)
+        if len(frames) > 1:
+            frames.pop()
+            frames[-1].stack.append(value)
             return None
-        result = self._use(frame.stack[0])
-        if result.is_constant and result.operands[0] is None:
+        result = self._use(value)
+        if result.is_constant and result.operands[0] is None and self.is_called is None:
             raise NotProvedError("it returns None")
         return result
 
-    def _locate(self, error: NotProvedError, frame: Frame, instruction: Any) -> None:
+    def _next(self, frames: list[Frame], end: int) -> Branch | Expression | None:
+        """Continue with the next item of a loop, or at its end, the instruction with index ``end``."""
+        frame = frames[-1]
+        instructions, _ = instructions_of(frame.code)
+        first, iterated = frame.position, frame.stack[-1]
+        if not isinstance(iterated, _Items):
+            raise NotProvedError
+        if iterated.items:
+            self._check(iterated)
+            frame.stack[-1:] = [_Items(iterated.items[1:], at=iterated.at), iterated.items[0]]
+            return None
+        stored = names_in(frame.code, first, end, stored=True) & frame.locals.keys()
+        if iterated.is_entered:
+            left = [self._use(frame.locals[name]) for name in stored]
+            return self._record("carried", (*left, *_expressions([frame.yielded])))
+        sides = [frames]
+        if iterated.items is None:  # the body stands for all steps, with any values of what it stores
+            for name in stored:
+                frame.locals[name] = self._record("carried", tuple(_expressions([frame.locals[name]])))
+            built = (one for one in frame.stack if isinstance(one, Expression) and one.kind in {"list", "dict"})
+            carried = {one: self._record("carried", (one,)) for one in built}
+            frame.stack = [carried.get(one, one) if isinstance(one, Expression) else one for one in frame.stack]
+            sides = [[other.copy() for other in frames], frames]
+            item = self._record("next", self._use(iterated.of))
+            sides[0][-1].stack[-1:] = [_Items(None, iterated.of, is_entered=True), item]
+            frame.yielded = None
+            self.leaves += 1
+        frame.position = end + (instructions[end].opname == "END_FOR")
+        if not ITERATOR_STAYS:
+            frame.stack.pop()
+        return Branch(item, *map(self._block, sides)) if len(sides) > 1 else None
+
+    def _locate(self, error: NotProvedError, frames: list[Frame], instruction: Any) -> None:
         """Complete the reason by the line."""
         if error.reason is None or error.line is UNBOUND:
             return
         line = instruction.positions.lineno if instruction.positions else None
-        if self.code is None or frame.code is not self.code():
-            error.reason += f" (line {line}, in {frame.code.co_name})"
-        elif line not in {None, frame.code.co_firstlineno}:
+        code = next(one.code for one in frames[::-1] if one.code.co_name not in _COMPREHENSIONS or one is frames[0])
+        if self.code is None or code is not self.code():
+            error.reason += f" (line {line}, in {code.co_name})"
+        elif line not in {None, code.co_firstlineno}:
             error.reason += f" (line {line})"
         error.line = UNBOUND  # type: ignore[assignment]  # it is in the reason now
 
@@ -510,8 +643,8 @@ class _Reader:
         frame = frames[-1]
         when, keeps = _JUMPS[instruction.opname]
         target = indices[instruction.argval]
-        if target < frame.position:
-            raise _EndError("it contains a loop")
+        if target < frame.position and instructions_of(frame.code)[0][target].opname != "FOR_ITER":
+            raise _EndError("it contains a loop whose number of steps is not known")
         if when is None:
             frame.position = target
             return None
@@ -529,9 +662,10 @@ class _Reader:
             jumping[-1].position = target
             if keeps:
                 jumping[-1].stack.append(tested)
-            jumped, passed = self._side(jumping), self._side(frames)
-            if isinstance(jumped.end, NotProvedError) and isinstance(passed.end, NotProvedError):
-                raise passed.end
+            jumped, passed = self._block(jumping), self._block(frames)
+            are_unknown = isinstance(jumped.end, NotProvedError) and isinstance(passed.end, NotProvedError)
+            if are_unknown and self.is_called is None:
+                raise passed.end  # type: ignore[misc]  # it is an error
             sides = (jumped, passed) if when != "false" else (passed, jumped)
             return Branch(test, *sides)
         if truth:
@@ -540,19 +674,18 @@ class _Reader:
                 frame.stack.append(tested)
         return None
 
-    def _side(self, frames: list[Frame]) -> CodeBlock:
-        try:
-            return self._block(frames)
-        except _EndError:
-            raise
-        except NotProvedError as error:
-            found = NotProvedError(error.reason)  # without references to frames
-            found.line = error.line
-            return CodeBlock((), found)
-
     # Operations
 
-    def _evaluate(self, place: Place, function: Any, operation: str, *operands: Any) -> Any:  # noqa: C901, PLR0912  # a table
+    def _evaluate(self, place: Place, function: Any, operation: str, *operands: Any) -> Any:
+        try:
+            return self._operate(place, function, operation, *operands)
+        except NotProvedError:
+            if self.is_called is None or operation in {"unknown", "iterate"}:
+                raise
+            unknown = self._record("unknown", tuple(_expressions(operands)))
+            return [unknown] * operands[1] if operation == "unpack" else unknown
+
+    def _operate(self, place: Place, function: Any, operation: str, *operands: Any) -> Any:  # noqa: C901, PLR0912  # a table
         match operation, *operands:
             case "variable", Variable() as variable:
                 value = variable.value_in(function)
@@ -567,7 +700,20 @@ class _Reader:
                 return self._call(called, arguments, keywords)
             case "is", left, right, negated:
                 return self._is(left, right, negated=negated)
+            case "spread", called, arguments, keywords:
+                items = self._items(arguments)
+                if items is None:
+                    raise NotProvedError("it calls a function with a number of arguments that is not known")
+                return self._call(called, [*items], {} if keywords is None else self._keywords(keywords))
+            case "iterate", value:
+                items = self._items(value)
+                if items is None and self.is_called is None:
+                    raise NotProvedError("it contains a loop whose number of steps is not known")
+                return _Items(items, value, at=value.at if isinstance(value, _Items) else None)
             case "unpack", value, count:
+                items = self._items(value)
+                if items is not None and len(items) == count:
+                    return [*items]
                 whole = self._use(value)
                 self._record("unpack", whole, count)
                 return [self._record("item", whole, Expression("constant", (index,))) for index in range(count)]
@@ -575,20 +721,116 @@ class _Reader:
                 return self._built(operation, values)
             case "dict", keys, values:
                 return self._record("dict", tuple(map(self._use, keys)), tuple(map(self._use, values)))
+            case "append", target, value:
+                return self._extended(target, (value,))
+            case "extend", target, value if (items := self._items(value)) is not None:
+                return self._extended(target, items)
+            case "as tuple", Expression("list", (parts,)):
+                self._forget(operands[0])
+                return self._built("tuple", parts)
+            case "merge", Expression("dict", (keys, values)), other if (more := self._pairs(other)) is not None:
+                self._forget(operands[0])
+                return self._record("dict", (*keys, *more.keys()), (*values, *map(self._use, more.values())))
+            case "add", Expression("dict", (keys, values)), key, value:
+                self._forget(operands[0])
+                return self._record("dict", (*keys, self._use(key)), (*values, self._use(value)))
+            case "add", target, key, value:
+                item = self._record("dict", (self._use(key),), (self._use(value),))
+                return self._record("merge", self._use(target), item)
+            case "format", values:
+                parts = [self._use(value) for value in values]
+                if not all(part.is_constant and type(part.operands[0]) in {str, int} for part in parts):
+                    raise NotProvedError("it formats a string")
+                return Constant("".join(str(part.operands[0]) for part in parts))
             case (("merge" | "extend" | "store" | "delete"), *values):
                 return self._record(operation, *map(self._use, values))
             case "contains", container, value, negated:
                 return self._record("contains", self._use(container), self._use(value), negated)
             case "unary", symbol, value:
-                return self._record("operator", symbol, self._number(value))
+                return self._operator(symbol, self._number(value))
+            case "binary", symbol, Expression("list" | "extend"), _ if _is_in_place(symbol):
+                raise NotProvedError("it modifies a list")
             case "binary", symbol, left, right:
-                return self._record("operator", symbol, self._number(left), self._number(right))
+                return self._operator(symbol, self._number(left), self._number(right))
             case "unknown", opname:
                 raise NotProvedError(_UNKNOWN.get(opname))
         raise NotProvedError
 
+    def _operator(self, symbol: str, *operands: Expression) -> Expression:
+        is_folded = symbol in _FOLDED and not self._may_differ()
+        values = [operand.operands[0] for operand in operands if operand.is_constant and is_folded]
+        if len(values) == len(operands) and {*map(type, values)} <= {int, str}:
+            with contextlib.suppress(Exception):  # the function raises it
+                return Expression("constant", (column_operations.operate_on_constants(symbol, values),))
+        return self._record("operator", symbol, *operands)
+
+    # Loops and containers
+
+    def _items(self, value: Any) -> tuple[Any, ...] | None:
+        """Return the items of a value; None if it is not a container whose items are known."""
+        match value:
+            case tuple():
+                return value
+            case _Items():
+                self._check(value)
+                if value.is_iterator:
+                    self.consumed.add(value)
+                return value.items
+            case _Outside(place, found) if type(found) in _CONTAINERS and self.is_called is None:
+                step = Step("keys")
+                keys = UNBOUND if len(found) > _STEPS_MAX else step.value_in(found)
+                if keys is UNBOUND:
+                    raise NotProvedError("it contains a loop over a large container, or over one of objects")
+                self._note(_Outside((*place, step), None), keys)
+                if type(found) is dict:
+                    return tuple(map(Constant, found))
+                return tuple(_Outside((*place, Step("item", n)), item) for n, item in enumerate(found))
+            case Constant(tuple() as found) | Expression("constant", (tuple() as found,)):
+                return tuple(map(Constant, found))
+            case Expression("tuple", (parts,)):
+                return tuple(parts)
+            case Expression("list", (parts,)) if self.is_called is None:  # evaluate.py does not modify lists
+                return tuple(parts)
+        return None
+
+    def _check(self, items: _Items) -> None:
+        """Check that an iterator has not been used, and that its items would be the same now."""
+        if items in self.consumed:
+            raise NotProvedError("it uses an iterator twice")
+        if items.at not in {None, self.changes}:
+            raise NotProvedError("it modifies something while it uses an iterator")
+
+    def _pairs(self, value: Any) -> dict[Expression, Any] | None:
+        """Return the values of a dict by the expressions of its keys; None if they are not known."""
+        if isinstance(value, _Outside) and type(value.value) is dict and (names := self._items(value)) is not None:
+            return {self._use(name): self._subscript(value, name) for name in names}
+        return None
+
+    def _forget(self, value: Any) -> None:
+        """Remove the operation that made a container, from which another one is made that replaces it."""
+        if value in self.operations:
+            self.operations.remove(value)
+
+    def _extended(self, target: Any, items: Sequence[Any]) -> Expression:
+        parts = tuple(map(self._use, items))
+        if isinstance(target, Expression) and target.kind == "list":
+            self._forget(target)
+            return self._record("list", (*target.operands[0], *parts))
+        return self._record("extend", self._use(target), self._record("list", parts))
+
+    def _keywords(self, value: Any) -> dict[str, Any]:
+        match value:
+            case Expression("dict", (keys, values)) if all(key.is_constant for key in keys):
+                self._forget(value)  # a new dict
+                given = {key.operands[0]: one for key, one in zip(keys, values, strict=True)}
+                if len(given) == len(keys):
+                    return given
+        raise NotProvedError("it calls a function with keyword arguments that are not known")
+
     def _record(self, kind: str, *operands: Any) -> Expression:
         expression = Expression(kind, operands)
+        is_change = kind in _CHANGES or (kind == "operator" and _is_in_place(operands[0]))
+        self.changes += is_change or (not self.enters_all and kind not in _PURE)  # which may run user code
         self.operations.append(expression)
         return expression
 
@@ -604,10 +846,14 @@ class _Reader:
         """Return the expression for an abstract value, and note what it reads."""
         if isinstance(value, Expression):
             return value
+        if isinstance(value, tuple):
+            return self._built("tuple", value)
+        if isinstance(value, _Items) and value.items is None:
+            return self._use(value.of)
         if isinstance(value, Constant):
             return Expression("constant", (value.value,))
         if isinstance(value, _Attribute):
-            if value.name not in column_operations.KNOWN_ATTRIBUTES:
+            if self.is_called is None and value.name not in column_operations.KNOWN_ATTRIBUTES:
                 raise NotProvedError(f"it uses the attribute {value.name} of a value")
             return self._record("attribute", value.owner, value.name)
         if not isinstance(value, _Outside):
@@ -619,7 +865,7 @@ class _Reader:
 
     def _read(self, outside: _Outside) -> Expression:
         kind = kind_of(outside.value)
-        if kind is None and not _is_safe(outside.value):
+        if kind is None and not _is_safe(outside.value) and self.is_called is None:
             raise NotProvedError(_what_was_read(outside))
         self._note(outside, outside.value if kind is None else kind)
         if kind is None:
@@ -632,15 +878,18 @@ class _Reader:
     def _number(self, value: Any) -> Expression:
         """Return the operand of an operator, which must not be an object with operators of its own."""
         found = self._use(value)
-        if found.is_constant and kind_of(found.operands[0]) is None and type(found.operands[0]) not in _OPERANDS:
+        is_object = found.is_constant and kind_of(found.operands[0]) is None
+        if self.is_called is None and is_object and type(found.operands[0]) not in _OPERANDS:
             raise NotProvedError(_what_was_read(value) if isinstance(value, _Outside) else None)
         return found
 
     def _truth(self, value: Any) -> bool | None:
         """Return the truth of a value, if it is the same for all elements; then the proof depends on it."""
         if isinstance(value, _Outside):
+            if self._may_differ():
+                return None
             kind = kind_of(value.value)
-            if is_number(value.value):
+            if has_fixed_truth(value.value):
                 truth = bool(value.value)
                 self._note(_Outside((*value.place, _TRUTH), truth), _TRUTH.value_in(value.value))
                 return truth
@@ -653,9 +902,21 @@ class _Reader:
             return bool(value.operands[0])
         return None
 
+    def _may_differ(self) -> bool:
+        """Return whether a trace has called user code, which may have changed what the function reads."""
+        return not self.enters_all and self.changes > 0
+
+    def _require_same(self, called: Any) -> None:
+        """Check that a function is still the one that was found, if it is in an object."""
+        found = called.owner if isinstance(called, _Method) else called
+        if isinstance(found, _Outside) and self._may_differ() and not found.is_of_library:
+            step = found.place[-1] if found.place else None
+            if isinstance(step, Step) and step.kind in {"attribute", "item"}:
+                raise NotProvedError
+
     def _is(self, left: Any, right: Any, *, negated: bool) -> Expression:
         mine, other = self._use(left), self._use(right)
-        if mine.is_constant and other.is_constant:
+        if mine.is_constant and other.is_constant and not self._may_differ():
             return Expression("constant", ((mine.operands[0] is other.operands[0]) != negated,))
         return self._record("is", mine, other, negated)
 
@@ -665,12 +926,18 @@ class _Reader:
             found = step.value_in(owner.value)
             if found is not UNBOUND:
                 return _Outside((*owner.place, step), found, _is_library(owner.value))
-            for kind in ("method", "static"):
+            if type(owner.value) is dict and name in {"items", "keys", "values"}:
+                return _Method(name, owner)
+            is_class = type(owner.value) is type
+            for kind in ("method", "static", "class method"):
                 step = Step(kind, name)
                 found = step.value_in(owner.value)
                 if type(found) is FunctionType:
                     function = _Outside((*owner.place, step), found)
-                    return _Method(function, owner) if kind == "method" and type(owner.value) is not type else function
+                    if kind == "class method":
+                        cls = owner if is_class else _Outside((*owner.place, Step("class")), type(owner.value))
+                        return _Method(function, cls)
+                    return _Method(function, owner) if kind == "method" and not is_class else function
             raise NotProvedError(_what_was_read(owner))
         if isinstance(owner, _Attribute | _Method):
             owner = self._use(owner)
@@ -691,10 +958,20 @@ class _Reader:
     # Calls
 
     def _call(self, called: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        self._require_same(called)
+        if isinstance(called, LocalFunction):
+            return self._enter_local(called, arguments, keywords)
+        if isinstance(called, _Method) and type(called.function) is str:
+            pairs = self._pairs(called.owner)
+            if pairs is None or arguments or keywords:
+                raise NotProvedError
+            return _Items(tuple(getattr(pairs, called.function)()))
         if isinstance(called, _Method):
+            if self.is_called is not None and self.is_called(called.function.value):
+                return self._call_outside(called.function, [called.owner, *arguments], keywords)
             return self._enter(called.function, [called.owner, *arguments], keywords)
         if isinstance(called, _Attribute):
-            if called.name not in column_operations.KNOWN_METHODS | _DICT_METHODS:
+            if self.is_called is None and called.name not in column_operations.KNOWN_METHODS | _DICT_METHODS:
                 raise NotProvedError(f"it calls the method {called.name}()")
             return self._record("method", called.owner, called.name, *self._given(arguments, keywords))
         if not isinstance(called, _Outside):
@@ -703,6 +980,12 @@ class _Reader:
 
     def _call_outside(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         place, function = called.place, called.value
+        if (of_items := self._of_items(function, arguments, keywords)) is not None:
+            self._note(called, function)
+            return of_items
+        if self.is_called is not None and self.is_called(function):
+            self._use(called)
+            return self._record("call", function, *self._given(arguments, keywords))
         if (found := _twin_of(function)) is not None:
             return self._call_twin(called, *found, arguments, keywords)
         if function is dict and not arguments:
@@ -721,7 +1004,7 @@ class _Reader:
             }
             inner = _Outside((*place, Step("called")), function.func)
             return self._call(inner, [*given, *arguments], named | keywords)
-        if type(function) is MethodType:
+        if type(function) is MethodType and type(function.__func__) is FunctionType:  # others have no code to read
             owner = _Outside((*place, Step("self")), function.__self__)
             return self._enter(_Outside((*place, Step("function")), function.__func__), [owner, *arguments], keywords)
         if type(function) is FunctionType:
@@ -752,25 +1035,92 @@ class _Reader:
         """Return a frame for a call of a plain Python function."""
         place, function = called.place, called.value
         code = function.__code__
-        if takes_any_arguments(code):
+        is_given = any(isinstance(one, Expression) and not one.is_constant for one in (*arguments, *keywords.values()))
+        if is_unusual(code) or code.co_flags & GENERATOR or (place and not is_given and not self.enters_all):
             raise NotProvedError(f"it calls {function.__name__}(), whose code is only run for single elements")
         if place:
             self._note(_Outside((*place, _CODE), code), code)  # which may be that of another function object later
         else:
             self.code = weakref.ref(code)
+        evaluate = functools.partial(self._evaluate, place, function)
+        return self._entered(code, evaluate, arguments, keywords, functools.partial(self._default, called))
+
+    def _enter_local(self, called: LocalFunction, arguments: list[Any], keywords: dict[str, Any]) -> _Entered:
+        """Return a frame for a call of a function that the code creates."""
+        if is_unusual(called.code):
+            raise NotProvedError
+        defaults = (None if called.defaults is None else self._items(called.defaults)) or ()
+        names = called.code.co_varnames[len(arguments) : called.code.co_argcount]
+        optional = dict(zip(names[::-1], defaults[::-1], strict=False))
+        entered = self._entered(called.code, called.evaluate, arguments, optional | keywords)
+        entered.frame.locals |= called.free
+        return entered
+
+    def _entered(
+        self, code: CodeType, evaluate: Any, arguments: list[Any], keywords: dict[str, Any], default: Any = None
+    ) -> _Entered:
         count = code.co_argcount
         names = code.co_varnames[: count + code.co_kwonlyargcount]
-        if len(arguments) > count:
+        rest = code.co_varnames[len(names) : len(names) + bool(code.co_flags & VARIADIC)]
+        if len(arguments) > count and not rest:
             raise NotProvedError
-        given = dict(zip(names, arguments, strict=False))
+        given = dict(zip(names[:count], arguments, strict=False))
         if not keywords.keys() <= set(names[code.co_posonlyargcount :]) or keywords.keys() & given.keys():
             raise NotProvedError
         given |= keywords
         for position, name in enumerate(names):
             if name not in given:
-                given[name] = self._default(called, position, name)
-        evaluate = functools.partial(self._evaluate, place, function)
-        return _Entered(Frame(code, evaluate, given))
+                if default is None:
+                    raise NotProvedError
+                given[name] = default(position, name)
+        given |= dict.fromkeys(rest, tuple(arguments[count:]))
+        frame = Frame(code, evaluate, given)
+        frame.handled = frozenset() if self.is_called is None else names_in_handlers(code)
+        return _Entered(frame)
+
+    def _of_items(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Return the result of a builtin for containers whose items are known; otherwise None."""
+        if function not in _OF_ITEMS if type(function) is type else function is not len:
+            return None
+        if function is map and len(arguments) == 2:
+            evaluate = functools.partial(self._evaluate, (), _mapped)
+            return self._enter_local(LocalFunction(_mapped.__code__, evaluate, {}), arguments, keywords)
+        named = {zip: {"strict"}, enumerate: {"start"}}.get(function, set())
+        options = arguments if function is range else [*arguments[1:] * (function is enumerate), *keywords.values()]
+        values: list[Any] = list(map(self._number_of, options))
+        if not keywords.keys() <= named or None in values:
+            return None
+        if function is range:
+            is_known = values and values[2:] != [0] and len(range(*values)) <= _STEPS_MAX
+            return _Items(tuple(map(Constant, range(*values)))) if is_known else None
+        given = arguments[: None if function is zip else 1]
+        iterators = [one for one in given if isinstance(one, _Items) and one.is_iterator]
+        found = [items for items in map(self._items, given) if items is not None]
+        if not found or len(found) < len(given) or (iterators and function in {len, reversed}):
+            return None
+        if any(values) and function is zip and len({*map(len, found)}) > 1:
+            return None
+        if function is tuple or function is list:
+            return self._built(function.__name__, found[0])
+        if function is len:
+            return Constant(len(found[0]))
+        if function is enumerate:
+            start = sum(values)
+            found = [tuple(map(Constant, range(start, start + len(found[0])))), *found]
+        items = found[0][::-1] if function is reversed else tuple(zip(*found, strict=False))
+        at = self.changes if any(one.at is not None for one in iterators) else None
+        return _Items(items, is_iterator=True, at=at)
+
+    def _number_of(self, value: Any) -> int | None:
+        """Return the value of an integer that is known before the function is called; then the proof depends on it."""
+        if isinstance(value, _Outside) and type(value.value) is int:
+            step = Step("exactly")
+            self._note(_Outside((*value.place, step), None), step.value_in(value.value))
+            return value.value
+        known = value.value if isinstance(value, Constant) else None
+        if isinstance(value, Expression) and value.is_constant:
+            known = value.operands[0]
+        return known if type(known) is int or type(known) is bool else None
 
     def _default(self, called: _Outside, position: int, name: str) -> _Outside:
         function = called.value
@@ -784,12 +1134,27 @@ class _Reader:
         return _Outside((*called.place, step), value)
 
 
+def _is_in_place(symbol: str) -> bool:
+    return symbol[-1] == "=" and symbol not in {"==", "!=", "<=", ">="}
+
+
+def _mapped(function: Any, values: Any) -> Any:
+    """Return what ``map`` returns."""
+    return (function(value) for value in values)
+
+
 class _EndError(NotProvedError):
     """Internal error: a function has a loop, or more operations than a graph may have, on any side of a branch."""
 
 
 _CODE, _TRUTH = Step("code"), Step("truth")
 _TESTED = frozenset({type(None), str, bytes, tuple, dict, int, float, bool})
+_CONTAINERS, _OF_ITEMS = frozenset({tuple, list, dict}), frozenset({tuple, list, zip, enumerate, reversed, range, map})
+_COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<genexpr>"})
+_READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
+_CHANGES = frozenset({"store", "delete", "method", "unknown"})
+_PURE = frozenset({"call", "twin", "tuple", "list", "dict", "slice"})
+_FOLDED = frozenset({"+", "-", "*", "//", "%", "<", "<=", "==", "!=", ">", ">="})
 _OPERANDS = frozenset({tuple, str, bytes})
 
 _JUMPS: dict[str, tuple[str | None, bool]] = {
@@ -808,21 +1173,12 @@ _JUMPS: dict[str, tuple[str | None, bool]] = {
 
 _LOCALS_MAX = 256  # so that the operand of an instruction can name each of them
 _JUMPING = frozenset({*dis.hasjrel, *dis.hasjabs})
-READ_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
-"""Names with which code may see its local variables as a whole."""
 
 _UNKNOWN = {
-    "FOR_ITER": "it contains a loop",
-    "GET_ITER": "it contains a loop",
-    "MAKE_FUNCTION": "it contains a comprehension, or a function of its own",
+    "MAKE_FUNCTION": "it contains a function of its own",
     "RAISE_VARARGS": "it raises an exception",
 }
 """Reasons why some instructions are not part of a graph."""
-
-
-def _names_in(argument: Any) -> tuple[Any, ...]:
-    """Return the names in the argument of an instruction, which may be a pair of them."""
-    return argument if type(argument) is tuple else (argument,)
 
 
 def _twin_of(function: Any) -> tuple[Any, tuple[str, ...]] | None:

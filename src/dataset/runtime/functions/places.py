@@ -11,8 +11,8 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, GetSetDescriptorType, MethodType, ModuleType, SimpleNamespace
-from typing import Any, TypeAlias
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from dataset.runtime.functions.column_operations import NUMBERS
 Place: TypeAlias = tuple[Any, ...]
 """The steps to a value: each a ``Variable`` of a function or a ``Step``."""
 
-_GET_ATTRIBUTE: Any = object.__getattribute__
+_GET_ATTRIBUTE: Any = (object.__getattribute__, tuple.__getattribute__)  # that of named tuples, too
+_SLOTS = frozenset({MemberDescriptorType, type(vars(NamedTuple("_One", [("first", int)]))["first"])})
+"""Types of the descriptors of slots and of the fields of named tuples, which run no user code."""
+
+_CONTAINERS = frozenset({tuple, list, dict})
 _SCALARS = frozenset(dtype.type for dtype in NUMBERS)
 
 
@@ -43,6 +47,11 @@ def is_number(value: Any) -> bool:
     return kind_of(value) in {int, float, bool}
 
 
+def has_fixed_truth(value: Any) -> bool:
+    """Return whether the truth of a value runs no user code, and is the same for all elements."""
+    return is_number(value) or type(value) in _CONTAINERS
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Part of a place: how a value is found from the one before."""
@@ -55,12 +64,12 @@ class Step:
         try:
             required, look_up = _LOOKUPS[self.kind]
             return look_up(owner, self.name) if required is object or type(owner) is required else UNBOUND
-        except (LookupError, TypeError):  # TypeError: a function has no keyword defaults
+        except (AttributeError, LookupError, TypeError):  # an empty slot; a function without keyword defaults
             return UNBOUND
 
 
 def _item(owner: Any, key: Any) -> Any:
-    return owner[key] if type(owner) in {dict, list, tuple} else UNBOUND
+    return owner[key] if type(owner) in _CONTAINERS else UNBOUND
 
 
 def attribute_of(owner: Any, name: str) -> Any:
@@ -73,19 +82,27 @@ def attribute_of(owner: Any, name: str) -> Any:
         return members.get(name, UNBOUND)
     if kind is type:
         found, own = _in_class(owner, name), {}
-    elif kind is not SimpleNamespace and _in_class(kind, "__getattribute__") is not _GET_ATTRIBUTE:
+    elif kind is not SimpleNamespace and _looks_up_otherwise(kind):
         return UNBOUND
     else:
         found, own = _in_class(kind, name), _members_of(owner)
-    # A property, a method or a slot is not an attribute of this kind.
+    if type(found) in _SLOTS and kind is not type:
+        return found.__get__(owner, kind)
+    # A property or a method is not an attribute of this kind.
     return UNBOUND if _in_class(type(found), "__get__") is not UNBOUND else own.get(name, found)
+
+
+def _looks_up_otherwise(cls: Any) -> bool:
+    """Return whether a class looks up attributes in a way of its own."""
+    found = _in_class(cls, "__getattribute__")
+    return all(found is not known for known in _GET_ATTRIBUTE)
 
 
 def method_of(owner: Any, name: str) -> Any:
     """Return what the class of an object has under the name of a method, unless the object hides it."""
     kind = type(owner)
     is_special = name.startswith("__")  # these are looked up in the class only
-    if _in_class(kind, "__getattribute__") is not _GET_ATTRIBUTE or (not is_special and name in _members_of(owner)):
+    if _looks_up_otherwise(kind) or (not is_special and name in _members_of(owner)):
         return UNBOUND
     return _in_class(kind, name)
 
@@ -96,6 +113,21 @@ def _static_method(owner: Any, name: str) -> Any:
     if type(found) is staticmethod:
         return found.__func__
     return found if type(owner) is type else UNBOUND
+
+
+def _class_method(owner: Any, name: str) -> Any:
+    """Return the function of a class method."""
+    found = _in_class(owner, name) if type(owner) is type else method_of(owner, name)
+    return found.__func__ if type(found) is classmethod else UNBOUND
+
+
+def _keys(owner: Any, _: Any) -> Any:
+    """Return a description of the keys or the length of a container; equal ones are one object."""
+    if type(owner) not in _CONTAINERS:
+        return UNBOUND
+    keys = (*owner,) if type(owner) is dict else len(owner)
+    is_plain = type(owner) is not dict or {*map(type, owner)} <= {str, int, bytes}
+    return sys.intern(f"{type(owner).__name__} {keys!r}") if is_plain else UNBOUND
 
 
 def _in_class(cls: Any, name: str) -> Any:
@@ -123,6 +155,9 @@ _LOOKUPS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "item": (object, _item),
     "method": (object, method_of),
     "static": (object, _static_method),
+    "class method": (object, _class_method),
+    "class": (object, lambda owner, _: type(owner)),
+    "keys": (object, _keys),
     "code": (FunctionType, lambda function, _: function.__code__),
     "keyword default": (FunctionType, lambda function, name: function.__kwdefaults__[name]),
     "function": (MethodType, lambda method, _: method.__func__),
@@ -131,7 +166,8 @@ _LOOKUPS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "given": (functools.partial, lambda partial, position: partial.args[position]),
     "keyword": (functools.partial, lambda partial, name: partial.keywords[name]),
     "names": (functools.partial, lambda partial, _: sys.intern(f"{len(partial.args)} {' '.join(partial.keywords)}")),
-    "truth": (object, lambda value, _: ("false", "true")[bool(value)] if is_number(value) else UNBOUND),
+    "exactly": (int, lambda value, _: sys.intern(repr(value))),
+    "truth": (object, lambda value, _: ("false", "true")[bool(value)] if has_fixed_truth(value) else UNBOUND),
 }
 """For each kind of step, the type that the owner must have, and a function that returns the value."""
 
