@@ -33,7 +33,6 @@ _LABELS = {"sources": "input", "feeds": "input", "slots": "dataset", "next_input
 _VALUE_MAX = 60
 _PATH_MAX = 250
 _LINES_MAX = 200
-_DEPTH_MAX = 400
 
 
 def describe(state: dict[str, Any] | str | os.PathLike[str]) -> str:
@@ -135,7 +134,7 @@ def _tree(place: Any) -> list[str]:
 
 def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yield a line for each operator: the tree branches and its name, and its facts."""
-    if type(place) is not dict or depth > _DEPTH_MAX:
+    if type(place) is not dict or depth > 400:
         yield f"{first}{label}", _value(place)
         return
     facts = _facts(place)

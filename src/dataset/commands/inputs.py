@@ -31,7 +31,6 @@ from dataset.io.tfrecord.reader import TFRecordFile
 
 COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}
 RECORDS_AT_ONCE = 1 << 16
-_START_BYTES = 64  # enough that what inflates is a ZLIB stream, and not a damaged record
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,8 @@ def look_at(path: str, compression: str | None = None, *, strict: bool = True) -
             raise CommandError(
                 f"{path}: this is a pipe or a device, but files are read twice; write it to a file first"
             )
-        start = read_exactly(open_stream(file, ""), _START_BYTES)
+        # Enough that what inflates is a ZLIB stream, and not a damaged record.
+        start = read_exactly(open_stream(file, ""), 64)
         head = start[:HEADER_BYTES]
         size = file.seek(0, os.SEEK_END)
     finally:

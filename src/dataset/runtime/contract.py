@@ -22,8 +22,6 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 
 State: TypeAlias = dict[str, Any]
 
-_PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the memory held
-
 
 class Operator(ABC):
     """One node of a plan, open for one iteration."""
@@ -38,7 +36,7 @@ class Operator(ABC):
         Raises whatever ``pull`` would raise for them. Only elements that are known not to fail may be skipped without
         computing them.
         """
-        chunk = self.pull(min(n, _PASSED_MAX))
+        chunk = self.pull(min(n, 1024))  # limits the memory held
         return 0 if chunk is None else chunk.length
 
     @abstractmethod

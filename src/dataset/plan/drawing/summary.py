@@ -17,8 +17,6 @@ from dataset.plan.origin import defined_at, function_name
 from dataset.plan.rewriting import Fired, Missed
 
 _ALIGNED_MAX = 60
-_SPEC_MAX = 1000
-_NAME_MAX = 32  # characters of a function's name next to its line; the title has the full name
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def summaries(plan: Node) -> dict[Node, Summary]:
             count=_count(node.cardinality()),
             origin=printable(str(node.origin)),
             functions=printable(_functions(node)),
-            spec=shortened(printable(_spec(node)), _SPEC_MAX),
+            spec=shortened(printable(_spec(node)), 1000),
         )
     return found
 
@@ -109,4 +107,5 @@ def _spec(node: Node) -> str:
 def _functions(node: Node) -> str:
     functions = [] if node.traits.pure else filter(callable, node.parameters().values())
     places = [(function_name(function), defined_at(function)) for function in functions]
-    return ", ".join(f"{shortened(name, _NAME_MAX)} at {place}" for name, place in places if place is not None)
+    # The title has the full name.
+    return ", ".join(f"{shortened(name, 32)} at {place}" for name, place in places if place is not None)

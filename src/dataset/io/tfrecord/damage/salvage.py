@@ -35,7 +35,6 @@ from dataset.io.tfrecord.frames import (
 )
 
 BLOCK_BYTES_MIN = 1 << 12
-BLOCK_BYTES_MAX = 1 << 18
 SCAN_BYTES = 1 << 18  # bytes searched for headers at once
 READ_BYTES = 1 << 18
 WASTE_BYTES = 1 << 28
@@ -127,7 +126,7 @@ class Salvage:
         self._window.has(at, self._block_bytes)
         block = self._window.bytes(at, at + self._block_bytes)
         _, ends = find_frames(block, 0, VERIFY_ALL)
-        self._block_bytes = min(2 * self._block_bytes, BLOCK_BYTES_MAX)
+        self._block_bytes = min(2 * self._block_bytes, 1 << 18)
         return [at, *(at + end + FOOTER_BYTES for end in ends)]
 
     def _sound_end(self, at: int) -> int:
