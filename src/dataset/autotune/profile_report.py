@@ -36,7 +36,7 @@ from dataset.runtime.metrics.statistics import (
     SHARED_BOUNDS,
     OperatorStatistics,
     PipelineStatistics,
-    table,
+    figures_table,
 )
 from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.random.streams import EpochLedger
@@ -121,7 +121,7 @@ class ProfileReport(Generic[T]):
         total = self.statistics
         rate = brief_number(total.elements / total.seconds) if total.seconds else "0"
         lines = [f"{total.elements:,} elements in {brief_seconds(total.seconds)} without a consumer: {rate}/s"]
-        lines += table(_HEADER, [_row(operator, total.seconds) for operator in total.operators])
+        lines += figures_table(_HEADER, [_row(operator, total.seconds) for operator in total.operators])
         lines += [f"{number}. {suggestion}" for number, suggestion in enumerate(self.suggestions, 1)]
         safe = [str(number) for number, suggestion in enumerate(self.suggestions, 1) if suggestion.is_safe]
         if safe:

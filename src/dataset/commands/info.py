@@ -15,12 +15,13 @@ from dataset.commands.common_options import Subparsers, add_command, add_files, 
 from dataset.commands.display.feature_summary import FeatureSummary, RecordsSummary
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.record_content import OTHER
-from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size, table
+from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
 from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, open_inputs
 from dataset.errors import DataLossError
 from dataset.io.files.compression import open_stream
 from dataset.io.files.opening import open_input
 from dataset.io.tfrecord.frames import FRAME_BYTES
+from dataset.plan.drawing.summary import table
 
 SAMPLE = 1000
 PIECE_BYTES = 1 << 18
