@@ -135,11 +135,6 @@ class TarFile(StreamFile):
         self._names = names
         self._is_closed = is_closed
         self._block_bytes = buffer_size or BLOCK_BYTES
-        self._offset: int
-        self._number: int
-        self._samples: SampleReader | None
-        self._failure: Exception | None  # of the next sample
-        self._ended: bool
         self._go_to(0, 0)
 
     def columns(self, n: int) -> list[list[Any]] | None:
@@ -218,6 +213,6 @@ class TarFile(StreamFile):
     def _go_to(self, offset: int, number: int) -> None:
         self._offset = offset
         self._number = number
-        self._samples = None
-        self._failure = None
+        self._samples: SampleReader | None = None
+        self._failure: Exception | None = None  # of the next sample
         self._ended = False
