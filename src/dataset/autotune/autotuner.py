@@ -34,9 +34,7 @@ class Autotuner:
 
     def begin(self, now: float) -> None:
         """Begin when the first element is requested, with the final values of the last iteration."""
-        limits = self._profile.limits
-        assert limits is not None  # the operators are open
-        self._tuner = Tuner(limits.cores, self._record)
+        self._tuner = Tuner(self._profile.limits.cores, self._record)
         self._remember(now)
 
     def _remember(self, now: float) -> None:

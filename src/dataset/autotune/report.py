@@ -153,7 +153,6 @@ class Measured:
         """Return the whole report."""
         wait = self._wait_seconds()
         profile, limits = self.profile, self.profile.limits
-        assert limits is not None  # it is open
         reads_files = any(record.node.traits.reads_files for record in self.operators)
         return PipelineStatistics(
             elements=self.elements,
@@ -188,7 +187,7 @@ class Measured:
 
     def _bottleneck(self, consumer_seconds: float) -> Bottleneck | None:
         """Return the op, or the consumer, that would increase the throughput most if it were twice as fast."""
-        if not self.elements or self.seconds <= 0 or self.profile.limits is None:
+        if not self.elements or self.seconds <= 0:
             return None
         now = self._predicted(consumer_seconds)
         if now.seconds <= 0:
@@ -208,16 +207,12 @@ class Measured:
             return Bottleneck(CONSUMER, gains[best], bound, remedy=remedy)
         slowest = max(self.operators[best].steps, key=lambda step: step.share, default=None)
         position = list(self.operators).index(best)
-        return Bottleneck(best.name, gains[best], bound, position, self._remedy(best), slowest)
-
-    def _remedy(self, record: OpRecord) -> str:
-        return remedy_for(self.symptoms(record))
+        return Bottleneck(best.name, gains[best], bound, position, remedy_for(self.symptoms(best)), slowest)
 
     def symptoms(self, record: OpRecord) -> Symptoms:
         """Return what is known about an op, for the table of remedies."""
-        limits = self.profile.limits
-        assert limits is not None  # it is open
-        memory = limits.ledger.held / max(1, limits.ledger.budget)
+        ledger = self.profile.limits.ledger
+        memory = ledger.held / max(1, ledger.budget)
         own, core_wait = self.operators[record], record.core_wait.ratio
         contention = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
         # A profile suggests what to write, whatever else runs on the machine.
@@ -262,7 +257,6 @@ class Measured:
         return self._predicted(consumer_seconds).seconds / changed if changed > 0 else math.inf
 
     def _predicted(self, consumer_seconds: float, factors: Mapping[OpRecord, float] = _UNCHANGED) -> Prediction:
-        assert self.profile.limits is not None  # it is open
         return predict(self._root(consumer_seconds, factors), self.profile.limits.cores)
 
     def _root(self, consumer_seconds: float, factors: Mapping[OpRecord, float]) -> Section:

@@ -55,7 +55,7 @@ class PipelineProfile:
 
     Attributes:
         top: the topmost record; the consumer reads from it.
-        limits: what the operators may use; None before they are open.
+        limits: what the operators may use; set when they are opened.
         pulse: the periodic callback; active while there is something to observe.
         elements: the number of elements that the consumer has requested.
         began: the time of the first request on the clock of ``time.perf_counter``; None before.
@@ -67,7 +67,7 @@ class PipelineProfile:
 
     def __init__(self, plan: Node, trace: Trace | None = None) -> None:
         self.top = OpRecord(plan, trace)
-        self.limits: Limits | None = None
+        self.limits: Limits  # set when the operators are opened
         self.pulse = PeriodicCallback()
         self.elements = 0
         self.began: float | None = None
