@@ -76,7 +76,6 @@ S = TypeVar("S")
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 A = TypeVar("A", bound=np.generic)
-Fields = TypeVar("Fields", tuple[Any, ...], dict[str, Any])
 Array: TypeAlias = "npt.NDArray[Any]"
 Scalar: TypeAlias = "np.generic | bytes | str | float"
 Unknown: TypeAlias = "tuple[Never, ...]"
@@ -2108,13 +2107,23 @@ class Dataset(Generic[T_co]):
 
     @overload
     def batch(
-        self: Dataset[Fields],
+        self: Dataset[tuple[Any, ...]],
         batch_size: int,
         drop_remainder: bool = False,
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Dataset[Fields]: ...
+    ) -> Dataset[tuple[Any, ...]]: ...
+
+    @overload
+    def batch(
+        self: Dataset[dict[str, Any]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]: ...
 
     @overload
     def batch(
@@ -2225,13 +2234,23 @@ class Dataset(Generic[T_co]):
 
     @overload
     def padded_batch(
-        self: Dataset[Fields],
+        self: Dataset[tuple[Any, ...]],
         batch_size: int,
         padded_shapes: Any = None,
         padding_values: Any = None,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset[Fields]: ...
+    ) -> Dataset[tuple[Any, ...]]: ...
+
+    @overload
+    def padded_batch(
+        self: Dataset[dict[str, Any]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]: ...
 
     @overload
     def padded_batch(

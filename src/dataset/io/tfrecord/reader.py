@@ -13,7 +13,6 @@ exactly the missing bytes. Large records are read in the same way, without copyi
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -200,7 +199,7 @@ class TFRecordFile(BlockFile):
             self._moved = False
         return self._stream
 
-    def _read_elements(self, stream: InputStream) -> Sequence[bytes]:
+    def _read_elements(self, stream: InputStream) -> Any:
         """Slice the records of a block, up to the next damage, and complete its last record; they are in ``_ready``."""
         if self._block is None:
             self._base = self._offset
