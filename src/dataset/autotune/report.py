@@ -215,7 +215,8 @@ class Measured:
         memory = ledger.held / max(1, ledger.budget)
         own, core_wait = self.operators[record], record.core_wait.ratio
         contention = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
-        # A profile suggests what to write, whatever else runs on the machine.
+        # An op whose threads wait for a core for most of its time is crowded out. A profile suggests what to write,
+        # whatever else runs on the machine.
         waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > 0.5 * own.seconds
         crowded = waits_for_cores and self._uses_few_cores()
         return Symptoms(

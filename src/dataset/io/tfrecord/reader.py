@@ -81,7 +81,7 @@ class TFRecordFile(BlockFile):
         self.packed = False
         """Whether ``columns`` may return a BytesColumn, which it does if the native kernels are in use."""
         super().__init__(path, compression_type, buffer_size)
-        self._block_bytes = max(self._block_bytes, HEADER_BYTES)
+        self._block_bytes = max(self._block_bytes, HEADER_BYTES) if buffer_size != 0 else HEADER_BYTES  # 0: no buffer
 
     def records(self, n: int) -> list[bytes] | None:
         """Return the next records.
