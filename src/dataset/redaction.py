@@ -25,6 +25,7 @@ _PAIR = re.compile(
 )
 _HEADER = re.compile(r"(?i)((?:proxy-)?authorization\W+(?:basic|bearer|digest|aws4-hmac-sha256)?\s*)[^\s'\"]+")
 _LINK = re.compile(r"::(?=[A-Za-z][\w.+-]*(?:::|://))")  # separates the URLs of chained file systems
+_SECRET_MIN = 3  # characters; shorter values would be replaced inside unrelated words
 
 
 def redacted(path: str) -> str:
@@ -103,8 +104,7 @@ def secrets_of(path: str) -> set[str]:
         found |= {form for piece in pieces for form in (piece, unquote(piece), unquote_plus(piece))}
         if user:  # the form in an Authorization header
             found |= {base64.b64encode(form.encode()).decode() for form in (user, unquote(user))}
-    # Shorter values would be replaced inside unrelated words.
-    return {secret for secret in found if len(secret) >= 3}
+    return {secret for secret in found if len(secret) >= _SECRET_MIN}
 
 
 def hidden_errors(error: BaseException | None, secrets: set[str]) -> BaseException | None:

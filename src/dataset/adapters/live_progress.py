@@ -14,6 +14,8 @@ from dataset.extras import load_extra
 T_co = TypeVar("T_co", covariant=True)
 
 _ARGUMENTS = {"file", "mininterval", "disable"}
+_IN_PLACE_SECONDS = 0.5
+_LINE_SECONDS = 10.0
 _PAUSE_COSTS = 50  # the interval is at least this multiple of the time that an update takes
 
 
@@ -37,7 +39,7 @@ class LiveProgress(DatasetView[T_co]):
                 yield from elements
                 return
             in_place, show, end = self._display()
-            interval = self._interval or (0.5 if in_place else 10.0)  # seconds
+            interval = self._interval or (_IN_PLACE_SECONDS if in_place else _LINE_SECONDS)
             due = time.perf_counter() + interval
             try:
                 for element in elements:

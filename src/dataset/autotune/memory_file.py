@@ -16,7 +16,9 @@ from dataset.runtime.choice import Learned
 
 _log = logging.getLogger("dataset")
 
+_BYTES_MAX = 1 << 20  # of a file
 _VERSION = 2
+_NUMBER_MAX = 1e9  # more calls, or seconds, than there can be; also refuses NaN
 
 
 def load(path: str) -> dict[str, Learned]:
@@ -24,7 +26,7 @@ def load(path: str) -> dict[str, Learned]:
     try:
         require_regular(path, "a file of autotune.memory")
         with contextlib.closing(open_input(path)) as file:
-            return _checked(json.loads(read_whole(file.read, 1 << 20)))
+            return _checked(json.loads(read_whole(file.read, _BYTES_MAX)))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -42,7 +44,7 @@ def _checked(data: Any) -> dict[str, Learned]:
 def _entry(way: Any, value: Any, each: Any, bound: Any, patience: Any, rest: Any, waits: Any, has_gaps: Any) -> Learned:
     numbers = int(value), float(each), float(bound), int(patience), float(rest)
     learned = Learned(str(way), *numbers, waits=bool(waits), has_gaps=bool(has_gaps))
-    if not all(0 <= number < 1e9 for number in numbers):  # more calls, or seconds, than there can be; also refuses NaN
+    if not all(0 <= number < _NUMBER_MAX for number in numbers):
         raise ValueError(f"a number is out of range: {learned!r:.200}")
     return learned
 

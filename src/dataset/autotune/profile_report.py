@@ -44,7 +44,13 @@ from dataset.runtime.random.streams import EpochLedger
 T = TypeVar("T")
 
 _GAIN_MIN = 1.1  # suggestions that gain less are left out
+_GAIN_SHOWN_MAX = 100
+_FILES_MAX = 1000  # whose sizes are looked up
+_FILES_OPENED = 9  # to see how long that takes
 _LARGE_BYTES = 10e6
+_LOCKED_MIN = 0.5  # of the time, for the suggestion of another process
+_LOCKED_SECONDS = 1e-3  # per element; sending one takes some tenths of that
+_HANDED_OVER_SECONDS = 1e-4  # elements that take less are not worth a thread
 _HEADER = ("operator", "elements/s", "wall", "cpu", "lock", "waited for input", "bytes", "runs")
 
 
@@ -72,7 +78,7 @@ class Suggestion:
     def __str__(self) -> str:
         gain = ""
         if self.gain is not None:
-            gain = f", up to {min(self.gain, 100):.3g} times the throughput (predicted)"
+            gain = f", up to {min(self.gain, _GAIN_SHOWN_MAX):.3g} times the throughput (predicted)"
         return f"{self.code} for {self.operator} in {self.location}{gain}: {self.reason}"
 
 
@@ -249,7 +255,7 @@ def _to_prefetch(measured: Measured) -> OperatorStatistics | None:
     """Return the statistics of the last op if it runs in the consumer's thread and its elements take long."""
     for record, own in measured.operators.items():
         each = measured.seconds / max(1, measured.elements)
-        return own if record.stage is None and each >= 1e-4 else None  # elements that take less are not worth a thread
+        return own if record.stage is None and each >= _HANDED_OVER_SECONDS else None
     return None
 
 
@@ -260,11 +266,11 @@ def _larger_files(measured: Measured, record: OpRecord) -> Suggestion | None:
         return None
     if holds_user_code(node.source) or random_states(node.source) or not is_known(node.source.cardinality()):
         return None
-    names = [name for name in known_names(node.op, node.source)[:1000] if Path(name).is_file()]
+    names = [name for name in known_names(node.op, node.source)[:_FILES_MAX] if Path(name).is_file()]
     nbytes = sum(Path(name).stat().st_size for name in names) / max(1, len(names))
     if len(names) < 2 or nbytes >= _LARGE_BYTES:
         return None
-    opening = statistics.median(map(_seconds_to_open, names[:9]))
+    opening = statistics.median(map(_seconds_to_open, names[:_FILES_OPENED]))
     opened = min(len(names), own.nbytes / max(1.0, nbytes))
     gain = measured.speedup({record: max(0.0, 1 - opened * opening / own.seconds)})
     reason = f"the files have {brief_bytes(nbytes)} on average, and opening one takes {brief_seconds(opening)}"
@@ -302,8 +308,8 @@ def _distribute(measured: Measured) -> Suggestion | None:
     locked = sum(own.lock_seconds or 0.0 for own in measured.operators.values())
     share = min(1.0, locked / measured.seconds) if measured.seconds else 0.0
     if (
-        share < 0.5
-        or locked < 1e-3 * measured.elements  # sending an element takes some tenths of that
+        share < _LOCKED_MIN
+        or locked < _LOCKED_SECONDS * measured.elements
         or any(record.node.traits.remote for record in measured.operators)
     ):
         return None

@@ -24,7 +24,9 @@ LONG_SECONDS = 0.5
 
 _MARGIN = 1.1  # times the allowed cores: above, workers are removed; below the inverse, cores are left for more
 _STEP_MAX = 4.0  # the largest factor by which calls grow at once
+_RESTED = 0.1  # of the time: a producer that waits less for room gains little from a larger buffer
 _SPARE = 1.25  # workers, relative to the number that is busy: times vary
+_WORTH_SAVING = 8  # the smallest value that is reduced; an idle thread costs little
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,7 @@ def additions(window: CountWindow, cores: float) -> Iterator[list[Setting]]:
         for d in growing
         if not d.stage.relays and factor * d.busy > d.value and (value := _more_calls(d, factor, cores)) > d.value
     ]
-    # A producer that waits for room for less than a tenth of the time gains little from a larger buffer.
-    rooms = [d for d in growing if d.stage.relays and d.waited_for >= WAITED and d.rested >= 0.1]
+    rooms = [d for d in growing if d.stage.relays and d.waited_for >= WAITED and d.rested >= _RESTED]
     for d in sorted(rooms, key=lambda d: -d.waited_for):
         yield [_more_room(d)]
 
@@ -101,7 +102,7 @@ def savings(window: CountWindow) -> Iterator[list[Setting]]:
             unused = min(value, stage.counters.least_ready) if delta.taken >= 16 * value else 0
             needed, reason = max(2, value - unused + 1), f"never fewer than {unused} elements were ready"
         needed = max(1, stage.knob.minimum, needed)
-        if needed <= value // 2 and value >= 8:  # an idle thread costs little
+        if needed <= value // 2 and value >= _WORTH_SAVING:
             yield [Setting(delta, needed, reason)]
 
 

@@ -14,6 +14,7 @@ from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.parallel.pool import CALLS_MAX
 
 _MOSTLY = 0.5  # a share that counts as low below, and as high above
+_NEARLY_FULL = 0.8
 _CHEAP_SECONDS = 2e-5  # of a call; most of it is the interpreter's
 _PREFETCH = ".prefetch(AUTOTUNE)"
 _PARALLEL = ".{op}(..., num_parallel_calls=AUTOTUNE)"
@@ -132,7 +133,7 @@ REMEDIES = (
         "buffers are nearly empty although `memory:` is near its budget",
         "the budget allows no more",
         "smaller elements, or `options.autotune.ram_budget`",
-        lambda it: it.own.memory_refusals > 0 and it.memory > 0.8,
+        lambda it: it.own.memory_refusals > 0 and it.memory > _NEARLY_FULL,
         "options.autotune.ram_budget = ...",
     ),
     Remedy(

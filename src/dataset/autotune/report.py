@@ -21,9 +21,11 @@ from dataset.runtime.resources.ledger import UNBOUNDED
 
 CONSUMER = "the consumer"
 
+_CROWDED = 0.5  # of its time: an op whose threads wait for a core for longer
 _HIDDEN = 0.5  # of the CPU time of known threads; measured: 0.57 to 1.1 with two threads of OpenBLAS, else up to 0.26
 _NOTABLE = 0.1  # of the time; measured: up to 0.07 with functions that only wait
 _APART = {"jax", "tensorflow"}  # compute in threads of their own while the loop waits for elements
+_FEW_CORES = 0.8  # of those that the process may use
 _UNCHANGED: Mapping[OpRecord, float] = {}
 
 
@@ -217,7 +219,7 @@ class Measured:
         contention = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
         # An op whose threads wait for a core for most of its time is crowded out. A profile suggests what to write,
         # whatever else runs on the machine.
-        waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > 0.5 * own.seconds
+        waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > _CROWDED * own.seconds
         crowded = waits_for_cores and self._uses_few_cores()
         return Symptoms(
             record,
@@ -249,7 +251,7 @@ class Measured:
         """Return whether this process leaves cores to others, and has no worker processes, which may use them."""
         if any(record.node.traits.remote or own.runs == "in processes" for record, own in self.operators.items()):
             return False
-        return self.profile.cpu_seconds < 0.8 * usable_cores() * self.seconds
+        return self.profile.cpu_seconds < _FEW_CORES * usable_cores() * self.seconds
 
     def speedup(self, factors: Mapping[OpRecord, float]) -> float:
         """Return the predicted factor of the throughput if the own time of some ops is multiplied by these factors."""

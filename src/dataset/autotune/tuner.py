@@ -25,8 +25,11 @@ from dataset.runtime.metrics.op_record import OpRecord
 WINDOW_SECONDS = 0.02
 """The shortest window. A window in which nothing changes is followed by one twice as long, up to the longest."""
 
+WINDOW_SECONDS_MAX = 1.0
 
+_ROUNDS = 5  # minimum length of a window in tasks: workers that start together finish together for a while
 _EVENTS = 8  # waits or tasks in a window with which a rate is well known
+_CERTAIN = 0.05  # standard error of a rate that is worth waiting for, for half a second
 _REST_SECONDS_MAX = 60.0  # at most one change back and forth in this time
 
 
@@ -135,13 +138,12 @@ class Tuner:
         seconds, trial, gauges = window.seconds, self._trial, list(window)
         if trial is not None:
             gauges = [window.deltas[trial.settings[0].record]]
-        # Workers that start together finish together for a while.
-        if seconds < 5 * window.longest_task or not any(delta.rate for delta in gauges):
+        if seconds < _ROUNDS * window.longest_task or not any(delta.rate for delta in gauges):
             return False
         has_events = any(delta.events >= _EVENTS for delta in gauges)
         if seconds < LONG_SECONDS:
             is_urgent = trial is None or (trial.adds and not gauges[0].stage.relays)
-            return is_urgent and has_events and window.uncertainty <= 0.05  # otherwise it waits for half a second
+            return is_urgent and has_events and window.uncertainty <= _CERTAIN
         return has_events or seconds >= _EVENTS * LONG_SECONDS or all(delta.waited_for < WAITED for delta in gauges)
 
     # What to change
@@ -160,7 +162,7 @@ class Tuner:
                 if settings:
                     self._try(now, window, settings, adds=adds)
                     return
-        self._window_seconds = min(1.0, 2 * self._window_seconds)
+        self._window_seconds = min(WINDOW_SECONDS_MAX, 2 * self._window_seconds)
         if self._window_seconds >= LONG_SECONDS and self._has_changed:
             self._has_changed = False
             reason = f"nothing more is worth trying; the consumer waits {window.waited:.0%} of the time"

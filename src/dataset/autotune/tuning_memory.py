@@ -31,7 +31,7 @@ def remember(found: dict[str, Learned], path: str | None) -> None:
     for key, learned in found.items():
         _learned.pop(key, None)
         _learned[key] = learned
-    while len(_learned) > 1024:  # about 100 bytes each
+    while len(_learned) > _KEYS_MAX:
         del _learned[next(iter(_learned))]
     if path is not None and has_changed:
         autotune.memory_file.store(path, _learned)
@@ -45,3 +45,6 @@ def forget() -> None:
 
 def _decision(learned: Learned | None) -> tuple[Any, ...] | None:
     return None if learned is None else (learned.way, learned.value)
+
+
+_KEYS_MAX = 1024  # about 100 bytes each

@@ -33,6 +33,7 @@ _LABELS = {"sources": "input", "feeds": "input", "slots": "dataset", "next_input
 _VALUE_MAX = 60
 _PATH_MAX = 250
 _LINES_MAX = 200
+_DEPTH_MAX = 400
 
 
 def describe(state: dict[str, Any] | str | os.PathLike[str]) -> str:
@@ -134,7 +135,7 @@ def _tree(place: Any) -> list[str]:
 
 def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yield a line for each operator: the tree branches and its name, and its facts."""
-    if type(place) is not dict or depth > 400:
+    if type(place) is not dict or depth > _DEPTH_MAX:
         yield f"{first}{label}", _value(place)
         return
     facts = _facts(place)

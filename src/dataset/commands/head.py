@@ -21,6 +21,7 @@ from dataset.errors import DataLossError
 COUNT = 5
 LONG = 8  # of a longer list, only this many values are shown
 LONG_TEXT = 200  # characters
+START_BYTES = 8  # how many bytes of binary values are shown, in hex
 
 MORE = f"""\
 Each record is printed as one line with its features by name. A feature with one
@@ -177,7 +178,7 @@ class _Words:
         text = None if look.kind != TEXT else text_of(value, len(value)) if self._full else text_of(value)
         if text is None:
             kind = {} if look.kind in {RAW, TEXT} else {"looks": look.kind}
-            return {**kind, "bytes": len(value), "start": value[:8].hex()}
+            return {**kind, "bytes": len(value), "start": value[:START_BYTES].hex()}
         if self._full or len(text) <= LONG_TEXT:
             return text
         return {"text": text[:LONG_TEXT] + "...", "bytes": len(value)}

@@ -31,6 +31,7 @@ from dataset.io.tfrecord.reader import TFRecordFile
 
 COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}
 RECORDS_AT_ONCE = 1 << 16
+_START_BYTES = 64  # enough that what inflates is a ZLIB stream, and not a damaged record
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,7 @@ def look_at(path: str, compression: str | None = None, *, strict: bool = True) -
             raise CommandError(
                 f"{path}: this is a pipe or a device, but files are read twice; write it to a file first"
             )
-        # Enough that what inflates is a ZLIB stream, and not a damaged record.
-        start = read_exactly(open_stream(file, ""), 64)
+        start = read_exactly(open_stream(file, ""), _START_BYTES)
         head = start[:HEADER_BYTES]
         size = file.seek(0, os.SEEK_END)
     finally:

@@ -35,6 +35,8 @@ status: 0, or 2 if an address is wrong or, with --once, a page cannot be read
 """
 
 _INTERVAL_SECONDS = 2.0
+_TIMEOUT_SECONDS = 5.0
+_SNAPSHOT_MAX = 1 << 24  # bytes; a page that sends more is not one of ours
 _WAITS_MORE = 0.1  # the share of the time by which a straggler waits more than the median process
 _RUNS_SLOWER = 0.9  # the rate of a straggler relative to that of the median process
 _HEADER = ("rank", "elements", "rate", "waited", "p95 wait", "memory", "bottleneck", "")
@@ -82,8 +84,8 @@ class Rank:
         """Read the page."""
         before, self.snapshot, self.problem = self.snapshot, None, ""
         try:
-            with _opener.open(self.url, timeout=5.0) as answer:
-                snapshot = json.loads(answer.read(1 << 24))  # a page that sends more is not one of ours
+            with _opener.open(self.url, timeout=_TIMEOUT_SECONDS) as answer:
+                snapshot = json.loads(answer.read(_SNAPSHOT_MAX))
             self._measure(before, snapshot)
             self.cells = self._cells(snapshot)
             self.snapshot = snapshot

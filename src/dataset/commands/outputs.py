@@ -26,6 +26,7 @@ from dataset.io.tfrecord.damage.salvage import Gap
 from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.writer import RecordFile, TFRecordOptions, complete
 
+SALVAGED_AT_ONCE = 1000
 GAPS_MAX = 20
 
 
@@ -128,7 +129,7 @@ def sound_records(file: Input, losses: Losses | None, progress: ProgressMeter) -
     done = 0
     try:
         with file.open() as reader:
-            while (found := reader.records(1000)) is not None:
+            while (found := reader.records(SALVAGED_AT_ONCE)) is not None:
                 done += len(found)
                 progress.update(file.done(reader.tell()[0]), done)
                 yield found

@@ -45,6 +45,9 @@ from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
 from dataset.runtime.state.replay_log import ReplayLog
 
+_PACKED_MIN = 8  # elements; fewer are taken one by one from a list in less time
+READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than reopening a file
+
 T = TypeVar("T")
 
 
@@ -113,8 +116,7 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
 
         In a compressed file it always is, because ``seek`` reads such a file from its beginning.
         """
-        # Reading two blocks takes no longer than reopening a file.
-        return sys.maxsize if self.compression_type else 1 << 19
+        return sys.maxsize if self.compression_type else READ_ON_BYTES
 
     def over(self, path: bytes) -> Self:
         """Return a copy of this node that reads only one file."""
@@ -182,7 +184,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         self.file: ElementFile | None = None
 
     def pull(self, n: int) -> Chunk | None:
-        self._packed = self._packs and n >= 8  # fewer elements are taken one by one from a list in less time
+        self._packed = self._packs and n >= _PACKED_MIN
         if self._waits:
             return super().pull(n)  # elements that have arrived do not wait for others
         return self.outbox.collect(self.produce, n)

@@ -10,6 +10,8 @@ import time
 from typing import Any, Protocol
 
 _INTERVAL_SECONDS = 1.0
+_INTERVAL_COSTS = 50  # the interval is at least this multiple of the time that a snapshot takes
+_ENDED_SECONDS = 15.0  # without news, streams send the last snapshot again, which reveals clients that have vanished
 
 
 class SnapshotSource(Protocol):
@@ -90,8 +92,7 @@ class SnapshotFeed:
             None if the feed was closed.
         """
         with self._news:
-            # Without news, streams send the last snapshot again, which reveals clients that have vanished.
-            seconds, repeats = self._interval if self._running else 15.0, self._repeats
+            seconds, repeats = self._interval if self._running else _ENDED_SECONDS, self._repeats
             self._news.wait_for(lambda: self.closed or self._changes != seen or self._repeats != repeats, seconds)
             if self.closed:
                 return None
@@ -111,7 +112,7 @@ class SnapshotFeed:
                 self._latest_change = self._changes
                 self._latest = json.dumps(self.snapshot()).encode()
                 self._computed = time.perf_counter()
-                self._interval = max(_INTERVAL_SECONDS, 50 * (self._computed - now))
+                self._interval = max(_INTERVAL_SECONDS, _INTERVAL_COSTS * (self._computed - now))
             return self._latest
 
     def snapshot(self) -> dict[str, Any]:

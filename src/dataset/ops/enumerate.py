@@ -20,6 +20,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 
 _INT64_MAX = 2**63 - 1
+_NEVER_READ = 2**62  # more elements than can ever be read
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +42,7 @@ class Enumerate(UnaryNode, seekable=True, elastic=True):
     @lazy_property
     def traits(self) -> Traits:
         available = self.source.cardinality()
-        # Fewer elements than 2**62 can be read.
-        has_numbers = self.start + (available if is_known(available) else 2**62) <= _INT64_MAX
+        has_numbers = self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
         return super().traits.having(exact=has_numbers, infallible=has_numbers)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:

@@ -33,6 +33,8 @@ from dataset.runtime.random.streams import RandomPass, random_state
 Distribution: TypeAlias = npt.NDArray[np.float64]
 
 _BLOCK = 32  # elements between two estimates, as in tf.data
+_SMOOTHING = 10  # initial count of each class, as in tf.data
+_SUM_TOLERANCE = 1e-3  # for distributions written with few digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class _Estimate:
 
     def __init__(self, source: Operator, classes: int) -> None:
         self.source = source
-        self.counts = np.full(classes, 10, np.int64)  # as in tf.data
+        self.counts = np.full(classes, _SMOOTHING, np.int64)
 
     def read_block(self) -> list[Outcome]:
         """Read and count the next elements; failures keep their positions. Empty at the end."""
@@ -269,7 +271,7 @@ def _distribution(argument: str, value: Any) -> Distribution:
         )
     if not (shares >= 0).all():
         raise ValueError(f"rejection_resample(): {argument} must contain numbers of at least 0, got {value!r}")
-    if not abs(shares.sum() - 1) <= 1e-3:  # for distributions written with few digits
+    if not abs(shares.sum() - 1) <= _SUM_TOLERANCE:
         raise ValueError(f"rejection_resample(): {argument} must sum to 1, got {value!r} with sum {shares.sum()}")
     normalised: Distribution = shares / shares.sum()
     return normalised

@@ -18,6 +18,8 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 PASS_MAX = 4096
 """The maximum number of elements of a pass to hold: for longer passes, the cost of opening the input is negligible."""
 
+_AHEAD = 4096  # minimum elements per chunk that may span passes
+
 
 def open_in_memory(context: ExecutionContext, source: Node, times: int) -> Operator:
     """Return the operator that repeats a source, which returns a whole pass in one pull if requested."""
@@ -72,8 +74,7 @@ class InMemoryRepeatOperator(UnaryOperator):
         assert elements is not None  # the optimizer does not rewrite empty inputs
         self._copies = not any(map(_is_read_only, elements.columns()))
         if self._copies:
-            # A chunk may span passes.
-            self._places = np.arange(self.length + 4096) % self.length
+            self._places = np.arange(self.length + _AHEAD) % self.length
         return elements
 
     def _move(self, count: int) -> None:

@@ -24,6 +24,8 @@ from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 _log = logging.getLogger("dataset")
 
+_SHOWN_MAX = 3
+
 
 class _RecordName(NamedTuple):
     """Name of a record in a skip list. None matches any value, except that a record without a file has no file."""
@@ -199,7 +201,7 @@ class SkipRecordsOperator(ChunkTransformOperator):
     def _report(self) -> None:
         unmet, self._unmet = self._unmet, set()
         if unmet:
-            shown = ", ".join(sorted(map(str, unmet))[:3])
+            shown = ", ".join(sorted(map(str, unmet))[:_SHOWN_MAX])
             _log.warning(
                 "%s: %d of the %d listed records are not among the elements here, such as %s; compare the paths with "
                 "those that iterator.provenance() shows",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _PACKAGE = __name__.partition(".")[0]
+_WRAPPERS_MAX = 100  # stops at a function that wraps itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def defined_at(function: Callable[..., Any]) -> Origin | None:
 
 def _innermost(function: Any) -> Any:
     """Return the function inside partials, bound methods and wrappers made with ``functools.wraps``."""
-    for _ in range(100):  # stops at a function that wraps itself
+    for _ in range(_WRAPPERS_MAX):
         if isinstance(function, functools.partial):
             inner = function.func
         elif isinstance(function, MethodType):

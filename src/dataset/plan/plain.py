@@ -23,6 +23,7 @@ FORMAT = "dataset state as JSON, version 1"
 _KEYS = {"format", "digest", "state"}
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_EXACT_MAX = 2**53  # other JSON readers convert larger ints to floats
 _FIXED_TEXT = re.compile(r"\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,7}")
 
 Put = Callable[[bytes], Any]
@@ -65,7 +66,7 @@ def to_json(data: Any, put: Put = _put) -> Any:
         return {"$array": put(data.tobytes()), "dtype": _dtype_name(data.dtype), "shape": list(data.shape)}
     if type(data) is float and not math.isfinite(data):
         return {"$float": str(data)}
-    if type(data) is int and abs(data) > 2**53:  # other JSON readers convert larger ints to floats
+    if type(data) is int and abs(data) > _EXACT_MAX:
         return {"$int": hex(data)}
     if type(data) in _SCALARS:
         return data

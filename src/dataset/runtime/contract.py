@@ -22,6 +22,8 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 
 State: TypeAlias = dict[str, Any]
 
+_PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the memory held
+
 
 class Operator(ABC):
     """One node of a plan, open for one iteration."""
@@ -36,7 +38,7 @@ class Operator(ABC):
         Raises whatever ``pull`` would raise for them. Only elements that are known not to fail may be skipped without
         computing them.
         """
-        chunk = self.pull(min(n, 1024))  # limits the memory held
+        chunk = self.pull(min(n, _PASSED_MAX))
         return 0 if chunk is None else chunk.length
 
     @abstractmethod

@@ -35,6 +35,7 @@ MAGIC = [
     (0, b"PK\x03\x04", "zip"),
 ]
 BMP_HEADER_SIZES = {12, 40, 52, 56, 64, 108, 124}  # checked because "BM" alone is weak evidence
+TEXT_BYTES_MAX = 1 << 16  # how many bytes of a value are inspected
 CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # control characters that text files do not contain
 
 
@@ -66,7 +67,7 @@ def look_of(value: bytes) -> Look:
     return Look(RAW) if text_of(value) is None else Look(TEXT)
 
 
-def text_of(value: bytes, bytes_max: int = 1 << 16) -> str | None:
+def text_of(value: bytes, bytes_max: int = TEXT_BYTES_MAX) -> str | None:
     """Return the first ``bytes_max`` bytes as text; None if they are not UTF-8 or contain control characters."""
     start = value[:bytes_max]
     if CONTROLS.search(start):

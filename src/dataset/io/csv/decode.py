@@ -12,6 +12,7 @@ from dataset.io.csv.layout import TEXT, Array, CsvLayout, as_bytes, layout_of
 from dataset.io.csv.row_parser import RowError, scan_record, values_of
 from dataset.io.csv.rows import read_rows
 
+_FEW = 32  # up to this many records are faster to convert one by one than as columns
 _IMMUTABLE = (type, np.dtype, np.generic, str, bytes, int, float, type(None))
 
 
@@ -55,8 +56,7 @@ def decode_csv(
     del name
     layout = _layout(record_defaults, (field_delim, use_quote_delim, na_value), select_cols)
     texts, shape = _texts(records)
-    # Few records are faster to convert one by one than as columns.
-    columns = (_many(texts, layout) if len(texts) > 32 else None) or _one_by_one(texts, layout)
+    columns = (_many(texts, layout) if len(texts) > _FEW else None) or _one_by_one(texts, layout)
     return [column.reshape(shape) if shape else column[0] for column in columns]
 
 

@@ -17,6 +17,7 @@ from dataset.io.csv.layout import DTYPES, TEXT, Array, CsvLayout
 from dataset.io.csv.row_parser import RowError, scan_row, values_of
 from dataset.native.library import kernels
 
+_WIDTH_MAX = 64  # bytes of a text; longer ones are cheaper to slice one by one
 _IN_NUMBERS = b"0123456789+-.eE "  # delimiters that do not end every number
 _DOUBLED, _ENDS_IN_ZERO, _MISSING = 1, 2, 4  # flags of a column of texts
 
@@ -111,7 +112,7 @@ class _RowsReader(threading.local):
             return np.array(places.reshape(-1).view(dtype)[:count])
         longest, flags = self.summaries[index].tolist()
         width = max(-(-longest // 8) * 8, 8)
-        if self.native is None or width > 64 or flags & _ENDS_IN_ZERO:  # longer texts are cheaper to slice one by one
+        if self.native is None or width > _WIDTH_MAX or flags & _ENDS_IN_ZERO:
             texts = np.array(cut_texts(block, places[:count], is_doubled=bool(flags & _DOUBLED)), object)
         else:
             strings = np.empty(count, f"S{width}")

@@ -20,6 +20,8 @@ from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk
 
+_WAITING_BYTES_MAX = 1 << 26  # total of all shards; beyond it, small records are written, too
+
 
 @dataclass
 class _Waiting:
@@ -134,7 +136,7 @@ class ElementsWriter:
         self._waiting_bytes += nbytes
         if waiting.nbytes * (waiting.length + 1) > RECORD_BYTES * waiting.length or waiting.length >= RECORD_ELEMENTS:
             self._write(number)  # another element of that size would not fit
-        elif self._waiting_bytes > 1 << 26:  # of all shards; beyond it, small records are written, too
+        elif self._waiting_bytes > _WAITING_BYTES_MAX:
             self._flush()
 
     def _flush(self) -> None:

@@ -25,6 +25,7 @@ VERSION = 1
 FILE_NAME = "metadata.json"
 _RUN = re.compile(r"[0-9a-f]{16}")
 _SHARD = re.compile(r"[0-9]{8,}\.tfrecord")
+_SIZE_MAX = 1 << 30  # of the file; real ones are much smaller
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Metadata:
         name = str(Path(path) / FILE_NAME)
         require_regular(name, "metadata of saved elements must be a regular file")
         with Path(name).open("rb") as file:  # the size is bounded because read() allocates it
-            content = file.read(min(os.fstat(file.fileno()).st_size, 1 << 30))  # real ones are much smaller
+            content = file.read(min(os.fstat(file.fileno()).st_size, _SIZE_MAX))
         try:
             plain = json.loads(content)
             if type(plain) is not dict or plain.get("format") != FORMAT:

@@ -38,6 +38,7 @@ from dataset.io.files.locks import NO_FOLLOW, LockFile, check_digits
 from dataset.io.tfrecord.frames import framed
 
 _BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and os.scandir in os.supports_fd
+_OPEN_FILES_MAX = 64  # shard_func may use thousands of shards, and a process may open about a thousand files
 
 
 @dataclass
@@ -149,7 +150,7 @@ class RunWriter:
     def _opened(self, shard: _Shard) -> io.FileIO:
         file = self._files.get(shard.number)
         if file is None:
-            if len(self._files) == 64:  # of thousands of shards; a process may open about a thousand files
+            if len(self._files) == _OPEN_FILES_MAX:
                 self._sync()
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_FOLLOW | (0 if shard.records else os.O_EXCL)
             file = self._files[shard.number] = io.FileIO(os.open(self._path(shard), flags, self._file_mode), "ab")

@@ -25,6 +25,9 @@ from dataset.plan.values import object_column
 
 _KIND, _START, _END, _COUNT, _ROWS = range(5)  # of the table of a key
 _SEVERAL = 4  # added to the kind of a list that is not a single field
+_SUMMARY = 5  # of a key: kinds, each, total, octets, width
+_ADDRESSES = 1  # the place of the addresses of the records in the structure ``batch`` of example.c
+_WIDTH_MAX = 1 << 12  # of values that are copied twice, which is faster for short ones
 _HEADER = bytes.__basicsize__ - 1  # the bytes of an object before its content
 
 Array = npt.NDArray[Any]
@@ -127,7 +130,7 @@ class _Scratch:
     def __init__(self, library: Any, keys: Sequence[bytes], records: int, *, in_lists: bool = False) -> None:
         self.library, self.records = library, records
         self.table = np.empty((len(keys), _ROWS, records), np.int64)
-        self.summary = np.empty((len(keys), 5), np.int64)  # kinds, each, total, octets, width
+        self.summary = np.empty((len(keys), _SUMMARY), np.int64)
         self.rows = self.table.reshape(len(keys), _ROWS * records)  # for a single record
         self.keys = bytearray(b"".join(keys)), np.array([0, *itertools.accumulate(map(len, keys))], np.int64)
         octets, ends, table, summary = map(address_of, (*self.keys, self.table, self.summary))
@@ -135,8 +138,7 @@ class _Scratch:
         batch = _HEADER, 0, 0, id(bytes), records, octets, ends, len(keys), in_lists, table, summary, 0
         self.batch = array("q", batch)
         self.address = address_of(self.batch)
-        # The addresses of the records in the structure ``batch`` of example.c.
-        self.batch[1] = self.address + 8 * (len(batch) - 1)
+        self.batch[_ADDRESSES] = self.address + 8 * (len(batch) - 1)
 
     def refer_to(self, records: Array | BytesColumn) -> None:
         """Set the records, which the caller keeps alive."""
@@ -199,7 +201,7 @@ class KernelColumns:
             values = np.zeros(0, np.int64)
         elif wanted != 1 or kinds != sole:
             values = self._scratch.decode(place, wanted, total, octets)
-        elif width > 0 and (void or width <= 1 << 12):  # copying values twice is faster if they are short
+        elif width > 0 and (void or width <= _WIDTH_MAX):
             values = self._scratch.join(place, total, octets)[0].view(f"V{width}")
             values = values if void else values.astype(object)
         elif isinstance(self._strings, BytesColumn):

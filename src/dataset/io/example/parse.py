@@ -85,6 +85,7 @@ def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> d
 
 P = TypeVar("P")
 _recent: dict[int, tuple[dict[str, Any], Any, Any]] = {}
+_RECENT_MAX = 32
 
 
 def parser_for(features: Mapping[str, Any], make: Callable[[Mapping[str, Any]], P]) -> P:
@@ -98,7 +99,7 @@ def parser_for(features: Mapping[str, Any], make: Callable[[Mapping[str, Any]], 
         return known[2]  # type: ignore[no-any-return]
     parser = make(features)
     if type(features) is dict:
-        if len(_recent) >= 32:
+        if len(_recent) >= _RECENT_MAX:
             _recent.clear()
         _recent[id(features)] = (features.copy(), make, parser)
     return parser

@@ -17,6 +17,8 @@ from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.name_guard import check_name
 from dataset.redaction import redacted
 
+_WHOLE_BYTES = 1 << 20  # bytes per read when a whole file is read
+
 
 class InputFile(Protocol):
     """Interface of an open input file: the methods of an unbuffered binary file that codecs use."""
@@ -199,7 +201,7 @@ def read_file(filename: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> 
     file = open_input(path_string(filename))
     try:
         pieces = []
-        while piece := file.read(1 << 20):
+        while piece := file.read(_WHOLE_BYTES):
             pieces.append(piece)
     finally:
         file.close()

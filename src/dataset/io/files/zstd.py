@@ -19,6 +19,8 @@ from dataset.io.files.compression import INPUT_BYTES, ZSTD, DecompressedStream, 
 if TYPE_CHECKING:
     from dataset.io.files.opening import InputFile
 
+_RATIO_MAX = 1 << 15  # a block of 128 KiB from a header of 3 bytes and one byte that is repeated
+_WINDOW_LOG_MAX = 27  # 128 MiB: the library allocates the window that a frame declares
 _OTHER_MODES = {zlib.Z_SYNC_FLUSH: "FLUSH_BLOCK", zlib.Z_FINISH: "FLUSH_FRAME"}
 
 
@@ -37,7 +39,7 @@ class ZstdStream(DecompressedStream):
     byte by byte. A pipe cannot be read again: there, the output of that call is lost.
     """
 
-    ratio_max = 1 << 15  # a block of 128 KiB from a header of 3 bytes and one byte that is repeated
+    ratio_max = _RATIO_MAX
 
     def __init__(self, file: InputFile) -> None:
         self._damage: tuple[int, int] | None = None  # begin and end in the file of the input with the damage
@@ -53,8 +55,7 @@ class ZstdStream(DecompressedStream):
     @staticmethod
     def _new_inflater() -> Any:
         library = _library()
-        # 128 MiB, because the library allocates the window that a frame declares.
-        return library.ZstdDecompressor(options={library.DecompressionParameter.window_log_max: 27})
+        return library.ZstdDecompressor(options={library.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX})
 
     def _inflate(self, limit: int) -> bytes:
         while self._failure is None:

@@ -22,6 +22,9 @@ import numpy.typing as npt
 from dataset.io.image.image_libraries import Pixels, library
 from dataset.native.library import address_of, kernels
 
+# The limit of OpenCV 5; that of version 4 was 512.
+_OPENCV_CHANNELS_MAX: Final = 128
+
 _Floats = npt.NDArray[np.float64]
 
 
@@ -85,8 +88,7 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
     if native is not None:
         _resample_by_kernel(native, pixels, rows, columns, result)
         return result
-    # OpenCV 5 takes up to 128 channels; version 4 took 512.
-    by_opencv = method == "bilinear" and not antialias and channels <= 128
+    by_opencv = method == "bilinear" and not antialias and channels <= _OPENCV_CHANNELS_MAX
     images_and_results = (array.reshape(-1, *array.shape[-3:]) for array in (pixels, result))
     for image, out in zip(*images_and_results, strict=True):
         if by_opencv:

@@ -20,6 +20,7 @@ _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 3, 7, 8, 9, 10, 12  # and below 
 _STATISTICS = {3: None}
 _COLUMN_METADATA = {5: None, 6: None, 9: None, 11: None, 12: _STATISTICS}
 _ROW_GROUP = {1: [{3: _COLUMN_METADATA}]}
+_ROW_GROUPS = 4  # the field of FileMetaData
 
 
 class ColumnChunk(NamedTuple):
@@ -64,7 +65,7 @@ def _row_groups(data: bytes) -> Iterator[list[ColumnChunk]]:
     while head := data[at]:
         field, at = (field + (head >> 4), at + 1) if head > 15 else _integer(data, at + 1)
         kind = head & 15
-        if field == 4 and kind == _LIST:  # row_groups of FileMetaData
+        if field == _ROW_GROUPS and kind == _LIST:
             count, kind, at = _list_header(data, at)
             for _ in range(count if kind == _STRUCT else 0):
                 group, at = _struct(data, at, _ROW_GROUP)

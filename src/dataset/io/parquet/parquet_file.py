@@ -20,6 +20,7 @@ from dataset.io.parquet.footer import Footer
 from dataset.redaction import redacted
 
 _TEXT = frozenset({"STRING", "NONE", "JSON", "BSON", "ENUM"})
+_TEXT_BYTES_MIN = 4  # of each value that is not in a dictionary: its length prefix
 _TAIL_BYTES = 1 << 16  # read first: enough for the footers of most files
 _TRAILER_BYTES = 8  # after the footer: its length and the magic bytes
 
@@ -98,8 +99,7 @@ class ParquetContainer:
         return [
             schema.column(index).path
             for index in texts
-            # Each value that is not in a dictionary has a length prefix of 4 bytes.
-            if chunks[index].nbytes < 4 * chunks[index].values
+            if chunks[index].nbytes < _TEXT_BYTES_MIN * chunks[index].values
         ]
 
     def has_no_null(self, group: int, names: Sequence[str]) -> bool:

@@ -26,6 +26,7 @@ from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 
+BLOCK_ROWS = 1024  # fetched at once if reading ahead has no observable effect
 _SHOWN_MAX = 60  # characters of a query, in plans and errors
 
 
@@ -121,7 +122,7 @@ class SqlOperator(GeneratorOperator):
     def _advance(self, n: int) -> Chunk | None:
         if callable(self.node.driver):
             return super()._advance(n)
-        chunk = super()._advance(max(n, 1024))
+        chunk = super()._advance(max(n, BLOCK_ROWS))
         if chunk is not None:
             self._ready.put(chunk)
         return None

@@ -9,6 +9,10 @@ import time
 from dataset.closing import Closing
 from dataset.plan.drawing.brief import brief_bytes
 
+INTERVAL_SECONDS = 0.1  # between updates: as fast as a person can read, and negligible cost
+BAR_CELLS_MAX = 20
+BAR_CELLS_MIN = 5  # a shorter bar shows no more than the percentage
+
 
 class ProgressLine(Closing):
     """Progress line with the number of records, records per second, and the percentage if the total is known.
@@ -34,7 +38,7 @@ class ProgressLine(Closing):
         """Count finished records and bytes, and redraw the line if it is due."""
         self._records += records
         self._bytes += nbytes
-        if self._shown and time.monotonic() - self._drawn >= 0.1:  # as fast as a person can read
+        if self._shown and time.monotonic() - self._drawn >= INTERVAL_SECONDS:
             self._draw()
 
     def close(self) -> None:
@@ -65,6 +69,5 @@ class ProgressLine(Closing):
 
 def _bar(share: float, columns: int) -> str:
     """Return a bar of at most ``columns`` characters; empty if there is too little room."""
-    cells = min(columns - len(" []"), 20)
-    # A shorter bar shows no more than the percentage.
-    return f" [{'#' * int(share * cells):<{cells}}]" if cells >= 5 else ""
+    cells = min(columns - len(" []"), BAR_CELLS_MAX)
+    return f" [{'#' * int(share * cells):<{cells}}]" if cells >= BAR_CELLS_MIN else ""

@@ -38,6 +38,9 @@ from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.resources.memory import default_budget
 
 _SHARE = 0.5  # of the budget, or of the free space on the disk; the rest is for buffers
+_READ_BYTES_PER_SECOND = 1e9  # from files, assumed
+_SAVED_MIN = 0.05  # of the time of all ops upstream: caching what saves less would waste memory
+_SIZED_ELEMENTS = 64  # per chunk; their mean size counts for all of its elements
 _NONE = -1  # instead of the index of a place
 
 
@@ -240,7 +243,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
 
     def _choose(self, limit: float) -> None:
         placement = self.placement
-        speed = float("inf") if self.directory is None else 1e9  # assumed
+        speed = float("inf") if self.directory is None else _READ_BYTES_PER_SECOND
         found = {point: placement.measured.get(point.key, PlaceCost(0, 0.0)) for point in self.places().points}
         saved = {
             point: measured.seconds - measured.nbytes / speed
@@ -252,7 +255,7 @@ class AutoCache(UnaryNode, seekable=True, separable=True, keeps_pass=True):
         if best is None:
             reasons = dict.fromkeys(placement.unfit.values()) or [f"the elements take more than {brief_bytes(limit)}"]
             placement.reason = f"keeps nothing: {'; '.join(reasons)}"
-        elif saved[best] <= 0.05 * max(measured.seconds for measured in found.values()):  # would waste memory
+        elif saved[best] <= _SAVED_MIN * max(measured.seconds for measured in found.values()):
             placement.reason = "keeps nothing: that would save no time"
         else:
             placement.chosen = best.key
@@ -360,7 +363,7 @@ class BoundedWriter:
     def add(self, chunk: Chunk) -> None:
         if self._writer is None:
             return
-        some = chunk.slice(0, min(chunk.length, 64))  # their mean size counts for all
+        some = chunk.slice(0, min(chunk.length, _SIZED_ELEMENTS))
         self._nbytes += some.nbytes * chunk.length / some.length
         if self._nbytes > self._limit:
             self._give_up(f"the elements take more than {brief_bytes(self._limit)}")

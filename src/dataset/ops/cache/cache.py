@@ -52,6 +52,8 @@ class MemoryCache:
 
 
 _BLOCK_BYTES = 1 << 20  # fits in the CPU cache
+_BLOCK_ELEMENTS = 4096
+_BLOCK_ELEMENTS_MIN = 8  # a single array does not show whether others share its memory
 
 
 class MemoryFilling:
@@ -85,9 +87,8 @@ class MemoryFilling:
                 self._waiting_bytes += column.nbytes
             elif are_lists and type(column[0]) is np.ndarray:
                 self._waiting_bytes += column[0].nbytes * chunk.length
-        is_full = self._waiting_bytes >= _BLOCK_BYTES or self._waiting_elements >= 4096
-        # A single array does not show whether others share its memory.
-        if is_full and self._waiting_elements >= 8:
+        is_full = self._waiting_bytes >= _BLOCK_BYTES or self._waiting_elements >= _BLOCK_ELEMENTS
+        if is_full and self._waiting_elements >= _BLOCK_ELEMENTS_MIN:
             self._end_block()
 
     def _end_block(self) -> None:

@@ -62,6 +62,7 @@ from dataset.runtime.state.replay_log import ReplayMarks
 
 _log = logging.getLogger("dataset")
 
+_RESTARTS_SECONDS = 600.0
 _AHEAD_MIN = 8  # elements of a share that may wait; one that takes long then stops the others late
 _AHEAD_MAX = 4096
 _COUNT_SECONDS = 2e-4  # between two counts of delivered elements, on which requests depend
@@ -400,7 +401,7 @@ class DistributeOperator(Operator, BackgroundOperator):
         """Note that a worker was lost while ``count`` elements were requested; raise if it was lost too often."""
         now = time.monotonic()
         share.losses.append(now)
-        while now - share.losses[0] > 600.0:  # seconds
+        while now - share.losses[0] > _RESTARTS_SECONDS:
             share.losses.popleft()
         what = f"{self.node}: worker {share.rank} of {share.workers} {loss} on {self._element_words(share, count)}"
         if len(share.losses) > self.node.max_restarts:

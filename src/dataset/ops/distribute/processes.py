@@ -15,6 +15,9 @@ from dataset.runtime.processes.transport.connection import SharedValue
 from dataset.runtime.processes.worker import HangingError, Worker
 from dataset.runtime.processes.worker_processes import encoded_work, require_unix
 
+_LOAD_PATIENCE = 60.0
+"""How long a new process may take to import modules and to load the plan, in seconds."""
+
 
 class ProcessEngine(StoppableEngine):
     """Starts processes that run shares.
@@ -80,7 +83,7 @@ class ProcessWorker:
         self._number = number
         self._worker = worker
         with self._calling("loaded the plan"):
-            worker.load(work, 60.0, engine.alarm)  # seconds, which importing modules may take
+            worker.load(work, _LOAD_PATIENCE, engine.alarm)
 
     def call(self, message: Start | int) -> list[Any]:
         with self._calling("worked"):

@@ -31,6 +31,11 @@ from dataset.runtime.resources.memory import resident_bytes
 from dataset.runtime.state.replay_log import ReplayLog
 
 _REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending it
+_REPLY_BYTES = 1 << 20
+_PULL_SECONDS = 1e-3
+_SAVE_SHARE = 20  # a state is saved after this many times its own duration: at most 5% of the time
+# It is also sent only after elements of as many bytes as the last one: half of the bytes at most, unless states grow.
+_BEATS = 5  # per heartbeat deadline
 
 
 Division: TypeAlias = Any
@@ -74,7 +79,7 @@ class ShareRunner:
         """Handle a message, as ``EngineWorker.call`` describes. ``started`` is called regularly as a heartbeat."""
         if self._beating is None and started is not None:
             self._beating = threading.Event()
-            threading.Thread(target=_beat, args=(self._beating, self.patience / 5, started), daemon=True).start()
+            threading.Thread(target=_beat, args=(self._beating, self.patience / _BEATS, started), daemon=True).start()
         if isinstance(message, Start):
             self._open(message)
             return []
@@ -117,7 +122,7 @@ class ShareRunner:
         count = count if self._context.iteration.repeats else 1
         made = nbytes = 0
         ended = False
-        while made < count and nbytes < (1 << 20) and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
+        while made < count and nbytes < _REPLY_BYTES and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
             if self._left <= 0:
                 self._left = self._profile.look(self._left)
             try:
@@ -140,7 +145,7 @@ class ShareRunner:
             self._left -= chunk.length
             nbytes += chunk.nbytes
             seconds = time.perf_counter() - before
-            self._step = 2 * self._step if seconds < 5e-4 else max(1, self._step // 2)
+            self._step = 2 * self._step if seconds < _PULL_SECONDS / 2 else max(1, self._step // 2)
         if self._coordinator.failed:
             self._coordinator.raise_failure()
         now = time.perf_counter()
@@ -163,9 +168,7 @@ class ShareRunner:
             state = self._root.save()
         self._state_bytes, self._unsaved_bytes = nbytes_of_plain(state), 0
         ended = time.perf_counter()
-        # A state takes at most 5% of the time. It is also sent only after elements of as many bytes as the last one, so
-        # at most half of the bytes are those of states, unless states grow.
-        self._save_due = ended + 20 * (ended - now)
+        self._save_due = ended + _SAVE_SHARE * (ended - now)
         return state
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from dataset.runtime.state.held_elements import ElementsOperator
 
 Integers = npt.NDArray[np.int64]
 
+_MANY = 16  # minimum elements for which calling the function for all at once pays off
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 
@@ -76,8 +77,7 @@ class KeyOperator(ElementwiseOperator):
             room: returns how many elements of a key still have room, at least 1. It is called for each key.
         """
         self._certain, self._room = certain, room
-        # For fewer elements, calling the function for all at once does not pay off.
-        at_once = self._stopping is None and (self._vectorized or certain >= 16)
+        at_once = self._stopping is None and (self._vectorized or certain >= _MANY)
         return self.pull(min(n, certain) if at_once else n)
 
     def run_unseen(self, lengths: LengthFunction, context: ExecutionContext | None = None) -> None:

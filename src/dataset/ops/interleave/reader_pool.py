@@ -41,6 +41,10 @@ AHEAD_ELEMENTS_MAX = 16384
 CALLED_AHEAD_MAX = 2048  # the same if user code is called for the elements
 AHEAD_BYTES = 1 << 21  # a single element may be larger
 
+_GROWTH = 8  # maximum growth factor of the run length
+_QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
+_SAMPLE = 64  # elements per run whose size is measured
+
 
 class ReaderSlot:
     """Open dataset of the pool, with its read-ahead limit.
@@ -58,7 +62,7 @@ class ReaderSlot:
         self._taken = 0
         self._block_length = block_length
         self.calls_user_code = holds_user_code(inner.plan)
-        self._run_min = 1 if self.calls_user_code else 64  # files are read in blocks
+        self._run_min = 1 if self.calls_user_code else _QUICK_RUN
         self._ahead_max = CALLED_AHEAD_MAX if self.calls_user_code else AHEAD_ELEMENTS_MAX
         self._run = 1  # elements per read
         self._limit = 1  # maximum buffered elements; outside the cycle, one is enough
@@ -138,7 +142,7 @@ class ReaderSlot:
     def _measure(self, chunk: Chunk, share: float) -> None:
         """Adapt to a run that took ``share`` of the target duration."""
         fitting = int(chunk.length / max(share, 1e-6))
-        self._run = max(self._run_min, min(fitting, 8 * chunk.length, self._ahead_max // 2))
+        self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, self._ahead_max // 2))
         self._set_limit()
 
     def take(self, datasets: Subdatasets, n: int) -> Chunk | None:
@@ -157,7 +161,7 @@ class ReaderSlot:
 
 def _bytes_of(chunk: Chunk) -> tuple[int, int]:
     """Estimate the size of a chunk and of an element from some elements; measuring all of a list takes long."""
-    sample = chunk.stride(0, -(-chunk.length // 64))  # of about 64 elements
+    sample = chunk.stride(0, -(-chunk.length // _SAMPLE))
     nbytes = sample.nbytes * chunk.length // sample.length
     return nbytes, max(1, nbytes // chunk.length)
 

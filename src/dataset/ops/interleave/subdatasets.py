@@ -99,6 +99,8 @@ class Subdataset:
         self.close()
 
 
+_ENDED_MIN = 4  # datasets, before their number of elements is taken as typical
+
 _NOTHING = Elements(Chunk(LEAF, 0, [[]]))
 
 
@@ -240,8 +242,7 @@ class Subdatasets:
     @property
     def _datasets_are_small(self) -> bool:
         """Whether rewriting another dataset would probably take longer than it saves."""
-        # The number of elements of a few datasets is not taken as typical.
-        return self._ended >= 4 and self._ended_elements < REWRITTEN_ELEMENTS_MIN * self._ended
+        return self._ended >= _ENDED_MIN and self._ended_elements < REWRITTEN_ELEMENTS_MIN * self._ended
 
     def _note_end(self, log: ReplayLog) -> None:
         self._ended += 1

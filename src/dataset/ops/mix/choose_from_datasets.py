@@ -21,6 +21,8 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_input import BufferedInput
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 
+_ELEMENTS_OF_EACH = 64  # read ahead if unobservable; at this count, the fixed cost of a pull is small
+_BYTES_OF_EACH = 16 * 1024
 _ELEMENTS_MIN, _BYTES_MIN = 1024, 256 * 1024  # for all datasets together, if there are few
 
 _CHOICE = TensorSpec((), np.int64)
@@ -59,8 +61,7 @@ class Mix(Node):
         if not context.iteration.background or not context.input_is_replayable or holds_user_code(self):
             return mix
         width = len(feeds)
-        # With 64 elements, the fixed cost of a pull is small.
-        most = max(_ELEMENTS_MIN, width * 64), max(_BYTES_MIN, width * 16 * 1024)
+        most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)
         return ReadAheadOperator(mix, context, elements_max=most[0], bytes_max=most[1], is_steady=False)
 
     def _selector(self, context: ExecutionContext) -> Selector:

@@ -24,6 +24,8 @@ from dataset.runtime.parallel.buffered_input import BufferedInput
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.state.replay_log import replay
 
+_AHEAD = 256  # minimum choices drawn at once if drawing ahead is unobservable
+_NARROW = 1 << 16
 _NOTHING: Choices = np.empty(0, np.int64)
 
 
@@ -84,8 +86,7 @@ class MixOperator(BufferedOperator):
     def _draw(self, n: int) -> bool:
         """Draw choices for up to ``n`` elements; False at the end."""
         try:
-            # Drawing ahead is not observable then.
-            drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, 256))
+            drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, _AHEAD))
         except Exception:
             self.position += 1
             raise
@@ -279,7 +280,7 @@ class _Places:
         self.counts: list[int] = counts.tolist()
         self.present: list[int] = np.flatnonzero(counts).tolist()
         self._ends: list[int] = np.cumsum(counts).tolist()
-        narrow = run.astype(np.uint16) if width <= 1 << 16 else run  # NumPy uses radix sort for 2-byte integers
+        narrow = run.astype(np.uint16) if width <= _NARROW else run  # NumPy uses radix sort for 2-byte integers
         self._order = np.argsort(narrow, kind="stable")
 
     def of(self, index: int) -> npt.NDArray[np.intp]:

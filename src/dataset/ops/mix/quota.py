@@ -17,6 +17,8 @@ import numpy as np
 from dataset.ops.mix.selector import Choices, Selector
 from dataset.runtime.contract import State
 
+_TABLE_MAX = 1024  # up to this period, choices are precomputed and repeated
+
 
 class QuotaSelector(Selector):
     """Selector by counts. Its period is the sum of the integer weights: after a period, every count is exact."""
@@ -32,7 +34,7 @@ class QuotaSelector(Selector):
         self.total = sum(self.weights)
         self.counts = [0] * len(self.weights)
         self.made = 0
-        period = self._make(self.total) if self.total <= 1024 else []  # choices are repeated
+        period = self._make(self.total) if self.total <= _TABLE_MAX else []
         self._table = np.array(period, np.int64)
 
     def draw(self, n: int) -> Choices:

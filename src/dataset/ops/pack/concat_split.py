@@ -25,6 +25,8 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
+_AHEAD = 64  # elements read at once if reading ahead is unobservable
+
 
 @dataclass(frozen=True, eq=False)
 class ConcatSplit(GroupingNode, separable=True):
@@ -79,7 +81,7 @@ class ConcatSplitOperator(SequencesOperator):
     node: ConcatSplit
 
     def __init__(self, context: ExecutionContext, source: Operator, node: ConcatSplit) -> None:
-        super().__init__(context, source, node, 1 if holds_user_code(node.source) else 64)
+        super().__init__(context, source, node, 1 if holds_user_code(node.source) else _AHEAD)
         self._carry: Chunk | None = None  # tokens before the window, fewer than a row
         self._rest: Chunk | None = None  # those after it
         self._streams: list[npt.NDArray[Any]] = []  # the tokens of the window, per token feature

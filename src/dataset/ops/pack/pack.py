@@ -42,6 +42,7 @@ _BOUNDARIES = {
     "cu_seqlens": ("cu_seqlens", "positions"),
     "lengths": ("lengths",),
 }
+_TOKENS_AT_ONCE = 1 << 15
 _PER_TOKEN = {"segment_ids", "positions"}
 
 
@@ -164,7 +165,7 @@ class PackOperator(SequencesOperator):
 
     @property
     def rows_at_once(self) -> int:
-        return max(1, 2**15 // self.node.length)
+        return max(1, _TOKENS_AT_ONCE // self.node.length)
 
     def make(self, start: int, stop: int) -> Chunk:
         first, last = self._layout.ends[[start, stop]].tolist()

@@ -20,6 +20,8 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
+_AT_ONCE_MAX = 1024
+
 
 @dataclass(frozen=True, eq=False)
 class PadToCardinality(UnaryNode):
@@ -98,7 +100,7 @@ class PadToCardinalityOperator(UnaryOperator):
             if self._declared is None:
                 self._last = chunk.slice(chunk.length - 1, chunk.length)
             return self._masked(chunk, valid=True)
-        count = min(n, self._missing, 1024)
+        count = min(n, self._missing, _AT_ONCE_MAX)
         if not count:
             return None
         zeros = self._zeros()

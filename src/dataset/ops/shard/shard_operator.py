@@ -25,7 +25,9 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 
+_STEP_MAX = 32768  # maximum elements per pull
 _FAR = 64  # minimum number of elements of other processes to skip instead of pulling them
+_ENDLESS = 2**62  # more elements than can ever be read
 
 
 def open_shard(context: ExecutionContext, node: UnaryNode, shard: BlockCyclicShard) -> Operator:
@@ -74,7 +76,7 @@ class ShardOperator(UnaryOperator):
         if self.elements == UNKNOWN_CARDINALITY:
             return shard, None, range(shard.rank * shard.turn if shard.remainder == "repeat" else 0)
         if self.elements == INFINITE_CARDINALITY:
-            return shard, 2**62, range(0)  # more elements than can ever be read
+            return shard, _ENDLESS, range(0)
         found = shard.begun_behind(self.elements - base) if base else shard
         if found is None:
             raise StateError(
@@ -123,7 +125,7 @@ class ShardOperator(UnaryOperator):
         else:
             if shard.turn >= _FAR:  # the turns of others will be skipped
                 stop = min(stop, own - own % shard.turn + shard.turn)
-            chunk = self.source.pull(min(stop - self.read, 32768))
+            chunk = self.source.pull(min(stop - self.read, _STEP_MAX))
             count = 0 if chunk is None else chunk.length
             if chunk is not None:
                 self._keep(chunk)

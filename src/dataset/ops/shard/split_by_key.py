@@ -14,6 +14,8 @@ from dataset.plan.origin import function_name
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.normalization import chunk_of_rows
 
+_SCALE = 2.0**-64
+
 
 class KeyIsInPart:
     """Predicate: whether the key of an element belongs to a part. It depends only on the key and the seed.
@@ -34,7 +36,7 @@ class KeyIsInPart:
     def __call__(self, *element: Any) -> bool:
         key = key_bytes(self.function(*element))
         found = hashlib.blake2b(key, digest_size=8, key=self._seed).digest()
-        return self.start <= int.from_bytes(found, "little") * 2.0**-64 < self.end
+        return self.start <= int.from_bytes(found, "little") * _SCALE < self.end
 
 
 def key_bytes(key: Any) -> bytes:

@@ -27,6 +27,7 @@ from dataset.runtime.random.streams import Stream
 
 _STREAM = 3  # separates the random numbers of splits from those of ops with the same seed
 _BLOCK = 8192  # positions that are looked at together
+_FAR = 64  # minimum number of elements of other parts to skip instead of pulling them
 
 
 class Part(ABC):
@@ -212,7 +213,7 @@ class SplitOperator(UnaryOperator):
         others = (int(own[0]) if len(own) else self._block.stop) - self.position
         chunk = None
         try:
-            if others < 64 and len(own):  # few elements are pulled faster than skipped
+            if others < _FAR and len(own):
                 chunk = self.source.pull(int(own[-1]) + 1 - self.position)
                 passed = 0 if chunk is None else chunk.length
             else:

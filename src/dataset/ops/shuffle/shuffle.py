@@ -42,8 +42,11 @@ from dataset.runtime.random.streams import Draws, Stream, random_state
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _EVERYTHING = 2**62
+_UINT16_SIZE = 2**16
 _AHEAD_ELEMENTS = 512  # amortizes the fixed cost of a step
 _AHEAD_BYTES = 512 * 1024
+_FILES_MIN = 64  # up to this many, unused files are not searched for
+_SAMPLE = 256  # elements whose sizes are measured, of a buffer of elements that differ in size
 _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the input
 _BLOCKS_MAX = 16 << 20  # bytes of elements that stay in the blocks they were read in, and of blocks that may be sparse
 _BLOCKS_MIN = 1 << 20  # bytes of blocks, below which unused ones are not dropped
@@ -561,8 +564,7 @@ class _Buffer:
         if len(mine) > self._files_max:
             held = np.unique(self.columns[-1] >> ELEMENT_BITS).tolist()
             kept = {number: mine[number] for number in held if number in mine}
-            # Up to this many, unused files are not searched for.
-            self._files_max = 2 * len(kept) + 64
+            self._files_max = 2 * len(kept) + _FILES_MIN
             self.files = kept | files  # a new dict: returned chunks share the old one
 
     @property
@@ -572,8 +574,7 @@ class _Buffer:
 
     def estimated_nbytes(self) -> int:
         """The size in bytes, from a sample of the elements."""
-        # The elements of the buffer differ in size.
-        sample = self._chunk([column[:: max(1, self.length // 256)] for column in self.columns])
+        sample = self._chunk([column[:: max(1, self.length // _SAMPLE)] for column in self.columns])
         in_blocks = sum(len(block) for blocks in self.blocks.values() for block in blocks.values())
         return max(in_blocks, sample.nbytes * self.length // sample.length)
 
@@ -676,7 +677,7 @@ def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[n
     ``written[j] == written[i + 1]``: the previous equal entry.
     """
     # NumPy has a radix sort for 16-bit integers, four times as fast as a comparison sort.
-    small = written.astype(np.uint16) if size <= 2**16 else written
+    small = written.astype(np.uint16) if size <= _UINT16_SIZE else written
     order = small.argsort(kind="stable")
     in_order = small[order]
     (same,) = (in_order[1:] == in_order[:-1]).nonzero()

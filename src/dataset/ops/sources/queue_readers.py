@@ -23,6 +23,9 @@ _SHUT_DOWN: tuple[type[Exception], ...] = tuple(
     if hasattr(module, name)  # since Python 3.13
 )
 
+_CONTENDED_SECONDS = 0.05  # how long to wait for another process that reads the same queue
+_PIECE_BYTES = 1 << 20  # how much of a message to read at once
+
 
 class QueueReader(ABC):
     """Takes elements from a queue for one iteration."""
@@ -204,13 +207,13 @@ class ProcessQueueReader(QueueReader):
     def _read_on(self) -> bool:
         """Read what has arrived of a message; return whether it is complete."""
         if not self._is_reading:
-            self._is_reading = self._pipe_lock.acquire(True, 0.05)  # another process may read the same queue
+            self._is_reading = self._pipe_lock.acquire(True, _CONTENDED_SECONDS)
             if not self._is_reading:
                 return False
             if not self._pipe.poll():  # another process was faster
                 self._stop_reading()
                 return False
-        piece = os.read(self._pipe.fileno(), min(_missing(self._message), 1 << 20))
+        piece = os.read(self._pipe.fileno(), min(_missing(self._message), _PIECE_BYTES))
         if not piece:
             raise EOFError
         self._message += piece

@@ -21,6 +21,8 @@ from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.random.streams import RandomPass, random_state
 
+_SIZE = 2**32  # tf.data yields 32 random bits as an int64
+
 
 @dataclass(frozen=True, eq=False)
 class Random(Node, generated=True):
@@ -64,8 +66,7 @@ class RandomOperator(Operator):
         self._lineage = lineage
 
     def pull(self, n: int) -> Chunk:
-        # As tf.data, this yields 32 random bits as an int64.
-        chunk = Chunk(LEAF, n, [(self.random.stream.random(n) * 2**32).astype(np.int64)])
+        chunk = Chunk(LEAF, n, [(self.random.stream.random(n) * _SIZE).astype(np.int64)])
         if self._lineage is not None:
             chunk.lineage = self._lineage.run(self.random.stream.position - n, n)
         return chunk

@@ -27,6 +27,9 @@ from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOper
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.state.replay_log import ReplayLog
 
+READ_AHEAD = 8192
+"""Row numbers per pull, 64 KiB: this amortizes the fixed cost of a step of an upstream shuffle."""
+
 
 class Rows(ABC):
     """Row reader of a source, open for one iteration. By default, every error is raised and ``close`` does nothing."""
@@ -238,8 +241,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         log.go_on()
         log.forget(log.read)
         log.leave(log.read, self.source.save())
-        # 64 KiB of row numbers amortize the fixed cost of a step of an upstream shuffle.
-        chunk = log.pull(max(n, 8192))
+        chunk = log.pull(max(n, READ_AHEAD))
         if chunk is None:
             return False
         (self._ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays

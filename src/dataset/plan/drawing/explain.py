@@ -18,6 +18,7 @@ from dataset.plan.rewriting import Rewritten
 
 _LINE_MAX = 120
 _SPEC_MIN = 24  # characters, however long the rest of the line is
+_TITLE_MAX = 76
 _INDENT_MAX = 60  # deeper branches are cut off at the left
 
 
@@ -48,7 +49,7 @@ def tree_lines(plan: Node) -> list[str]:
 
 
 def _row(tree: str, summary: Summary, *, again: bool) -> tuple[str, ...]:
-    title = shortened(summary.title, 76)
+    title = shortened(summary.title, _TITLE_MAX)
     if again:
         return (f"{tree}{title}, as above", "", summary.origin, "", "")
     detail = f" {summary.detail}" if summary.detail else ""

@@ -20,6 +20,9 @@ from dataset.plan.rewriting import Fired, Missed
 ALIGNED_MAX = 60
 """The longest text in a column of a plan that is aligned with the others."""
 
+_SPEC_MAX = 1000
+_NAME_MAX = 32  # characters of a function's name next to its line; the title has the full name
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -52,7 +55,7 @@ def summaries(plan: Node) -> dict[Node, Summary]:
             count=_count(node.cardinality()),
             origin=printable(str(node.origin)),
             functions=printable(_functions(node)),
-            spec=shortened(printable(_spec(node)), 1000),
+            spec=shortened(printable(_spec(node)), _SPEC_MAX),
         )
     return found
 
@@ -124,5 +127,4 @@ def _spec(node: Node) -> str:
 def _functions(node: Node) -> str:
     functions = [] if node.traits.pure else filter(callable, node.parameters().values())
     places = [(function_name(function), defined_at(function)) for function in functions]
-    # The title has the full name.
-    return ", ".join(f"{shortened(name, 32)} at {place}" for name, place in places if place is not None)
+    return ", ".join(f"{shortened(name, _NAME_MAX)} at {place}" for name, place in places if place is not None)

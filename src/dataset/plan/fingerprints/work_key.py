@@ -15,6 +15,8 @@ from typing import Any
 
 from dataset.plan.node import Node
 
+_DEPTH_MAX = 8  # of functions in closures, in constants, and in arguments of functools.partial
+
 
 def work_key(node: Node) -> str:
     """Return a key of the work of an op and of all below it: 32 hexadecimal digits.
@@ -33,7 +35,7 @@ def _texts_of_node(node: Node) -> Iterator[str]:
     yield f"{node.op} {node.origin} {len(node.inputs)}"
     for value in vars(node).values():
         if callable(value):
-            yield from _texts(value, 8)  # functions in closures, in constants, and in arguments of partials
+            yield from _texts(value, _DEPTH_MAX)
     for source in node.inputs:
         yield from _texts_of_node(source)
 

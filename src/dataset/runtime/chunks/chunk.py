@@ -272,6 +272,9 @@ def take_column(column: Column, indices: npt.NDArray[np.intp]) -> Column:
     return column.taken(indices) if isinstance(column, BytesColumn) else take_list(column, indices)
 
 
+_COPIED_BYTES = 8192  # copying smaller arrays is faster than comparing addresses
+
+
 def references_of(chunks: Sequence[Chunk]) -> References | None:
     """Return where the elements of all chunks can be read again, or None if no chunk has references."""
     return References.concatenate([chunk.references for chunk in chunks], [chunk.length for chunk in chunks])
@@ -292,7 +295,7 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
         for part in parts
     ):
-        worth_a_look = first.base is not None and first.nbytes >= 8192  # copying is faster below
+        worth_a_look = first.base is not None and first.nbytes >= _COPIED_BYTES
         joined = _joined_rows(parts) if worth_a_look else None  # type: ignore[arg-type]  # just tested
         return np.concatenate(parts) if joined is None else joined
     if is_packed(first) and all(map(first.goes_with, parts)):

@@ -90,6 +90,7 @@ class Mark(NamedTuple):
 
 
 _MARKS_MAX = 1024
+_STRIDE_FIRST = 32  # elements to the second mark
 _STRIDE_BYTES = 1 << 19  # approximate distance of marks; files are read in blocks of half this size
 _STRIDE_MAX = 1 << 14
 
@@ -121,7 +122,7 @@ class FileTrace:
         self.count = 0  # elements that were read
         self.number = next(_numbers)  # identifies the file within this process
         self._due = 0  # the number of elements at which the next mark is due
-        self._stride = 32
+        self._stride = _STRIDE_FIRST
 
     def step(self, file: RereadFile) -> None:
         """Add a mark if it is time for one. Must be called before each read."""

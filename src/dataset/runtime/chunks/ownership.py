@@ -293,6 +293,8 @@ _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: sys.ma
 # The reference counts of values that only the library holds. They depend on the interpreter and the code that counts:
 # since Python 3.14, the compiler may leave out the reference of a local variable. So own() itself measures them.
 
+_COUNT_MAX = 8
+
 
 def _unshared() -> np.ndarray[Any, Any]:
     """Return an array without other references that differs from its copy, which is writable."""
@@ -303,7 +305,7 @@ def _unshared() -> np.ndarray[Any, Any]:
 
 def _measured(name: str, owned: Callable[[], np.ndarray[Any, Any]]) -> int:
     """Return the smallest count with which ``own`` does not copy; -1 if references are not counted."""
-    for count in range(8):
+    for count in range(_COUNT_MAX):
         globals()[name] = count
         if not owned().flags.writeable:
             return count

@@ -16,6 +16,9 @@ from dataset.runtime.chunks.ownership import copied_component
 
 T_co = TypeVar("T_co", covariant=True)
 
+_KEPT = 8  # elements that are replayed
+_WARM_UP = 0.1  # the share of each half that is not counted: buffers fill or drain, and functions are compiled
+_FIRST_SHARE = 0.5  # of the counted time: a longer first wait is mentioned
 _STEPS_MIN = 3  # counted steps of each half, even if they take longer than the given time
 
 
@@ -23,8 +26,7 @@ class _Half:
     """Sums over the counted steps of one half of the measurement."""
 
     def __init__(self, began: float, seconds: float) -> None:
-        # Buffers fill or drain at first, and functions are compiled.
-        self._counts_from, self._until = began + 0.1 * seconds, began + seconds
+        self._counts_from, self._until = began + _WARM_UP * seconds, began + seconds
         self._begun = 0
         self.steps = 0
         self.waited = self.worked = self.first_waited = 0.0
@@ -75,7 +77,7 @@ class Headspace(Closing, Iterator[T_co], Generic[T_co]):
                 self._begin_replay()
             else:
                 self._step = now, self._clock()
-                if len(self._kept) < 8:
+                if len(self._kept) < _KEPT:
                     self._kept.append(_copy(element))
                 return element
         elif self._half is self._real:
@@ -141,7 +143,7 @@ class Headspace(Closing, Iterator[T_co], Generic[T_co]):
     def _first_wait(self) -> str:
         """Return a remark if the first wait, which is not counted, was long, such as with a large shuffle buffer."""
         first, counted = self._real.first_waited, self._real.waited + self._real.worked
-        long = first > 0.5 * counted
+        long = first > _FIRST_SHARE * counted
         return f"; the wait for the first element, {brief_seconds(first)}, is not counted" if long else ""
 
 

@@ -66,6 +66,8 @@ _Iterator = TypeVar("_Iterator", bound="DatasetIterator[Any]")
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_FAR = 64  # elements that are worth a jump
+
 
 def _entry(method: Callable[Concatenate[_Iterator, P], R]) -> Callable[Concatenate[_Iterator, P], R]:
     """Wrap a DatasetIterator method as ``guarded`` does, and note exceptions that may have broken the iterator."""
@@ -491,7 +493,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 jumped = self._jump(left)
                 if left > jumped and not self._exhausted:
                     # Another jump may be possible from a later position, such as after the end of a pass.
-                    self._pass_over(1 if jumped >= 64 else left)  # fewer are not worth a jump
+                    self._pass_over(1 if jumped >= _FAR else left)
             if self._step > 1 and not self._not_handed_out():
                 self._log = ReplayLog(self._root)  # the former one did not count what was skipped
             return self._skipped - begun
@@ -1023,6 +1025,9 @@ def probed_spec(node: Node) -> Any:
     return map_spec(without_sizes, found[0])
 
 
+_PROBE_FAILURES_MAX = 100
+
+
 @guarded
 def probe(plan: Node, look: Callable[[Any], Any] = lambda element: element) -> list[Any]:
     """Return ``look(element)`` for the first element of a plan in a list, or an empty list. Uses up no shuffle order.
@@ -1040,7 +1045,7 @@ def probe(plan: Node, look: Callable[[Any], Any] = lambda element: element) -> l
                     return [look(chunk.only())]
                 break
             except Exception as error:
-                if failures == 100:
+                if failures == _PROBE_FAILURES_MAX:
                     raise
                 failure = error
         if failure is not None:

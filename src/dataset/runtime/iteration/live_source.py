@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # most iterators have no page
 
 _logger = logging.getLogger("dataset")
 
+_DECISIONS_MAX = 100  # in a snapshot: the last ones
+
 
 class LiveSource:
     """The figures of an iterator while it runs; its feed keeps the last ones.
@@ -66,6 +68,6 @@ class LiveSource:
         log = self._observer.tuning_log()
         return {
             "stats": stats.to_dict(),
-            "decisions": TuningLog(log[-100:]).to_dicts(),
+            "decisions": TuningLog(log[-_DECISIONS_MAX:]).to_dicts(),
             "decision_count": len(log) + log.omitted,
         }

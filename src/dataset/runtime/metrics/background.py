@@ -289,10 +289,13 @@ class Variation:
 
     def add(self, seconds: float) -> None:
         """Add a duration."""
-        self._count = min(self._count + 1, 64)
+        self._count = min(self._count + 1, _REMEMBERED)
         self._mean += (seconds - self._mean) / self._count
         self._square += (seconds * seconds - self._square) / self._count
         self.squared = max(0.0, self._square / (self._mean * self._mean) - 1) if self._mean > 0 else 0.0
+
+
+_REMEMBERED = 64
 
 
 class CpuClock:

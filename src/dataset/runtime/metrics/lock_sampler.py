@@ -17,6 +17,7 @@ from dataset.runtime.metrics.scheduling_times import SchedulingTimes
 
 _PERIOD_SECONDS = 1e-3
 _LATE_SECONDS = 1e-3  # a sleeping thread may wake a little late on its own
+_SAMPLES_MAX = 100_000
 
 
 class LockSample(NamedTuple):
@@ -43,7 +44,7 @@ class LockSampler:
 
     def _run(self) -> None:
         since, before = time.perf_counter(), SchedulingTimes.of_this_thread()
-        while not self._ended.wait(_PERIOD_SECONDS) and len(self.samples) < 100_000:
+        while not self._ended.wait(_PERIOD_SECONDS) and len(self.samples) < _SAMPLES_MAX:
             until, schedule = time.perf_counter(), SchedulingTimes.of_this_thread()
             late = until - since - _PERIOD_SECONDS - (schedule.wait_seconds - before.wait_seconds)
             self.samples.append(LockSample(since + _PERIOD_SECONDS, until - since, late > _LATE_SECONDS))

@@ -25,6 +25,8 @@ COST_SECONDS = 2e-6
 
 _TIMED = 5  # the CPU time of one of this many short pulls is read, because that takes as long as all else
 _SHORT_SECONDS = 1e-4
+_SIZED = 8  # the bytes of one of this many pulls are counted
+_SIZED_ELEMENTS = 64  # the bytes of at most this many of its elements
 
 
 class MeteredOp(TracedOp, Protocol):
@@ -175,8 +177,8 @@ class PullProfiler:
     def _count(self, chunk: Chunk | None) -> int:
         if chunk is None:
             return 0
-        if not self.pulls % 8:  # measuring each would take longer than the pulls
-            some = chunk.slice(0, min(chunk.length, 64))
+        if not self.pulls % _SIZED:
+            some = chunk.slice(0, min(chunk.length, _SIZED_ELEMENTS))
             self._sized += some.length
             self._sized_bytes += some.nbytes
         return chunk.length

@@ -13,6 +13,7 @@ SHARE = 0.005
 
 _READINGS = 4  # of a clock during a measured pull, at most
 
+_PULLS_MIN = 32  # per profiler before they are switched off: fewer say too little
 _REST = 100  # pause after counting the pulls, as a multiple of its duration, which is long in plans with 1000 ops
 _LOOK_SECONDS = 2e-4  # interval between looks while they are on; bounds how many fast elements are measured
 
@@ -44,7 +45,7 @@ class Metering:
         looked = time.perf_counter()
         meters, pulls = self._measured()
         spent = (pulls - self._pulls) * self._cost
-        if spent <= SHARE * (now - self._since) or pulls - self._pulls < 32 * meters:  # fewer say too little
+        if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
             self._rests_until = now + _REST * (time.perf_counter() - looked)
             return max(now + _LOOK_SECONDS, self._rests_until)
         self._until = now + spent / SHARE

@@ -15,6 +15,8 @@ from dataset.runtime.metrics.scheduling_times import CoreWait
 from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.metrics.trace import Trace
 
+_TRACED_SECONDS = 5e-3  # between two samples of the waits for a core if there is a trace, which is short
+
 
 class OpRecord:
     """Record of one op of a running pipeline.
@@ -40,7 +42,7 @@ class OpRecord:
         self.node = node
         self.top: OpRecord = weakref.proxy(self) if top is None else top
         self.trace = trace
-        self.core_wait = CoreWait() if trace is None else CoreWait(5e-3)  # a traced run is short
+        self.core_wait = CoreWait() if trace is None else CoreWait(_TRACED_SECONDS)
         self.inputs: list[OpRecord] = []
         self.fused: tuple[Node, ...] = ()
         self.step_times = StepTimes(1)

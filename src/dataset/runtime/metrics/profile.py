@@ -147,8 +147,8 @@ class PipelineProfile:
             return 1
         fitting = int(elements * _LOOK_SECONDS / max(seconds, 1e-9))
         if self.top.section is not None:
-            return max(1, min(fitting, 2 * self._last_step, 16))  # measuring must stop soon
-        self._free_step = max(1, min(fitting, max(2 * self._last_step, self._free_step), 1 << 16))
+            return max(1, min(fitting, 2 * self._last_step, _MEASURED_STEP_MAX))
+        self._free_step = max(1, min(fitting, max(2 * self._last_step, self._free_step), _STEP_MAX))
         return self._free_step
 
     def _beat(self, now: float) -> float:
@@ -177,3 +177,5 @@ class PipelineProfile:
 
 
 _LOOK_SECONDS = 1e-2  # a look takes some 20 us, because its code has left the caches of the processor
+_STEP_MAX = 1 << 16
+_MEASURED_STEP_MAX = 16  # while pulls are measured, which must stop soon

@@ -179,7 +179,7 @@ class PipelineStatistics:
         waited, beside = self.wait_seconds / self.seconds, self._computed_beside() / self.seconds
         words = f"The consumer waited {waited:.0%} of the time"
         slowed = ""
-        if beside >= 0.2:  # threads that compute as long may slow down a consumer that computes, too
+        if beside >= _MUCH_BESIDE:
             slowed = (
                 f"; threads of the pipeline computed for {beside:.0%}, and headspace() tells whether that slows steps"
             )
@@ -228,7 +228,7 @@ class PipelineStatistics:
             f"sources of {operator.name}: "
             + ", ".join(f"{count:,} ({share:.1%})" for count, share in zip(counts, operator.source_shares, strict=True))
             for operator in self.operators
-            if 0 < len(counts := operator.source_elements) <= 16 and operator.source_shares
+            if 0 < len(counts := operator.source_elements) <= _SOURCES_MAX and operator.source_shares
         ]
         records += [f"{operator.name} {operator.note}" for operator in self.operators if operator.note]
         records += [] if self.native_kernels is None else [f"native kernels: {self.native_kernels}"]
@@ -248,9 +248,11 @@ class PipelineStatistics:
         return records
 
 
+_MUCH_BESIDE = 0.2  # of the time; threads that compute as long may slow down a consumer that computes, too
 SHARED_BOUNDS = ("cores", "interpreter lock")
 """The bounds of a pipeline that are neither an operator nor a thread."""
 
+_SOURCES_MAX = 16  # datasets whose shares are printed
 _FEW = 0.05  # a consumer that waits for a smaller share of the time would gain nothing from a faster pipeline
 _HEADER = (
     "operator",

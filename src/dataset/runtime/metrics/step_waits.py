@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
+_PERIODS_MAX = 64
 _BUCKETS_PER_OCTAVE = 8  # so a percentile is exact to 6%
 
 
@@ -58,7 +59,7 @@ class StepWaits:
         self._periods[-1].steps[_bucket(ended - began)] += steps
 
     def _begin_period(self, now: float) -> None:
-        if len(self._periods) >= 64:
+        if len(self._periods) >= _PERIODS_MAX:
             self._width *= 2
             pairs = zip(self._periods[::2], self._periods[1::2], strict=True)
             self._periods = [_Period(second.until, first.steps + second.steps) for first, second in pairs]

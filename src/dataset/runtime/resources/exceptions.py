@@ -116,6 +116,9 @@ def _entries(error: BaseException) -> Iterator[TracebackType]:
         entry = entry.tb_next
 
 
+_FRAMES_KEPT = 2
+
+
 def shorten_traceback(error: BaseException) -> None:
     """Remove the frames of the library that only pass an exception on from its traceback.
 
@@ -128,7 +131,7 @@ def shorten_traceback(error: BaseException) -> None:
     kept: list[TracebackType] = []
     for ours, entries in itertools.groupby(_entries(error), lambda entry: is_ours(entry.tb_frame)):
         run = list(entries)
-        kept += [run[0], *run[1:][-2:]] if ours else run
+        kept += [run[0], *run[1:][-_FRAMES_KEPT:]] if ours else run
     for entry, following in itertools.pairwise(kept):
         entry.tb_next = following
 

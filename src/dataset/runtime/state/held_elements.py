@@ -24,6 +24,7 @@ from dataset.runtime.contract import IndexedOperator, Operator, State
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _STEP = 1024  # elements per pull when a dataset is read completely
+_KEPT_MAX = 1 << 20  # elements; a dataset with more is considered infinite
 
 
 Failure: TypeAlias = tuple[int, Callable[[], Exception]]
@@ -164,7 +165,7 @@ def run_through(plan: Node) -> list[Chunk | Exception]:
                     return found
                 found.append(chunk)
                 count += chunk.length
-            endless = count > 1 << 20  # a dataset with more is considered infinite
+            endless = count > _KEPT_MAX
     finally:
         coordinator.shut_down(operator.close, wait=True)
     raise StateError(

@@ -22,6 +22,9 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 _SHARE = 50
 """A mark is stored after this many times its own duration: at most 2% of the time."""
 
+_RETRY_SECONDS = 0.1
+
+_PASS_SECONDS = 1e-3  # time between two checks of the stop flag, if elements take less
 
 _MARKS_MAX = 16  # marks kept; if there are more, every second one is dropped
 
@@ -105,7 +108,7 @@ class ReplayLog(ReplayMarks):
         try:
             self.leave(self.read, self._source.save())
         except Exception:  # noqa: BLE001  # it holds data that cannot be saved: only an error if a state is requested
-            left, rest = False, 0.1
+            left, rest = False, _RETRY_SECONDS
         ended = time.perf_counter()
         self._due = ended + max(rest, _SHARE * (ended - now))
         return left
@@ -187,4 +190,4 @@ class ReplayLog(ReplayMarks):
             if not passed:
                 return  # the input has become shorter: the next read finds its end
             self.read += passed
-            count = 2 * count if time.perf_counter() - started < 1e-3 else max(1, count // 2)
+            count = 2 * count if time.perf_counter() - started < _PASS_SECONDS else max(1, count // 2)

@@ -16,6 +16,7 @@ from typing import Any
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, run
 
+_PIECE_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
@@ -102,7 +103,7 @@ class HTTPObject(RemoteObject):
         try:
             while self._at < stop:
                 goal = start if self._at < start else stop
-                piece = await self._whole.content.read(min(1 << 18, goal - self._at))
+                piece = await self._whole.content.read(min(_PIECE_BYTES, goal - self._at))
                 if not piece:
                     return
                 if self._at >= start:

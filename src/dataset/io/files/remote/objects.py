@@ -21,6 +21,8 @@ from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import FileSystem
 from dataset.redaction import redacted
 
+_SKIP_BYTES = 1 << 18  # bytes per read when skipping to a position without seek
+
 
 class Version(NamedTuple):
     """Version of a file; unknown fields are None."""
@@ -150,7 +152,7 @@ class BlockingObject(RemoteObject):
         if start < self._at:
             self.close()
             self._open()
-        while self._at < start and (piece := self._file.read(min(1 << 18, start - self._at))):
+        while self._at < start and (piece := self._file.read(min(_SKIP_BYTES, start - self._at))):
             self._at += len(piece)
 
     def close(self) -> None:

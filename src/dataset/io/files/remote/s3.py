@@ -12,6 +12,8 @@ from typing import Any
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, run
 
+_PIECE_BYTES = 1 << 18
+
 
 class S3Object(RemoteObject):
     """Remote object in a bucket."""
@@ -26,7 +28,7 @@ class S3Object(RemoteObject):
                 return
             body = answer["Body"]
             try:
-                while piece := await body.read(1 << 18):
+                while piece := await body.read(_PIECE_BYTES):
                     into += piece
                     stall.reschedule(asyncio.get_running_loop().time() + retrying.STALL_SECONDS)
             finally:

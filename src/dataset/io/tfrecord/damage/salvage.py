@@ -35,6 +35,7 @@ from dataset.io.tfrecord.frames import (
 )
 
 BLOCK_BYTES_MIN = 1 << 12
+BLOCK_BYTES_MAX = 1 << 18
 SCAN_BYTES = 1 << 18  # bytes searched for headers at once
 READ_BYTES = 1 << 18
 WASTE_BYTES = 1 << 28
@@ -126,7 +127,7 @@ class Salvage:
         self._window.has(at, self._block_bytes)
         block = self._window.bytes(at, at + self._block_bytes)
         _, ends = find_frames(block, 0, VERIFY_ALL)
-        self._block_bytes = min(2 * self._block_bytes, 1 << 18)
+        self._block_bytes = min(2 * self._block_bytes, BLOCK_BYTES_MAX)
         return [at, *(at + end + FOOTER_BYTES for end in ends)]
 
     def _sound_end(self, at: int) -> int:
