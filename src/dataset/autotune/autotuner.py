@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from dataset import autotune
 from dataset.autotune.tuner import Tuner
@@ -17,9 +15,6 @@ from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.tuning_log import Decision, TuningLog
-
-if TYPE_CHECKING:
-    from dataset.runtime.metrics.statistics import OperatorStatistics, PipelineStatistics
 
 
 class Autotuner:
@@ -39,9 +34,7 @@ class Autotuner:
 
     def begin(self, now: float) -> None:
         """Begin when the first element is requested, with the final values of the last iteration."""
-        limits = self._profile.limits
-        assert limits is not None  # the operators are open
-        self._tuner = Tuner(limits.cores, self._record)
+        self._tuner = Tuner(self._profile.limits.cores, self._record)
         self._remember(now)
 
     def _remember(self, now: float) -> None:
@@ -92,17 +85,9 @@ class Autotuner:
         remember(found, self._memory)
         self._tuner = None  # breaks a reference cycle that also includes everything open
 
-    def stats(self, elements: int) -> PipelineStatistics:
-        """Return the statistics so far."""
-        return self.measured(elements).statistics()
-
     def measured(self, elements: int) -> autotune.Measured:
         """Return the measurements so far, with the model that predicts what changes gain."""
         return autotune.Measured(self._profile, elements)
-
-    def costs(self, elements: int) -> Mapping[OpRecord, OperatorStatistics]:
-        """Return the statistics of each op so far."""
-        return self.measured(elements).operators
 
     def tuning_log(self) -> TuningLog:
         """Return the decisions so far that are kept, in a copy of the log."""

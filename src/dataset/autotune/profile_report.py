@@ -36,7 +36,7 @@ from dataset.runtime.metrics.statistics import (
     SHARED_BOUNDS,
     OperatorStatistics,
     PipelineStatistics,
-    table,
+    figures_table,
 )
 from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.random.streams import EpochLedger
@@ -127,7 +127,7 @@ class ProfileReport(Generic[T]):
         total = self.statistics
         rate = brief_number(total.elements / total.seconds) if total.seconds else "0"
         lines = [f"{total.elements:,} elements in {brief_seconds(total.seconds)} without a consumer: {rate}/s"]
-        lines += table(_HEADER, [_row(operator, total.seconds) for operator in total.operators])
+        lines += figures_table(_HEADER, [_row(operator, total.seconds) for operator in total.operators])
         lines += [f"{number}. {suggestion}" for number, suggestion in enumerate(self.suggestions, 1)]
         safe = [str(number) for number, suggestion in enumerate(self.suggestions, 1) if suggestion.is_safe]
         if safe:
@@ -208,7 +208,6 @@ _Target = tuple[str, Origin] | None
 
 def _suggestions(measured: Measured, *, complete: bool) -> Iterator[tuple[Suggestion, list[_Target]]]:
     records, limits = list(measured.operators), measured.profile.limits
-    assert limits is not None  # it was opened
     for row, same in _remedies(measured):
         assert row.left is not None  # see _remedies
         gain = measured.speedup({record: row.left(measured.symptoms(record), limits.cores) for record in same})
@@ -330,7 +329,7 @@ def _cache(measured: Measured, record: OpRecord, *, complete: bool) -> Suggestio
         count = own.elements
     repeats = any(other.traits.passes != 1 for other in inputs_first(node))
     works = any(not other.traits.pure or other.traits.reads_files for other in inputs_first(node))
-    if not is_known(count) or not own.nbytes or repeats or not works or random_states(node) or limits is None:
+    if not is_known(count) or not own.nbytes or repeats or not works or random_states(node):
         return None
     gain = measured.speedup(dict.fromkeys(_at_and_below(record), 0.0))
     if gain < _GAIN_MIN:

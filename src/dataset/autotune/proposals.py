@@ -86,7 +86,7 @@ def _more_room(delta: StageDelta) -> Setting:
     )
     makes = delta.work_seconds / max(1, delta.elements)
     takes = (delta.seconds - delta.wait_seconds) / max(1, delta.taken)
-    needed = buffer_needed(takes, makes, delta.variation, delta.variation, WAITED)
+    needed = buffer_needed(takes, makes, delta.variation, WAITED)
     return Setting(delta, min(delta.stage.knob.maximum, max(2 * delta.value, needed)), reason)
 
 

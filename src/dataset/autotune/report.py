@@ -155,7 +155,6 @@ class Measured:
         """Return the whole report."""
         wait = self._wait_seconds()
         profile, limits = self.profile, self.profile.limits
-        assert limits is not None  # it is open
         reads_files = any(record.node.traits.reads_files for record in self.operators)
         return PipelineStatistics(
             elements=self.elements,
@@ -190,7 +189,7 @@ class Measured:
 
     def _bottleneck(self, consumer_seconds: float) -> Bottleneck | None:
         """Return the op, or the consumer, that would increase the throughput most if it were twice as fast."""
-        if not self.elements or self.seconds <= 0 or self.profile.limits is None:
+        if not self.elements or self.seconds <= 0:
             return None
         now = self._predicted(consumer_seconds)
         if now.seconds <= 0:
@@ -210,19 +209,16 @@ class Measured:
             return Bottleneck(CONSUMER, gains[best], bound, remedy=remedy)
         slowest = max(self.operators[best].steps, key=lambda step: step.share, default=None)
         position = list(self.operators).index(best)
-        return Bottleneck(best.name, gains[best], bound, position, self._remedy(best), slowest)
-
-    def _remedy(self, record: OpRecord) -> str:
-        return remedy_for(self.symptoms(record))
+        return Bottleneck(best.name, gains[best], bound, position, remedy_for(self.symptoms(best)), slowest)
 
     def symptoms(self, record: OpRecord) -> Symptoms:
         """Return what is known about an op, for the table of remedies."""
-        limits = self.profile.limits
-        assert limits is not None  # it is open
-        memory = limits.ledger.held / max(1, limits.ledger.budget)
+        ledger = self.profile.limits.ledger
+        memory = ledger.held / max(1, ledger.budget)
         own, core_wait = self.operators[record], record.core_wait.ratio
         contention = own.lock_seconds / own.seconds if own.lock_seconds and own.seconds else 0.0
-        # A profile suggests what to write, whatever else runs on the machine.
+        # An op whose threads wait for a core for most of its time is crowded out. A profile suggests what to write,
+        # whatever else runs on the machine.
         waits_for_cores = record.trace is None and core_wait * own.cpu_seconds > _CROWDED * own.seconds
         crowded = waits_for_cores and self._uses_few_cores()
         return Symptoms(
@@ -264,50 +260,28 @@ class Measured:
         return self._predicted(consumer_seconds).seconds / changed if changed > 0 else math.inf
 
     def _predicted(self, consumer_seconds: float, factors: Mapping[OpRecord, float] = _UNCHANGED) -> Prediction:
-        assert self.profile.limits is not None  # it is open
         return predict(self._root(consumer_seconds, factors), self.profile.limits.cores)
 
     def _root(self, consumer_seconds: float, factors: Mapping[OpRecord, float]) -> Section:
         """Return the model of the pipeline, with the own time of ops multiplied by ``factors``."""
-        root = Section(CONSUMER, wall_seconds=consumer_seconds / self.elements)
-        for record in self.profile.top.below():
-            root = self._into(root, record, 1.0, factors, serial=False)
+        root = Section(CONSUMER, serial_seconds=consumer_seconds / self.elements)
+        self._add_inputs(root, self.profile.top, factors)
         return root
 
-    def _into(
-        self, section: Section, record: OpRecord, ratio: float, factors: Mapping[OpRecord, float], *, serial: bool
-    ) -> Section:
-        """Return the section with the op added to it, or with a new input section that ends with the op."""
-        if record.is_a_stage_now:
-            return replace(section, inputs=(*section.inputs, self._section(record, factors)))
-        own = self.operators[record]
-        factor = factors.get(record, 1.0) / self.elements / ratio
-        seconds, cpu_seconds = own.seconds * factor, section.cpu_seconds + own.cpu_seconds * factor
-        if serial:
-            section = replace(section, serial_seconds=section.serial_seconds + seconds, cpu_seconds=cpu_seconds)
-        else:
-            section = replace(section, wall_seconds=section.wall_seconds + seconds, cpu_seconds=cpu_seconds)
+    def _add_inputs(self, section: Section, record: OpRecord, factors: Mapping[OpRecord, float]) -> None:
+        """Add the ops upstream of an op of the section: to the section, or as sections from which it takes elements."""
         for source in record.below():
-            section = self._into(section, source, ratio, factors, serial=serial)
-        return section
-
-    def _section(self, record: OpRecord, factors: Mapping[OpRecord, float]) -> Section:
-        own, stage = self.operators[record], record.stage
-        assert stage is not None  # checked before
-        ratio = max(own.elements, 1e-9) / self.elements
-        factor = factors.get(record, 1.0) / max(own.elements, 1e-9)
-        section = Section(
-            record,
-            ratio=ratio,
-            wall_seconds=own.seconds * factor,
-            cpu_seconds=own.cpu_seconds * factor,
-            lock_seconds=(own.lock_seconds or 0.0) * factor,
-            workers=1 if stage.relays else stage.knob.value,
-            buffer=stage.capacity,
-        )
-        for source in record.below():
-            section = self._into(section, source, ratio, factors, serial=not stage.relays)
-        return section
+            own, stage, factor = self.operators[source], source.stage, factors.get(source, 1.0) / self.elements
+            part = section
+            if stage is None or stage.inline:
+                section.serial_seconds += own.seconds * factor
+            else:
+                part = Section(source, own.elements / self.elements, own.seconds * factor, buffer=stage.capacity)
+                part.workers = 1 if stage.relays else stage.knob.value
+                section.inputs.append(part)
+            part.cpu_seconds += own.cpu_seconds * factor
+            part.lock_seconds += (own.lock_seconds or 0.0) * factor
+            self._add_inputs(part, source, factors)
 
 
 def _steps(record: OpRecord) -> tuple[StepStatistics, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataset.runtime.metrics.background import BackgroundOperator, Counters
 from dataset.runtime.metrics.op_record import OpRecord
 
-_COUNTERS = tuple(name for name in Counters.__slots__ if name not in ("by_source", "core_wait"))  # the numbers
+_COUNTERS = tuple(name for name in Counters.__slots__ if name not in ("by_source", "core_wait", "trace"))  # the numbers
 _HALF = 0.5  # of the window: a wait this close to its beginning or end marks that boundary
 
 

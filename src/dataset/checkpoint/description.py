@@ -18,7 +18,7 @@ from dataset.checkpoint import container
 from dataset.checkpoint.state_files import load
 from dataset.errors import StateError
 from dataset.plan.drawing.brief import brief_bytes
-from dataset.plan.drawing.summary import in_columns, printable, shortened
+from dataset.plan.drawing.summary import ALIGNED_MAX, printable, shortened, table
 from dataset.plan.fingerprints.plan_diff import chain, is_outline
 from dataset.plan.plain import digest, nbytes_of_plain, unwrapped
 from dataset.runtime.state.envelope import STATE_VERSION
@@ -129,7 +129,7 @@ def _size(state: Any) -> str:
 def _tree(place: Any) -> list[str]:
     rows = list(_rows(place, "", "", "", 0))
     left_out = len(rows) - _LINES_MAX
-    lines = in_columns([(row[0], row[1]) for row in rows[:_LINES_MAX]])
+    lines = table([(row[0], row[1]) for row in rows[:_LINES_MAX]], aligned_max=ALIGNED_MAX)
     return [*lines, f"... and {left_out:,} more lines"] if left_out > 0 else lines
 
 

@@ -30,22 +30,34 @@ def add_command(
     return parser
 
 
-def add_files(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for the files to read."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="a TFRecord file, or a pattern such as 'train-*' for several files"
-    )
+def add_file_command(
+    commands: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    summary: str,
+    more: str,
+    *,
+    nargs: str | int = "+",
+    may_be_compressed: bool = True,
+    writes: bool = False,
+) -> argparse.ArgumentParser:
+    """Add a command that reads TFRecord files, with their names, their compression and the option for JSON output.
 
-
-def add_input_compression(parser: argparse.ArgumentParser, option: str = "--compression") -> None:
-    """Add the option for the compression of the files to read."""
-    parser.add_argument(
-        option,
-        dest="input_compression",
-        type=compression,
-        metavar="KIND",
-        help="compression of the files: none, gzip, zlib or zstd; by default detected from each file's first bytes",
-    )
+    If it also ``writes`` files, ``--compression`` is that of the new ones.
+    """
+    parser = add_command(commands, name, run, summary, more)
+    pattern = "" if nargs == 1 else ", or a pattern such as 'train-*' for several files"
+    parser.add_argument("files", nargs=nargs, metavar="FILE", help=f"a TFRecord file{pattern}")
+    if may_be_compressed:
+        parser.add_argument(
+            "--input-compression" if writes else "--compression",
+            dest="input_compression",
+            type=compression,
+            metavar="KIND",
+            help="compression of the files: none, gzip, zlib or zstd; by default detected from each file's first bytes",
+        )
+    add_json(parser)
+    return parser
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 
 from dataset.commands.command_errors import DAMAGED, GOOD
 from dataset.commands.common_options import Subparsers, add_command, add_json
-from dataset.commands.display.terminal import printable, say, say_json, size, table
+from dataset.commands.display.terminal import printable, say, say_json, size
 from dataset.extras import EXTRAS, missing_modules
 from dataset.native.library import kernels_status
+from dataset.plan.drawing.summary import table
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import available_memory, default_budget, group_memory
 from dataset.version import __version__

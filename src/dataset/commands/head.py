@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 
 from dataset.commands.command_errors import DAMAGED, GOOD, CommandError
-from dataset.commands.common_options import (
-    Subparsers,
-    add_command,
-    add_files,
-    add_input_compression,
-    add_json,
-    count,
-    index,
-)
+from dataset.commands.common_options import Subparsers, add_file_command, count, index
 from dataset.commands.display.content_type import IMAGES, RAW, TEXT, look_of, text_of
 from dataset.commands.display.picture import add_picture_options, check_picture_options, save_picture
 from dataset.commands.display.record_content import OTHER, SEQUENCE_EXAMPLE, Message, Values, read_message
@@ -58,10 +50,7 @@ file is missing or of another kind
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "head", run, "show the first records, or write an image in one of them", MORE)
-    add_files(parser)
-    add_input_compression(parser)
-    add_json(parser)
+    parser = add_file_command(commands, "head", run, "show the first records, or write an image in one of them", MORE)
     parser.add_argument(
         "-n", type=count, default=COUNT, metavar="N", help="number of records of each file (%(default)s)"
     )

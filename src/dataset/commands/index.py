@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, error_words
-from dataset.commands.common_options import Subparsers, add_command, add_files, add_json
+from dataset.commands.common_options import Subparsers, add_file_command
 from dataset.commands.display.terminal import complain, counted, printable, say, say_json
 from dataset.commands.inputs import damage_json, file_names, look_at
 from dataset.errors import DataLossError
@@ -27,9 +27,8 @@ compressed, or its index can't be written
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "index", run, "write an index next to each file, for random access", MORE)
-    add_files(parser)
-    add_json(parser)
+    summary = "write an index next to each file, for random access"
+    add_file_command(commands, "index", run, summary, MORE, may_be_compressed=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

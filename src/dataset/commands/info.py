@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataset.commands.command_errors import DAMAGED, GOOD
-from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json, count
+from dataset.commands.common_options import Subparsers, add_file_command, count
 from dataset.commands.display.feature_summary import FeatureSummary, RecordsSummary
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.record_content import OTHER
-from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size, table
+from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
 from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, open_inputs
 from dataset.errors import DataLossError
 from dataset.io.files.compression import open_stream
 from dataset.io.files.opening import open_input
 from dataset.io.tfrecord.frames import FRAME_BYTES
+from dataset.plan.drawing.summary import table
 
 SAMPLE = 1000
 PIECE_BYTES = 1 << 18
@@ -96,10 +97,7 @@ class Report:
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "info", run, "count the records and show their features", MORE)
-    add_files(parser)
-    add_input_compression(parser)
-    add_json(parser)
+    parser = add_file_command(commands, "info", run, "count the records and show their features", MORE)
     parser.add_argument(
         "--sample", type=count, default=SAMPLE, metavar="N", help="number of records to inspect (%(default)s)"
     )

@@ -17,7 +17,8 @@ from typing import Any
 
 from dataset.commands.command_errors import GOOD, CommandError
 from dataset.commands.common_options import Subparsers, add_command
-from dataset.commands.display.terminal import number, printable, say, say_json, size, table
+from dataset.commands.display.terminal import number, printable, say, say_json, size
+from dataset.plan.drawing.summary import table
 
 MORE = """\
 Shows a line for each process that serves a page: iterator.serve() in it, or

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from dataset.commands.command_errors import GOOD
-from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json
+from dataset.commands.common_options import Subparsers, add_file_command
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.terminal import counted, printable, say, say_json
 from dataset.commands.inputs import open_inputs
@@ -28,12 +28,11 @@ can't be written
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "merge", run, "write the records of several files to a new one", MORE)
-    add_files(parser)
+    parser = add_file_command(
+        commands, "merge", run, "write the records of several files to a new one", MORE, writes=True
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help="the new file")
     add_output_options(parser)
-    add_input_compression(parser, "--input-compression")
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from dataset.commands.command_errors import DAMAGED, GOOD, CommandError
-from dataset.commands.common_options import Subparsers, add_command, add_input_compression, add_json
+from dataset.commands.common_options import Subparsers, add_file_command
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json
 from dataset.commands.inputs import file_names, look_at
@@ -35,13 +35,11 @@ written
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "repair", run, "write the intact records of a damaged file to a new one", MORE)
-    parser.add_argument("files", nargs=1, metavar="FILE", help="a damaged TFRecord file")
+    summary = "write the intact records of a damaged file to a new one"
+    parser = add_file_command(commands, "repair", run, summary, MORE, nargs=1, writes=True)
     parser.add_argument("--output", required=True, metavar="FILE", help="the new file")
     add_compression(parser)
     add_force(parser)
-    add_input_compression(parser, "--input-compression")
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

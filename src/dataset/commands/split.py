@@ -11,15 +11,7 @@ import string
 from collections.abc import Iterator, Sequence
 
 from dataset.commands.command_errors import GOOD, CommandError
-from dataset.commands.common_options import (
-    Subparsers,
-    add_command,
-    add_files,
-    add_input_compression,
-    add_json,
-    byte_count,
-    count,
-)
+from dataset.commands.common_options import Subparsers, add_file_command, byte_count, count
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.terminal import counted, number, printable, say, say_json
 from dataset.commands.inputs import Input, open_inputs
@@ -86,8 +78,7 @@ class ShardBeingFilled:
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "split", run, "write the records to several new files", MORE)
-    add_files(parser)
+    parser = add_file_command(commands, "split", run, "write the records to several new files", MORE, writes=True)
     parser.add_argument(
         "--output", required=True, metavar="NAME", help="the names of the new files, with {shard} and {num_shards}"
     )
@@ -96,8 +87,6 @@ def add(commands: Subparsers) -> None:
     how.add_argument("--max-bytes", type=byte_count, metavar="B", help="files of at most this size, such as 200MB")
     how.add_argument("--max-records", type=count, metavar="R", help="files of at most this many records")
     add_output_options(parser)
-    add_input_compression(parser, "--input-compression")
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

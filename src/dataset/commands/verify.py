@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, error_words
-from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json
+from dataset.commands.common_options import Subparsers, add_file_command
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
 from dataset.commands.inputs import COMPRESSION_WORDS, Input, damage_json, file_names, look_at
@@ -59,10 +59,7 @@ class Verdict:
 
 def add(commands: Subparsers) -> None:
     """Declare the command and its arguments."""
-    parser = add_command(commands, "verify", run, "verify all checksums", MORE)
-    add_files(parser)
-    add_input_compression(parser)
-    add_json(parser)
+    add_file_command(commands, "verify", run, "verify all checksums", MORE)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -204,7 +204,7 @@ def test_arguments_are_checked():
         ({"too_long": "cut"}, "too_long must be one of 'split', 'truncate', 'error', 'drop'"),
         ({"boundaries": "mask"}, "boundaries must be one of 'segment_ids', 'cu_seqlens', 'lengths'"),
         ({"max_sequences": 0}, "max_sequences must be at least 1"),
-        ({"seed": 1}, "no effect without shuffle"),
+        ({"seed": 1}, "no effect with shuffle=False"),
         ({"key": "label"}, "key='label' is not a token feature"),
         ({"key": "absent"}, "key='absent' is not a token feature"),
         ({"pad": {"token": 1}}, "pad has the key 'token'"),

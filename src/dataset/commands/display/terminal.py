@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 UNITS = ["kB", "MB", "GB", "TB", "PB"]
@@ -73,28 +72,6 @@ def printable(text: str) -> str:
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return shown.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
-    """Format rows as lines with aligned columns.
-
-    Args:
-        rows: the rows of cells, all of the same length.
-        right: the numbers of the columns that are right-aligned.
-        indent: the prefix of each line.
-
-    >>> table([["NAME", "COUNT"], ["a", "1,000"]], right=[1])
-    ['NAME  COUNT', 'a     1,000']
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append((indent + "  ".join(cells)).rstrip())
-    return lines
 
 
 def json_text(value: Any) -> str:

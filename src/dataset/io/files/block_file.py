@@ -1,6 +1,6 @@
 """Base class of block readers: the open file, the position in it, and error handling.
 
-Subclasses define how elements are found in a block: lines.py, fixed_length_records.py and csv/reader.py. This module
+Subclasses define how elements are found in a block: for lines, fixed-length records, CSV and TFRecord. This module
 knows nothing about datasets.
 
 The end of a file is where it is when the reader reaches it. A file that grows while it is read is read to its new end,

@@ -135,12 +135,18 @@ class TarFile(StreamFile):
         self._names = names
         self._is_closed = is_closed
         self._block_bytes = buffer_size or BLOCK_BYTES
-        self._offset: int
-        self._number: int
-        self._samples: SampleReader | None
-        self._failure: Exception | None  # of the next sample
-        self._ended: bool
         self._go_to(0, 0)
+
+    def tell(self) -> tuple[int, int]:
+        """Return the offset of the next sample in the uncompressed stream, and its number from 0."""
+        return self._offset, self._number
+
+    def _go_to(self, offset: int, number: int) -> None:
+        self._offset = offset
+        self._number = number
+        self._samples: SampleReader | None = None
+        self._failure: Exception | None = None  # of the next sample
+        self._ended = False
 
     def columns(self, n: int) -> list[list[Any]] | None:
         """Return the next 1 to ``n`` samples, one column per component; None at the end, and on every later call.
@@ -210,14 +216,3 @@ class TarFile(StreamFile):
             members = MemberReader(self._stream, self._offset, self._block_bytes)
             self._samples = SampleReader(members, self._names, is_closed=self._is_closed)
         return self._samples
-
-    def tell(self) -> tuple[int, int]:
-        """Return the offset of the next sample in the uncompressed stream, and its number from 0."""
-        return self._offset, self._number
-
-    def _go_to(self, offset: int, number: int) -> None:
-        self._offset = offset
-        self._number = number
-        self._samples = None
-        self._failure = None
-        self._ended = False

@@ -12,7 +12,6 @@ exactly the missing bytes. Large records are read in the same way, without copyi
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import Any
 
@@ -20,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import DataLossError
+from dataset.io.files.block_file import BlockFile
 from dataset.io.files.compression import DamagedStreamError, InputStream
-from dataset.io.files.stream_file import StreamFile
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.frame_finder import cut_frames, find_frames, frame_edges
 from dataset.io.tfrecord.frames import (
@@ -39,10 +38,8 @@ from dataset.io.tfrecord.index_file import hinted
 from dataset.plan.packed import BytesColumn
 from dataset.redaction import redacted
 
-BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
-
-class TFRecordFile(StreamFile):
+class TFRecordFile(BlockFile):
     """Sequential reader of one TFRecord file; verifies the records.
 
     The first read opens the file. Damage raises ``DataLossError`` after all records before it were returned. The rest
@@ -79,21 +76,12 @@ class TFRecordFile(StreamFile):
         verify: bool = True,
         log: DamageLog | None = None,
     ) -> None:
-        super().__init__(path, compression_type)
-        size = BLOCK_BYTES if buffer_size is None else operator.index(buffer_size)
-        if size < 0:
-            raise ValueError(f"TFRecordFile: buffer_size must be at least 0 bytes, got {size}")
-        self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
         self._log = log
         self.packed = False
         """Whether ``columns`` may return a BytesColumn, which it does if the native kernels are in use."""
-        self._ready: list[bytes] | BytesColumn  # verified records; those before _next have been returned
-        self._begins: list[int] | npt.NDArray[np.int64]  # of their data, relative to _base
-        self._failure: DataLossError | None  # reported after _ready has been returned
-        self._damaged_bytes: int  # the size of the damaged frame, if the next one can be found
-        self._block: tuple[bytes, int] | None  # the current block and the next frame, if it follows a damaged one
-        self._go_to(0, 0)
+        super().__init__(path, compression_type, buffer_size)
+        self._block_bytes = max(self._block_bytes, HEADER_BYTES) if buffer_size != 0 else HEADER_BYTES  # 0: no buffer
 
     def records(self, n: int) -> list[bytes] | None:
         """Return the next records.
@@ -117,33 +105,13 @@ class TFRecordFile(StreamFile):
 
     def columns(self, n: int) -> list[Any] | None:
         """Return the next records as a single column."""
-        if self._next == len(self._ready) and not self._refill():
-            return None
         if not self.packed and type(self._ready) is BytesColumn:
             self._ready = self._ready.tolist()
-        taken = self._ready[self._next : self._next + n]
-        self._next += len(taken)
-        return [taken]
+        return super().columns(n)
 
-    @property
-    def held(self) -> int:
-        """How many records of the current block have not been returned yet."""
-        return len(self._ready) - self._next
-
-    def tell(self, before: int = 0) -> tuple[int, int]:
-        """Return the byte offset of the next record in the uncompressed stream, and its number from 0.
-
-        After a ``DataLossError`` this is the position of the damage; seeking there and reading raises it again, and
-        ``exhausted`` is true.
-
-        Args:
-            before: how many records of the current block before the next one.
-        """
-        index = self._next - before
-        number = self._first + index
-        if index < len(self._ready):
-            return self._base + int(self._begins[index]) - HEADER_BYTES, number
-        return self._offset, number
+    def _offset_of(self, index: int) -> int:
+        """Return the offset of a record; after a ``DataLossError``, that of the damage, where reading raises again."""
+        return self._base + int(self._begins[index]) - HEADER_BYTES if index < len(self._ready) else self._offset
 
     def seek(self, offset: int, record: int) -> None:
         """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it.
@@ -171,15 +139,13 @@ class TFRecordFile(StreamFile):
         if self._log is not None:
             self._log.sum_up(redacted(self.path))
 
-    def _go_to(self, offset: int, record: int) -> None:
-        """Reset the state to a position. The stream stays open; the next read moves it there."""
-        self._ready, self._begins, self._next = [], [], 0
-        self._base = self._offset = offset  # stream offsets: of the block; of the first frame not read yet
-        self._first = record  # the number of _ready[0]
-        self._failure = None
-        self._damaged_bytes = 0
-        self._block = None
-        self._ended = False
+    def _forget(self) -> None:
+        """Reset the state to ``_offset``. The stream stays open; the next read moves it there."""
+        self._begins: list[int] | npt.NDArray[np.int64] = []  # of the data of _ready, relative to _base
+        self._base = self._offset  # the offset of the block in the stream; _offset is that of the first frame not read
+        self._failure: DataLossError | None = None  # reported after _ready has been returned
+        self._damaged_bytes = 0  # the size of the damaged frame, if the next one can be found
+        self._block: tuple[bytes, int] | None = None  # the block and the next frame, if it follows a damaged one
         self._big = False  # whether the last record was so large that reading blocks would copy it twice
         self._moved = True
 
@@ -213,16 +179,7 @@ class TFRecordFile(StreamFile):
     def _read_on(self) -> None:
         """Read the records of a block. Damage is recorded and reported after the records before it."""
         try:
-            stream = self._opened()
-            if self._block is None:
-                self._base = self._offset
-                block, position = stream.read(HEADER_BYTES if self._big else self._block_bytes), 0
-            else:
-                (block, position), self._block = self._block, None
-            if not block:
-                self._end()
-            else:
-                self._read_block(stream, block, position)
+            self._read_elements(self._opened())
         except DamagedStreamError as damage:
             self._fail(str(damage))
         except BaseException as error:
@@ -242,8 +199,16 @@ class TFRecordFile(StreamFile):
             self._moved = False
         return self._stream
 
-    def _read_block(self, stream: InputStream, block: bytes, position: int) -> None:
-        """Slice the records of a block from a position on, up to the next damage, and complete its last record."""
+    def _read_elements(self, stream: InputStream) -> Any:
+        """Slice the records of a block, up to the next damage, and complete its last record; they are in ``_ready``."""
+        if self._block is None:
+            self._base = self._offset
+            block, position = stream.read(HEADER_BYTES if self._big else self._block_bytes), 0
+        else:
+            (block, position), self._block = self._block, None
+        if not block:
+            self._end()
+            return self._ready
         verify = VERIFY_ALL if self._verify else VERIFY_NOTHING
         edges = frame_edges(block, position, verify) if self.packed else None
         if edges is None:
@@ -254,7 +219,7 @@ class TFRecordFile(StreamFile):
         position = int(ends[-1]) + FOOTER_BYTES if len(ends) else position
         self._offset = self._base + position
         if position == len(block):
-            return None
+            return self._ready
         head = block[position:]
         head += read_exactly(stream, HEADER_BYTES - len(head))
         try:
@@ -264,7 +229,8 @@ class TFRecordFile(StreamFile):
             words = str(damage) if damage.size > len(head) else self._hinted(str(damage), head)
             if 0 < damage.size <= len(head):
                 self._block = block, position + damage.size
-            return self._fail(words, damage.size)
+            self._fail(words, damage.size)
+            return self._ready
         self._big = len(data) >= self._block_bytes // 8
         begin = self._offset - self._base + HEADER_BYTES
         if isinstance(self._ready, BytesColumn):
@@ -275,15 +241,14 @@ class TFRecordFile(StreamFile):
             self._ready.append(data)
             self._begins.append(begin)  # type: ignore[union-attr]  # a list, as _ready
         self._offset += len(data) + FRAME_BYTES
-        return None
+        return self._ready
 
     def _is_plain(self, head: bytes) -> bool:
         return len(head) >= HEADER_BYTES and not length_damage(head, 0)
 
     def _end(self) -> None:
-        self._ended = True
+        super()._end()
         self._block = None
-        self._release()
 
     def _fail(self, words: str, damaged_bytes: int = 0) -> None:
         """Record damage that follows the records in ``_ready``.

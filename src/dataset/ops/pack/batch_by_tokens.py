@@ -23,17 +23,17 @@ from dataset.ops.group.integer_keys import as_integer
 from dataset.ops.pack.best_fit import best_fit_decreasing
 from dataset.ops.pack.token_features import (
     Lengths,
+    SequencesNode,
     SequencesOperator,
     TokenFeatures,
     lengths_of,
     rank_of,
     static_features,
-    token_of,
     with_entries,
 )
-from dataset.plan.checks import require_bool, require_callable, require_int, require_one_of
+from dataset.plan.checks import require_callable, require_int, require_one_of
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import GroupingNode, spec_is_static
+from dataset.plan.node import spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, tuple_of
 from dataset.plan.traits import Traits
@@ -42,7 +42,6 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.lineage import joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.random.streams import random_state
 from dataset.runtime.resources.exceptions import concerns_iteration, with_location
 from dataset.runtime.resources.interrupts import call
 
@@ -50,7 +49,7 @@ _LAYOUTS = ("padded", "ragged", "packed")
 
 
 @dataclass(frozen=True, eq=False)
-class BatchByTokens(GroupingNode, separable=True):
+class BatchByTokens(SequencesNode, separable=True):
     """Node that batches the sequences of each window of ``window`` elements by their numbers of tokens."""
 
     op: ClassVar[str] = "batch_by_tokens"
@@ -68,16 +67,9 @@ class BatchByTokens(GroupingNode, separable=True):
         self._set("max_tokens", require_int(self.op, "max_tokens", self.max_tokens, minimum=1))
         if self.length is not None:
             require_callable(self.op, "length", self.length)
-        self._set("window", require_int(self.op, "window", self.window, minimum=1))
         require_one_of(self.op, "layout", self.layout, _LAYOUTS)
         self._set("pad_to", self._checked_sizes(self.pad_to))
-        self._set("shuffle", require_bool(self.op, "shuffle", self.shuffle))
-        if seed is not None and not self.shuffle:
-            raise ValueError(f"{self.op}(): seed={seed!r} has no effect with shuffle=False")
-        if self.shuffle and self.random is None:  # else the node is a copy
-            self._set("random", random_state(self.op, seed))
-        if spec_is_static(self.source):
-            self._element_spec()
+        self._set_window(seed)
 
     def _checked_sizes(self, pad_to: Any) -> int | tuple[int, ...] | None:
         if pad_to is None:
@@ -112,19 +104,7 @@ class BatchByTokens(GroupingNode, separable=True):
             self.padding(features, index, specs[index].dtype)
         if self.layout == "padded":
             return PaddedBatch(self.source, 1, origin=self.origin).element_spec
-        packed = [
-            TensorSpec(None if spec.shape is None else (None, *spec.shape[1:]), spec.dtype)
-            if index in features.tokens
-            else spec.batched(None)
-            for index, spec in enumerate(specs)
-        ]
-        added = {name: TensorSpec((None,), np.int32) for name in ("cu_seqlens", "positions")}
-        structure, specs = with_entries(self.op, features.structure, packed, added)
-        return structure.unflatten(specs)
-
-    def padding(self, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
-        """Return the padding value of a token feature."""
-        return token_of(self.op, "pad", self.pad, features, index, dtype)
+        return self.packed_spec(features, specs, None, {"cu_seqlens": None, "positions": None})
 
     def label(self) -> str:
         return f"{self.op}({self.max_tokens}, window={self.window})"

@@ -19,24 +19,22 @@ from dataset.errors import SpecError
 from dataset.ops.pack.best_fit import best_fit_decreasing
 from dataset.ops.pack.token_features import (
     Lengths,
+    SequencesNode,
     SequencesOperator,
-    TokenFeatures,
     static_features,
-    token_of,
     with_entries,
 )
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY
-from dataset.plan.checks import require_bool, require_int, require_one_of
-from dataset.plan.node import GroupingNode, Sharding, spec_is_static
+from dataset.plan.checks import require_int, require_one_of
+from dataset.plan.node import Sharding
 from dataset.plan.packed import RaggedColumn
-from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
+from dataset.plan.spec import BYTES
 from dataset.plan.values import filled, object_column, row_offsets
 from dataset.runtime.chunks.chunk import Chunk, Column, concatenate_columns, lineage_of, take_column
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.random.streams import random_state
 
 _TOO_LONG = ("split", "truncate", "error", "drop")
 _BOUNDARIES = {
@@ -49,7 +47,7 @@ _PER_TOKEN = {"segment_ids", "positions"}
 
 
 @dataclass(frozen=True, eq=False)
-class Pack(GroupingNode, separable=True):
+class Pack(SequencesNode, separable=True):
     """Node that packs the sequences of each window of ``window`` elements into rows of ``length`` tokens."""
 
     op: ClassVar[str] = "pack"
@@ -65,40 +63,18 @@ class Pack(GroupingNode, separable=True):
 
     def __post_init__(self, seed: int | None) -> None:
         self._set("length", require_int(self.op, "length", self.length, minimum=1))
-        self._set("window", require_int(self.op, "window", self.window, minimum=1))
         require_one_of(self.op, "too_long", self.too_long, _TOO_LONG)
         require_one_of(self.op, "boundaries", self.boundaries, _BOUNDARIES)
         if self.max_sequences is not None:
             self._set("max_sequences", require_int(self.op, "max_sequences", self.max_sequences, minimum=1))
-        self._set("shuffle", require_bool(self.op, "shuffle", self.shuffle))
-        if seed is not None and not self.shuffle:
-            raise ValueError(f"{self.op}(): seed={seed!r} has no effect without shuffle=True")
-        if self.shuffle and self.random is None:  # else the node is a copy
-            self._set("random", random_state(self.op, seed))
-        if spec_is_static(self.source):
-            self._element_spec()
+        self._set_window(seed)
 
     def _element_spec(self) -> Any:
         features, specs = static_features(self, self.key)
         for index in features.tokens:
             self.padding(features, index, specs[index].dtype)
-        packed = [
-            self._row_spec(spec) if index in features.tokens else spec.batched(None) for index, spec in enumerate(specs)
-        ]
-        added: dict[str, ComponentSpec] = {
-            name: TensorSpec((self.length,) if name in _PER_TOKEN else (None,), np.int32)
-            for name in _BOUNDARIES[self.boundaries]
-        }
-        structure, specs = with_entries(self.op, features.structure, packed, added)
-        return structure.unflatten(specs)
-
-    def _row_spec(self, spec: ComponentSpec) -> ComponentSpec:
-        shape = None if spec.shape is None else (self.length, *spec.shape[1:])
-        return TensorSpec(shape, spec.dtype)
-
-    def padding(self, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
-        """Return the padding value of a token feature."""
-        return token_of(self.op, "pad", self.pad, features, index, dtype)
+        sizes = {name: self.length if name in _PER_TOKEN else None for name in _BOUNDARIES[self.boundaries]}
+        return self.packed_spec(features, specs, self.length, sizes)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:
         """Give each process whole windows, if processes may get different numbers of rows, or rows never end."""

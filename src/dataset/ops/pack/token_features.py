@@ -13,14 +13,16 @@ from dataset.errors import SpecError
 from dataset.ops.batch.padded_batch import padding_of
 from dataset.ops.group.lengths import component_at
 from dataset.ops.pack.window_operator import RowsOfWindowsOperator
+from dataset.plan.checks import require_bool, require_int
 from dataset.plan.drawing.summary import shortened
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import GroupingNode, UnaryNode, spec_is_static
 from dataset.plan.packed import is_packed
-from dataset.plan.spec import ComponentSpec, flatten_spec, is_dense
+from dataset.plan.spec import ComponentSpec, TensorSpec, flatten_spec, is_dense
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.contract import State
+from dataset.runtime.random.streams import random_state
 
 T = TypeVar("T")
 
@@ -154,6 +156,47 @@ def with_entries(
     found = structure_of(element)
     values = [*components, *added.values()]
     return found, [values[number] for number in found.flatten(element)]
+
+
+class SequencesNode(GroupingNode):
+    """Base class of nodes that make rows of the sequences of each window of ``window`` elements."""
+
+    window: int
+    pad: Any
+    shuffle: bool
+
+    def _set_window(self, seed: int | None) -> None:
+        """Check the window, the order of its rows, and the spec if it is static. Called when all else is checked."""
+        self._set("window", require_int(self.op, "window", self.window, minimum=1))
+        self._set("shuffle", require_bool(self.op, "shuffle", self.shuffle))
+        if seed is not None and not self.shuffle:
+            raise ValueError(f"{self.op}(): seed={seed!r} has no effect with shuffle=False")
+        if self.shuffle and self.random is None:  # else the node is a copy
+            self._set("random", random_state(self.op, seed))
+        if spec_is_static(self.source):
+            self._element_spec()
+
+    def padding(self, features: TokenFeatures, index: int, dtype: np.dtype[Any]) -> Any:
+        """Return the padding value of a token feature."""
+        return token_of(self.op, "pad", self.pad, features, index, dtype)
+
+    def packed_spec(
+        self,
+        features: TokenFeatures,
+        specs: Sequence[ComponentSpec],
+        length: int | None,
+        added: Mapping[str, int | None],
+    ) -> Any:
+        """Return the spec of rows of ``length`` tokens, with int32 entries of these lengths."""
+        packed: list[ComponentSpec] = [
+            TensorSpec(None if spec.shape is None else (length, *spec.shape[1:]), spec.dtype)
+            if index in features.tokens
+            else spec.batched(None)
+            for index, spec in enumerate(specs)
+        ]
+        entries: dict[str, ComponentSpec] = {name: TensorSpec((size,), np.int32) for name, size in added.items()}
+        structure, specs = with_entries(self.op, features.structure, packed, entries)
+        return structure.unflatten(specs)
 
 
 class SequencesOperator(RowsOfWindowsOperator):

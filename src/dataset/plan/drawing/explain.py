@@ -12,7 +12,7 @@ An operation is printed above its inputs. Inputs are drawn as branches only if t
 from __future__ import annotations
 
 from dataset.native.library import kernels_status
-from dataset.plan.drawing.summary import Summary, in_columns, rule_lines, shortened, summaries
+from dataset.plan.drawing.summary import ALIGNED_MAX, Summary, rule_lines, shortened, summaries, table
 from dataset.plan.node import Node, inputs_first
 from dataset.plan.rewriting import Rewritten
 
@@ -41,7 +41,7 @@ def tree_lines(plan: Node) -> list[str]:
     """
     known = summaries(plan)
     rows = [_row(tree, known[node], again=again) for node, tree, again in _placed(plan)]
-    lines = in_columns(rows)
+    lines = table(rows, aligned_max=ALIGNED_MAX)
     return [
         shortened(line, max(_LINE_MAX, len(line) - len(row[-1]) + _SPEC_MIN))
         for line, row in zip(lines, rows, strict=True)

@@ -6,6 +6,7 @@ already escaped as in Python's ``repr``, so the formatters can handle any functi
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from dataset.plan.node import Node, inputs_first, spec_is_static
 from dataset.plan.origin import defined_at, function_name
 from dataset.plan.rewriting import Fired, Missed
 
-_ALIGNED_MAX = 60
+ALIGNED_MAX = 60
+"""The longest text in a column of a plan that is aligned with the others."""
+
 _SPEC_MAX = 1000
 _NAME_MAX = 32  # characters of a function's name next to its line; the title has the full name
 
@@ -63,18 +66,33 @@ def rule_lines(rules: Sequence[Fired]) -> list[str]:
     for rule in rules:
         where = (f"{rule.rule}: {rule.label}", f"from {rule.origin}")
         rows[(where[0], f"{where[1]}:", rule.reason) if isinstance(rule, Missed) else (*where, "")] += 1
-    return in_columns([(*row, f"({times:,} times)" if times > 1 else "") for row, times in rows.items()], gap=1)
+    return table(
+        [(*row, f"({times:,} times)" if times > 1 else "") for row, times in rows.items()],
+        gap=1,
+        aligned_max=ALIGNED_MAX,
+    )
 
 
-def in_columns(rows: Sequence[Sequence[str]], gap: int = 2) -> list[str]:
-    """Return the rows as lines with aligned columns; a very wide cell only shifts the cells after it."""
+def table(
+    rows: Sequence[Sequence[str]], right: Sequence[int] = (), *, gap: int = 2, aligned_max: int = sys.maxsize
+) -> list[str]:
+    """Return the rows as lines with aligned columns; columns without text are left out.
+
+    Args:
+        rows: the rows of cells, all of the same length.
+        right: the numbers of the columns that are aligned at the right.
+        gap: the number of spaces between two columns.
+        aligned_max: the longest text that widens its column; a longer one only shifts the cells after it.
+
+    >>> table([["NAME", "COUNT"], ["a", "1,000"]], right=[1])
+    ['NAME  COUNT', 'a     1,000']
+    """
     shown = [[printable(cell) for cell in row] for row in rows]
-    columns = zip(*shown, strict=True)
-    widths = [max((len(cell) for cell in column if len(cell) <= _ALIGNED_MAX), default=0) for column in columns]
-    return [
-        (" " * gap).join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True) if width or cell).rstrip()
-        for row in shown
-    ]
+    columns = list(zip(*shown, strict=True))
+    widths = [max((len(cell) for cell in column if len(cell) <= aligned_max), default=0) for column in columns]
+    forms = [f"{{:{'>' if index in right else '<'}{width}}}" for index, width in enumerate(widths)]
+    kept = [index for index, column in enumerate(columns) if any(column)]
+    return [(" " * gap).join(forms[index].format(row[index]) for index in kept).rstrip() for row in shown]
 
 
 def printable(text: str) -> str:

@@ -585,7 +585,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     def _statistics(self) -> PipelineStatistics:
         got = self._profile.elements_until(self._left) - self._not_handed_out() - self._is_waited_for()
-        statistics: PipelineStatistics = self._observer.stats(max(0, got))  # the first is not counted at once
+        statistics: PipelineStatistics = self._observer.measured(max(0, got)).statistics()  # the first counts later
         return statistics
 
     def _is_waited_for(self) -> bool:

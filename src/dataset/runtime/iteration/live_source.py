@@ -52,7 +52,7 @@ class LiveSource:
             return
         final: dict[str, Any] = {}
         try:
-            final = self._snapshot(self._observer.stats(profile.elements))
+            final = self._snapshot(self._observer.measured(profile.elements).statistics())
         except Exception:  # the end of the iteration matters more
             _logger.exception("the live page has lost its last figures after an internal error; please report this")
         self._feed.end(self, final)
@@ -61,7 +61,8 @@ class LiveSource:
         """Return the current figures."""
         statistics, profile = self._statistics(), self._profile
         assert profile is not None  # it follows one
-        return self._snapshot(self._observer.stats(profile.elements) if statistics is None else statistics())
+        current = self._observer.measured(profile.elements).statistics if statistics is None else statistics
+        return self._snapshot(current())
 
     def _snapshot(self, stats: PipelineStatistics) -> dict[str, Any]:
         log = self._observer.tuning_log()

@@ -11,6 +11,7 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -48,6 +49,7 @@ class Counters:
         refusals: how often no task was begun for lack of memory.
         by_source: for an op that mixes datasets, the number of elements from each; otherwise empty.
         core_wait: how long the threads of the stage wait for a core.
+        trace: is called with the count, the seconds and the worker of each task; None if they are not traced.
     """
 
     inputs: int = 0
@@ -69,6 +71,7 @@ class Counters:
     refusals: int = 0
     by_source: list[int] = field(default_factory=list)
     core_wait: CoreWait = field(default_factory=CoreWait)
+    trace: Callable[[int, float, str], None] | None = None
 
     def add_task(
         self,
@@ -94,6 +97,8 @@ class Counters:
         self.input_seconds += input_seconds
         if not worker:
             self.core_wait.look(time.perf_counter() if ended is None else ended)
+        if self.trace is not None:
+            self.trace(count, seconds, worker)
 
     def add_wait(self, since: float, until: float) -> None:
         """Count a finished wait of the consumer, on the clock of ``time.perf_counter``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from functools import partial
 
 from dataset.plan.node import Node
 from dataset.runtime.contract import Operator
@@ -12,7 +13,7 @@ from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.meter import PullProfiler, ThreadSegment
 from dataset.runtime.metrics.scheduling_times import CoreWait
 from dataset.runtime.metrics.step_times import StepTimes
-from dataset.runtime.metrics.trace import Trace, TracedCounters
+from dataset.runtime.metrics.trace import Trace
 
 _TRACED_SECONDS = 5e-3  # between two samples of the waits for a core if there is a trace, which is short
 
@@ -61,11 +62,10 @@ class OpRecord:
     def counters(self) -> Counters:
         """Counters of its background work, created on first use: most ops have nothing to count."""
         if self._counters is None:
-            self._counters = Counters()
+            self._counters = Counters(core_wait=self.core_wait)
             has_tasks = self.node.traits.remote or hasattr(self.node, "num_parallel_calls")
             if self.trace is not None and has_tasks:  # they contain no pulls
-                self._counters = TracedCounters(self.trace, self)
-            self._counters.core_wait = self.core_wait
+                self._counters.trace = partial(self.trace.add_task, self)
         return self._counters
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataset.options import Options
@@ -37,11 +37,8 @@ class Observer(Protocol):
     def end(self) -> None:
         """Called at the end of the iteration."""
 
-    def stats(self, elements: int) -> Any:
-        """Return the statistics of the pipeline so far; the consumer has got ``elements`` elements."""
-
-    def costs(self, elements: int) -> Mapping[OpRecord, OperatorStatistics]:
-        """Return the statistics of each op so far."""
+    def measured(self, elements: int) -> Any:
+        """Return the measurements so far (autotune/report.py); the consumer has got ``elements`` elements."""
 
     def tuning_log(self) -> Any:
         """Return the decisions made so far."""
@@ -58,7 +55,7 @@ class PipelineProfile:
 
     Attributes:
         top: the topmost record; the consumer reads from it.
-        limits: what the operators may use; None before they are open.
+        limits: what the operators may use; set when they are opened.
         pulse: the periodic callback; active while there is something to observe.
         elements: the number of elements that the consumer has requested.
         began: the time of the first request on the clock of ``time.perf_counter``; None before.
@@ -70,7 +67,7 @@ class PipelineProfile:
 
     def __init__(self, plan: Node, trace: Trace | None = None) -> None:
         self.top = OpRecord(plan, trace)
-        self.limits: Limits | None = None
+        self.limits: Limits  # set when the operators are opened
         self.pulse = PeriodicCallback()
         self.elements = 0
         self.began: float | None = None
@@ -131,7 +128,7 @@ class PipelineProfile:
         record = self.record_of(node)
         if self._observer is None or record is None:
             return {}
-        found = self._observer.costs(self.elements)
+        found = self._observer.measured(self.elements).operators
         return {part.node: found[part] for part in record.walk() if part in found}
 
     def _begin(self, now: float) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dataset.plan.drawing.brief import brief_bytes, brief_number, brief_seconds
+from dataset.plan.drawing.summary import table
 from dataset.runtime.metrics.background import WorkerFigures
 from dataset.runtime.metrics.step_waits import WaitPercentiles
 
@@ -209,7 +210,7 @@ class PipelineStatistics:
     def __repr__(self) -> str:
         workers = [_worker_line(operator, each) for operator in self.operators for each in operator.workers]
         return "\n".join(
-            [self._summary(), *table(_HEADER, list(map(_row, self.operators))), *workers, *self._last_lines()]
+            [self._summary(), *figures_table(_HEADER, list(map(_row, self.operators))), *workers, *self._last_lines()]
         )
 
     def _summary(self) -> str:
@@ -306,14 +307,8 @@ def _runs(operator: OperatorStatistics) -> str:
     return f"{operator.runs}{'' if operator.runs == 'inline' else calls}{', tuned' if operator.is_tuned else ''}"
 
 
-def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    """Return the lines of a table with aligned columns, without empty columns."""
+def figures_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table of numbers between a name and a remark, without empty columns."""
     kept = [index for index in range(len(header)) if not index or any(row[index] for row in rows)]
-    lines = [[row[index] for index in kept] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for row in lines:
-        first, *numbers = row
-        cells = [first.ljust(widths[0])]
-        for cell, width, index in zip(numbers, widths[1:], kept[1:], strict=True):
-            cells.append(cell.ljust(width) if index == len(header) - 1 else cell.rjust(width))
-        yield "  ".join(cells).rstrip()
+    right = [place for place, index in enumerate(kept) if 0 < index < len(header) - 1]
+    return table([[row[index] for index in kept] for row in (header, *rows)], right)

@@ -12,7 +12,6 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from dataset.runtime.metrics.background import Counters
 from dataset.runtime.metrics.lock_sampler import LockSample
 
 _EVENTS_MAX = 200_000  # about 20 MB of JSON
@@ -70,6 +69,10 @@ class Trace:
             since = time.perf_counter() - seconds if began is None else began
             self._spans.append(_Span(op, ident, since, seconds, elements, waits))
 
+    def add_task(self, op: TracedOp, elements: int, seconds: float, worker: str) -> None:
+        """Add a task that this thread, or a process for which it waited, has just finished."""
+        self.add(op, elements, seconds, waits=bool(worker), worker=worker)
+
     def lock_shares(self, samples: Sequence[LockSample]) -> dict[TracedOp, float]:
         """Return the share of the time of each op, over all threads, in which it held the interpreter lock.
 
@@ -117,28 +120,3 @@ def _innermost(spans: Iterable[_Span], samples: Iterable[LockSample]) -> Iterato
         while open_spans and open_spans[-1].began + open_spans[-1].seconds < sample.at:
             open_spans.pop()
         yield open_spans[-1] if open_spans else None
-
-
-class TracedCounters(Counters):
-    """Counters of a stage that also add its tasks to a trace."""
-
-    __slots__ = ("_op", "_trace")
-
-    def __init__(self, trace: Trace, op: TracedOp) -> None:
-        super().__init__()
-        self._trace, self._op = trace, op
-
-    def add_task(
-        self,
-        count: int,
-        nbytes: int,
-        seconds: float,
-        cpu_seconds: float,
-        input_seconds: float,
-        worker: str = "",
-        *,
-        ended: float | None = None,
-    ) -> None:
-        """Count a task that this thread, or a process for which it waited, has just finished."""
-        super().add_task(count, nbytes, seconds, cpu_seconds, input_seconds, worker, ended=ended)
-        self._trace.add(self._op, count, seconds, waits=bool(worker), worker=worker)
