@@ -184,6 +184,27 @@ def test_processes_take_over_work_that_holds_the_lock(work):
     assert run.rate(0.6, 3) >= 0.95 * processes.rate(0.6, 3)
 
 
+SLOWER_THAN_INPUT = [Work(compute=100 * US), Work(compute=100 * US, lock_share=0.5), holds_lock(100 * US), waits(1)]
+
+
+@pytest.mark.parametrize("consumer", [SLEEPS, COMPUTES, TRAINS])
+@pytest.mark.parametrize("work", SLOWER_THAN_INPUT)
+def test_a_step_that_is_slower_than_its_input_sees_no_more_threads_than_it_needs(work, consumer):
+    def rate_and_cost(run):
+        return run.rate(0.3, 3), run.simulation.cpu_seconds / run.count(3)
+
+    run = Run(work, consumer, 32)
+    others = {calls: rate_and_cost(Run(work, consumer, 32, ways=(THREADS,), way=THREADS, calls=calls))
+              for calls in (1, 2, 4, 8, 16, 32, 64)} | {0: rate_and_cost(fixed(work, consumer, 32)[0])}  # fmt: skip
+    most = max(rate for rate, _ in others.values())
+    rate, cost = rate_and_cost(run)
+    assert rate >= 0.97 * most, run.explained()
+    assert cost <= 1.1 * min(cost for other, cost in others.values() if other >= 0.97 * most)
+    if run.controller.choice.accepted != INLINE:
+        needed = min(calls for calls, (other, _) in others.items() if other >= 0.97 * most)
+        assert run.knob.value <= needed * (2 if work.wait else 1), run.explained()
+
+
 @pytest.mark.parametrize(
     "case", ["waits 10 ms", "waits and computes", "lock, 200 us", "no lock, 1 ms", "lock, 200 us, sleeping consumer"]
 )

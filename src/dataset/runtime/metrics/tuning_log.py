@@ -14,7 +14,8 @@ class Decision:
         seconds: the time since the first element was requested.
         operator: the operator concerned.
         action: what was done: "run inline", "run in background" and "run in processes" after a comparison; "raise" for
-            functions that wait; "try", "keep", "take back", "hold back", "settle" and "look again" by the tuner.
+            functions that wait; "save" calls that the consumer does not need; "try", "keep", "take back", "hold back",
+            "settle" and "look again" by the tuner.
         knob: the argument that was set, or "".
         before, after: its values.
         reason: why, with the numbers.

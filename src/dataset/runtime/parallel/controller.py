@@ -192,6 +192,7 @@ class Controller:
         self._busy_seconds = 0.0  # of the consumer in the segment, while it works or waits in this stage
         self._has_gaps = False  # whether the consumer does something else for a noticeable time
         self._waits = False  # whether the function waits for something
+        self._is_saving = False  # whether there are fewer calls than cores because the consumer needs no more
         self._only_computes = False  # whether the consumer did not wait for anything in its last segment
         self._watch = Watch()
         self._cpu_watch = Watch()  # the same for the CPU time of the process
@@ -426,6 +427,8 @@ class Controller:
         # If the workers wait for inputs, the consumer waits for those, and not for the work.
         is_busy = self._work_seconds > _WORKING * self._calls.value * segment.seconds
         waited = self._wait_seconds / segment.seconds if is_busy else 0.0
+        if self._wait_seconds < _NEEDED * segment.seconds and self.choice.accepted == THREADS and self.is_settled:
+            self._save_calls(now, max(1, math.ceil(self._work_seconds / segment.seconds)))
         has_gaps = self._busy_seconds < (1 - _GAP) * segment.seconds
         switches = self._clock.switches() if self.inline else 0
         tolerated = 0 if has_gaps else segment.elements // 2  # what the consumer does in the gaps may wait
@@ -530,6 +533,9 @@ class Controller:
         """Let the consumer do the work until it is known again whether the function waits."""
         self._is_judged, self._bound = False, 0.0
         self.each = self._usual_of_work or self.each
+        knob, self._is_saving = self._calls, False
+        if not knob.is_fixed:
+            knob.value = max(knob.value, min(knob.maximum, math.ceil(self._cores)))
         self.choice.accept(INLINE)
 
     def _explore(self, segment: Segment, now: float, waited: float) -> None:
@@ -587,6 +593,17 @@ class Controller:
             return segment
         seconds, own = segment.seconds, min(segment.seconds, segment.cpu_seconds)
         return segment._replace(seconds=math.cbrt(seconds * own * own))
+
+    def _save_calls(self, now: float, needed: int) -> None:
+        """Do without calls that are not needed by a consumer that hardly waits; they may take a core away from it.
+
+        If it then waits, the tuner tries more. So this is done once until the work is judged anew.
+        """
+        knob = self._calls
+        if needed < knob.value and not (self._waits or self._is_saving or knob.is_fixed):
+            self._is_saving = True
+            self.actions.append(Action(now, "save", knob.value, needed, "the consumer hardly waits"))
+            knob.value = needed
 
     # Functions that wait
 
