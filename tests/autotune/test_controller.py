@@ -9,7 +9,7 @@ import itertools
 from functools import cache
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from simulation import ParallelMap, SimulatedRecord, Simulation, Work
 
@@ -240,6 +240,8 @@ WORKS = [waits(10), waits(2, MS, 0), holds_lock(30 * US), holds_lock(2 * MS), Wo
 
 
 @given(st.lists(st.sampled_from(WORKS), min_size=2, max_size=3), st.lists(st.sampled_from([0.0, 0.2, 0.5]), min_size=9))
+@example([WORKS[1], WORKS[0], WORKS[3]], [0.5, 0.0, 0.5, 0.2, 0.2, 0.0, 0.0, 0.2, 0.2])
+@example([WORKS[2], WORKS[1], WORKS[5]], [0.2, 0.2, 0.2, 0.5, 0.0, 0.5, 0.0, 0.0, 0.2])
 @settings(deadline=None, max_examples=6, phases=[Phase.explicit, Phase.generate])
 def test_whatever_changes_little_is_lost(works, steals):
     length, steal = 1.5, Pieces(steals, 0.5)

@@ -98,7 +98,6 @@ _CROWD = 4  # threads that may take turns with the interpreter lock: one of them
 _PROBE_SECONDS = 2e-3  # of inline work before it is judged: the first pulls are small, and their fixed cost is high
 _PULLS = 3
 _STEP_SECONDS = 1e-2  # the shortest step of the ramp
-_STEP_TASKS = 1.2  # the same in tasks: the calls in progress pass through
 _LOOK_SECONDS = 5e-2  # of work in the accepted way between two looks at it
 _IDLE = 0.1  # cores: less may be the work of others
 _NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more calls
@@ -424,6 +423,9 @@ class Controller:
             return
         cpu_seconds = self._clock.cpu_seconds()
         segment = Segment(count - begun.elements, now - begun.now, cpu_seconds - begun.cpu_seconds)
+        if self._ramp is not None:  # calls that began together end together, perhaps a moment before the segment does
+            most = self._calls.value * segment.elements / max(self._work_seconds, 1e-9) * segment.seconds
+            segment = segment._replace(elements=min(segment.elements, math.ceil(most)))
         # If the workers wait for inputs, the consumer waits for those, and not for the work.
         is_busy = self._work_seconds > _WORKING * self._calls.value * segment.seconds
         waited = self._wait_seconds / segment.seconds if is_busy else 0.0
@@ -456,17 +458,17 @@ class Controller:
     @property
     def _least_seconds(self) -> float:
         if self._ramp is not None:
-            return max(_STEP_SECONDS, _STEP_TASKS * self.size * _median(self._work)) if self._work else sys.maxsize
+            return _STEP_SECONDS
         return self.choice.segment_seconds if self.measures else max(_LOOK_SECONDS, self.choice.segment_seconds)
 
     @property
     def _is_whole(self) -> bool:
         """Whether the segment ends where it began: workers that start together finish together for a while."""
-        if self.inline or self._ramp is not None:
-            return True
-        if self.is_settled:
-            return self._tasks >= _SAMPLES
         calls = self._calls.value
+        if self.inline:
+            return True
+        if self._ramp is not None or self.is_settled:
+            return self._tasks >= max(_SAMPLES, calls)  # those in progress have passed through
         return self._tasks >= 2 * calls and (self._by_requests or not self._tasks % calls)
 
     def _end(self, segment: Segment, now: float, waited: float) -> None:
