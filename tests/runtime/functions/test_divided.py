@@ -333,7 +333,7 @@ def test_explain_says_up_to_where_and_why():
     assert f"on columns up to line {line}" in dataset.explain()
     (missed,) = [miss.reason for miss in optimize(dataset.plan).missed if "loop" in miss.reason]
     because = f"it contains a loop whose number of steps is not known (line {line})"
-    assert missed == f"its beginning, up to line {line}, but {because}"
+    assert missed == f"only its beginning, up to line {line}: {because}"
 
 
 def test_single_calls_after_a_trial_of_columns_fill_their_own_rows_of_the_batch():

@@ -56,7 +56,7 @@ def vectorize_map(node: Node) -> Node | Miss | None:
 def _partly(node: Elementwise) -> Miss | None:
     """Return why a function does not run on columns as a whole."""
     if node.divided is not None and node.divided.division.reason is not None:
-        return Miss(f"its beginning, up to line {node.divided.division.line}, but {node.divided.division.reason}")
+        return Miss(f"only its beginning, up to line {node.divided.division.line}: {node.divided.division.reason}")
     ends = [] if node.columnwise is None else [block.end for block in node.columnwise.graph.body.blocks()]
     reasons = [end.reason for end in ends if isinstance(end, NotProvedError) and end.reason is not None]
     return Miss(f"except for elements with which {reasons[0]}") if reasons else None
