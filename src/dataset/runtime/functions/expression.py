@@ -547,6 +547,7 @@ class _Reader:
         if (
             instructions[frame.position - 1].opname == "EXTENDED_ARG"
             or code.co_cellvars
+            or code.co_flags & (VARIADIC | GENERATOR)
             or len(code.co_varnames) > _LOCALS_MAX
             or _READS_LOCALS.intersection(code.co_names)
             or any(one.opcode in _JUMPING and indices[one.argval] < frame.position for one in rest)
