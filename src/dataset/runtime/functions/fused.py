@@ -11,7 +11,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Divisible, InputReader, Run, Task, Worker
 from dataset.runtime.resources.exceptions import with_location
+
+T = TypeVar("T")
 
 _CACHE_BYTES = 4 << 20
 """Chunks smaller than this stay in the cache from one function to the next."""
@@ -68,10 +70,13 @@ class FusedOperator(Divisible):
         return self._first.position
 
     def produce(self, n: int) -> Chunk | None:
+        return self._timed(self._produce, n)
+
+    def _timed(self, call: Callable[..., T], *given: Any) -> T:
         if not self._times.begin_pull():
-            return self._produce(n)
+            return call(*given)
         with self._times.measured(self._stages):
-            return self._produce(n)
+            return call(*given)
 
     def _produce(self, n: int) -> Chunk | None:
         while True:
@@ -285,7 +290,7 @@ class FusedOperator(Divisible):
             stage.begin(task, context)
         assert task.inputs is not None  # or it would have failed before
         try:
-            return all_outcomes(self.run, task.inputs, task.position)
+            return self._timed(all_outcomes, self.run, task.inputs, task.position)
         finally:
             task.learned = [stage.task_context() for stage in self._stages]
 
