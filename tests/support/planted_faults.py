@@ -199,6 +199,7 @@ runtime/functions/kernels/columns.py: runtime/functions optimize/vectorization
 runtime/functions/kernels/divided.py: runtime/functions/test_divided.py
     divided without a comparison: if not self.trusted: => if False:
     divided, with equal objects for one: if again else rows => if False else rows
+    divided although the rest changes what is read: not self._is_first and => False and
     divided, with writeable rows: values.flags.writeable = False => pass
     divided although rows belong to the user: _sharing(rows[0], *others) == => True or _sharing(rows[0], *others) ==
 runtime/random/permutation.py: runtime/random/test_permutation.py

@@ -9,6 +9,7 @@ import pytest
 
 from dataset import Dataset, io
 from dataset.optimize.driver import optimize
+from dataset.runtime.chunks import ownership
 from dataset.runtime.functions.kernels.divided import divided_function
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once, divisions_recorded
@@ -306,20 +307,51 @@ def test_a_variable_without_a_value_stays_without_one():
     check(reads_too_early, images(), is_divided=divided_function(reads_too_early) is not None)
 
 
-def test_a_constant_that_changes_is_read_again():
-    scale = {"by": np.float32(2)}
-    seen = []
+class Counter:
+    """Its function changes what its beginning reads for the next element."""
 
-    def scaled(x):
-        y = x * scale["by"]
-        seen.append(len(seen))
-        if len(seen) == 12:
-            scale["by"] = np.float32(4)
+    def __init__(self):
+        self.seen, self.mean = 0, np.zeros(3)
+
+    def counted(self, x):
+        y = x + self.seen
+        self.seen += int(len(str(y)) > 0)
         return y
 
-    got = np.stack(list(Dataset.from_tensor_slices(images()).map(scaled)))
-    data = images()
-    assert np.array_equal(got, np.concatenate([data[:12] * 2, data[12:] * 4]))
+    def averaged(self, x):
+        y = x - self.mean
+        self.mean += float(str(x.max())) / 10
+        return y
+
+    def sometimes(self, x):
+        y = x * (self.seen + 1)
+        if str(y[0, 0]) == "888.0":
+            self.seen += 1
+        return y
+
+
+@pytest.mark.parametrize("name", ["counted", "averaged", "sometimes"])
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize("in_c", [False, True])
+def test_what_the_rest_changes_is_read_again_for_the_next_element(name, filtered, in_c, monkeypatch):
+    if not in_c:
+        monkeypatch.setattr(ownership, "row_loop", lambda: None)
+
+    def make():
+        dataset = Dataset.from_tensor_slices(images()).map(getattr(Counter(), name))
+        return dataset.filter(lambda x: str(x[0, 0]) != "").batch(6) if filtered else dataset.batch(6)
+
+    assert_elements_equal(list(make()), list(unoptimized(make())))
+
+
+def test_a_function_that_ends_its_own_loop_fails_in_its_place():
+    def ends(x):
+        y = x * 2
+        if str(y[0, 0]) == "888.0":
+            raise StopIteration
+        return y
+
+    check(ends, images())
 
 
 @pytest.mark.parametrize("calls", [None, 2])

@@ -26,7 +26,7 @@ from dataset.runtime.functions.kernels.columns import (
     Columns,
     ElementwiseFunction,
 )
-from dataset.runtime.functions.kernels.divided import Beginning, DividedFunction
+from dataset.runtime.functions.kernels.divided import Beginning, DividedFunction, UnchangedRows
 from dataset.runtime.functions.kernels.kernel import Done, Kernel, all_outcomes
 from dataset.runtime.functions.kernels.rows import RowKernel
 from dataset.runtime.functions.kernels.vectorized import VectorizedKernel, is_vectorized
@@ -102,6 +102,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         self._beginning = None if divided is None else Beginning(divided)
         self._wrapper: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
         self._is_last: Callable[[Any], bool] | None = None
+        self._is_cut = False  # whether a call changed what later ones would have been given, so these were not made
         self.writer = RowWriter()
         self._kernel: Kernel | None = None  # until the first chunk
         self._begin(0)
@@ -140,19 +141,25 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     @property
     def stops(self) -> bool:
         """Whether the function need not be called for the last of the inputs."""
-        return self._is_last is not None
+        return self._is_last is not None or self._is_cut
 
     @interruptible
     def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:
         """Call the function for these inputs, and append the results, or WRITTEN for those that ``writer`` holds."""
         with self.sharing(inputs):
             (function, given), count = self.calls(inputs, position), inputs.length
-            if self._is_last is not None:
-                collect_by_python(function, given, count, results, self._is_last)
-            elif count > 1:
-                self.writer.collect(function, given, count, results, position, self.structure)
-            else:
-                collect(function, given, 1, results)
+            self._is_cut = False
+            try:
+                if self._is_last is not None:
+                    collect_by_python(function, given, count, results, self._is_last)
+                elif count > 1:
+                    self.writer.collect(function, given, count, results, position, self.structure)
+                else:
+                    collect(function, given, 1, results)
+            except StopIteration:
+                if not _is_cut(given):
+                    raise
+            self._is_cut = _is_cut(given)
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the function shares its calls for these inputs."""
@@ -446,6 +453,10 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         if self._remote is not None:
             self._remote.close()
         super().close()
+
+
+def _is_cut(given: Iterable[Any]) -> bool:
+    return isinstance(given, UnchangedRows) and given.has_ended
 
 
 def first_outcome(done: Done, outbox: OutcomeQueue) -> Chunk | None:

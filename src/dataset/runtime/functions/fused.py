@@ -148,8 +148,9 @@ class FusedOperator(Divisible):
         places: list[int] = []
         with self._first.sharing(inputs):
             first, calls = self._first.calls(inputs, self._first.position)
+            count = 0
             for place, arguments in enumerate(calls):
-                given = arguments
+                given, count = arguments, place + 1
                 for index, stage in enumerate(self._stages):
                     try:
                         results = stage.pass_on(given, stage.function if index else first)
@@ -162,7 +163,7 @@ class FusedOperator(Divisible):
                 else:
                     passed.append(given)
                     places.append(place)
-        return Done(inputs.length, self._output(inputs, passed, places))
+        return Done(count, self._output(inputs, passed, places))
 
     def _failed(
         self,

@@ -4,6 +4,8 @@ If the beginning of a function can be proved, such as parsing and decoding, and 
 variables between the two are computed for many elements at once (evaluate.py). For each element, the rest is called
 with these values. It is the user's code with NOPs in the place of the beginning, so tracebacks point into it as always.
 
+The rest may change what the beginning reads, such as a counter. Then the values for the later elements are not used.
+
 The beginning has no effects. If it may fail for an element or differ from single calls, the function is called as
 usual. Before the values are trusted, some are compared with those of single calls of the beginning.
 """
@@ -15,15 +17,15 @@ import dis
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import CodeType, FunctionType, MethodType
-from typing import Any
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Self
 
 import numpy as np
 
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import ColumnValues
-from dataset.runtime.functions.evaluate import rows_of_value, values_on_columns
+from dataset.runtime.functions.evaluate import ELEMENT_BYTES_MAX, rows_of_value, values_on_columns
 from dataset.runtime.functions.expression import Division, read_function
 from dataset.runtime.functions.kernels.columns import TRIAL, Columns, ElementwiseFunction
 from dataset.runtime.functions.kernels.vectorized import is_same
@@ -123,7 +125,14 @@ class Beginning(Columns):
         division = self._divided.division
         function: Any = value_at(division.place, reads)
         rest = FunctionType(self._divided.rest, function.__globals__, function.__name__, None, function.__closure__)
-        return rest, self._arguments(values, inputs.length)
+        arguments = self._arguments(values, inputs.length)
+        places = [read.place for read in division.graph.reads if read.place and not read.is_of_library]
+        watched = [
+            _Watched(place[-1], value_at(place[:-1], reads), reads[place])
+            for place in places
+            if type(reads[place]) not in _UNCHANGED
+        ]
+        return rest, UnchangedRows(arguments, watched, self) if watched else arguments
 
     def _arguments(self, values: Sequence[Any], length: int) -> Iterable[tuple[Any, ...]]:
         """Return the arguments of the rest for each element."""
@@ -148,6 +157,52 @@ class Beginning(Columns):
                 streams[position] = rows_of_value(_read_only(value) if is_read_only else value, length)
         rows = zip(*streams, strict=False)  # an unused parameter has no end
         return map(functools.partial(_with_repeated, again), rows) if again else rows
+
+
+_UNCHANGED = frozenset({FunctionType, CodeType, ModuleType, BuiltinFunctionType, type, np.ufunc})
+"""Types of what is not looked up again between two calls, as it is not either in functions that run on columns."""
+
+
+class UnchangedRows:
+    """Iterator over the arguments of the rest, until a call changes what the beginning has read.
+
+    Attributes:
+        has_ended: whether that was so; then the function is not divided any more.
+    """
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]], watched: Sequence[_Watched], columns: Columns) -> None:
+        self._rows, self._watched, self._columns = iter(rows), watched, columns
+        self._is_first = True
+        self.has_ended = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        if not self._is_first and not all(one.is_unchanged() for one in self._watched):
+            self._columns.judge(0, same=False)
+            self.has_ended = True
+            raise StopIteration
+        self._is_first = False
+        return next(self._rows)
+
+
+class _Watched:
+    """Something that a function reads, which it may change itself."""
+
+    def __init__(self, step: Any, owner: Any, value: Any) -> None:
+        self._step, self._owner, self._value = step, owner, value
+        self._content: bytes | None = None
+        if type(value) is np.ndarray and value.flags.writeable:
+            if value.nbytes > ELEMENT_BYTES_MAX:
+                raise NotProvedError  # comparing it for each element would take long
+            self._content = value.tobytes()
+
+    def is_unchanged(self) -> bool:
+        """Return whether it is still the same."""
+        if self._step.value_in(self._owner) is not self._value:
+            return False
+        return self._content is None or self._value.tobytes() == self._content
 
 
 def _beginning_of(function: Callable[..., Any]) -> Beginning | None:
