@@ -85,7 +85,7 @@ def attribute_of(owner: Any, name: str) -> Any:
     elif kind is not SimpleNamespace and _looks_up_otherwise(kind):
         return UNBOUND
     else:
-        found, own = _in_class(kind, name), _members_of(owner)
+        found, own = _in_class(kind, name), members_of(owner)
     if type(found) in _SLOTS and kind is not type:
         return found.__get__(owner, kind)
     # A property or a method is not an attribute of this kind.
@@ -102,7 +102,7 @@ def method_of(owner: Any, name: str) -> Any:
     """Return what the class of an object has under the name of a method, unless the object hides it."""
     kind = type(owner)
     is_special = name.startswith("__")  # these are looked up in the class only
-    if _looks_up_otherwise(kind) or (not is_special and name in _members_of(owner)):
+    if _looks_up_otherwise(kind) or (not is_special and name in members_of(owner)):
         return UNBOUND
     return _in_class(kind, name)
 
@@ -144,7 +144,7 @@ def class_name(cls: Any) -> str:
     return str(type.__getattribute__(cls, "__name__"))
 
 
-def _members_of(owner: Any) -> Any:
+def members_of(owner: Any) -> Any:
     """Return the attributes that an object stores itself."""
     is_plain = type(owner) is SimpleNamespace or type(_in_class(type(owner), "__dict__")) is GetSetDescriptorType
     return vars(owner) if is_plain else {}

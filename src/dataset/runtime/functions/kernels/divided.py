@@ -23,13 +23,13 @@ from typing import Any, Self
 import numpy as np
 
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.functions.bytecode import NotProvedError
+from dataset.runtime.functions.bytecode import NotProvedError, Variable
 from dataset.runtime.functions.column_operations import ColumnValues
 from dataset.runtime.functions.evaluate import ELEMENT_BYTES_MAX, rows_of_value, values_on_columns
 from dataset.runtime.functions.expression import Division, read_function
 from dataset.runtime.functions.kernels.columns import TRIAL, Columns, ElementwiseFunction
 from dataset.runtime.functions.kernels.vectorized import is_same
-from dataset.runtime.functions.places import method_of, value_at
+from dataset.runtime.functions.places import members_of, method_of, value_at
 
 _NOP, _LOAD, _BUILD, _RETURN = (dis.opmap[name] for name in ("NOP", "LOAD_FAST", "BUILD_TUPLE", "RETURN_VALUE"))
 _UNIT = 2  # the bytes of an instruction: the opcode and an operand
@@ -127,11 +127,11 @@ class Beginning(Columns):
         rest = FunctionType(self._divided.rest, function.__globals__, function.__name__, None, function.__closure__)
         arguments = self._arguments(values, inputs.length)
         places = [read.place for read in division.graph.reads if read.place and not read.is_of_library]
-        watched = [
-            _Watched(place[-1], value_at(place[:-1], reads), reads[place])
+        watched = _Watched(
+            (place[-1], value_at(place[:-1], reads), reads[place])
             for place in places
-            if type(reads[place]) not in _UNCHANGED
-        ]
+            if type(reads[place]) not in _UNCHANGED and getattr(place[-1], "kind", "") not in _FIXED
+        )
         return rest, UnchangedRows(arguments, watched, self) if watched else arguments
 
     def _arguments(self, values: Sequence[Any], length: int) -> Iterable[tuple[Any, ...]]:
@@ -162,6 +162,9 @@ class Beginning(Columns):
 _UNCHANGED = frozenset({FunctionType, CodeType, ModuleType, BuiltinFunctionType, type, np.ufunc})
 """Types of what is not looked up again between two calls, as it is not either in functions that run on columns."""
 
+_FIXED = frozenset({"self", "function", "called", "given", "keyword", "names"})
+"""Kinds of steps to parts of objects that never change."""
+
 
 class UnchangedRows:
     """Iterator over the arguments of the rest, until a call changes what the beginning has read.
@@ -170,7 +173,7 @@ class UnchangedRows:
         has_ended: whether that was so; then the function is not divided any more.
     """
 
-    def __init__(self, rows: Iterable[tuple[Any, ...]], watched: Sequence[_Watched], columns: Columns) -> None:
+    def __init__(self, rows: Iterable[tuple[Any, ...]], watched: _Watched, columns: Columns) -> None:
         self._rows, self._watched, self._columns = iter(rows), watched, columns
         self._is_first = True
         self.has_ended = False
@@ -179,7 +182,7 @@ class UnchangedRows:
         return self
 
     def __next__(self) -> tuple[Any, ...]:
-        if not self._is_first and not all(one.is_unchanged() for one in self._watched):
+        if not self._is_first and not self._watched.is_unchanged():
             self._columns.judge(0, same=False)
             self.has_ended = True
             raise StopIteration
@@ -188,21 +191,48 @@ class UnchangedRows:
 
 
 class _Watched:
-    """Something that a function reads, which it may change itself."""
+    """What a function reads and may change itself, with the values that it has.
 
-    def __init__(self, step: Any, owner: Any, value: Any) -> None:
-        self._step, self._owner, self._value = step, owner, value
-        self._content: bytes | None = None
-        if type(value) is np.ndarray and value.flags.writeable:
-            if value.nbytes > ELEMENT_BYTES_MAX:
-                raise NotProvedError  # comparing it for each element would take long
-            self._content = value.tobytes()
+    Args:
+        found: for each, the last step of its place, where that begins, and the value.
+    """
+
+    def __init__(self, found: Iterable[tuple[Any, Any, Any]]) -> None:
+        self._stored: list[tuple[Any, Any, Any]] = []  # dicts, keys and values: testing these costs least
+        self._others: list[tuple[Any, Any, Any]] = []
+        self._arrays: list[tuple[Any, bytes]] = []
+        for step, owner, value in found:
+            place = _place_in_dict(step, owner)
+            if place is not None and place[0].get(place[1]) is value:
+                self._stored.append((*place, value))
+            else:
+                self._others.append((step, owner, value))
+            if type(value) is np.ndarray and value.flags.writeable:
+                if value.nbytes > ELEMENT_BYTES_MAX:
+                    raise NotProvedError  # comparing it for each element would take long
+                self._arrays.append((value, value.tobytes()))
+
+    def __bool__(self) -> bool:
+        return bool(self._stored or self._others)
 
     def is_unchanged(self) -> bool:
-        """Return whether it is still the same."""
-        if self._step.value_in(self._owner) is not self._value:
-            return False
-        return self._content is None or self._value.tobytes() == self._content
+        """Return whether all of it is still the same."""
+        for owner, key, value in self._stored:
+            if owner.get(key) is not value:
+                return False
+        if not self._others and not self._arrays:
+            return True
+        is_same = all(step.value_in(owner) is value for step, owner, value in self._others)
+        return is_same and all(array.tobytes() == content for array, content in self._arrays)
+
+
+def _place_in_dict(step: Any, owner: Any) -> tuple[dict[Any, Any], Any] | None:
+    """Return the dict and the key where a step finds its value, if it does so there."""
+    if isinstance(step, Variable):
+        return (owner.__globals__, step.name) if step.source == "global" else None
+    if step.kind == "item":
+        return (owner, step.name) if type(owner) is dict else None
+    return (members_of(owner), step.name) if step.kind == "attribute" else None
 
 
 def _beginning_of(function: Callable[..., Any]) -> Beginning | None:
