@@ -190,7 +190,7 @@ runtime/parallel/outcome_queue.py: runtime/parallel
     byte account: self.bytes_given += nbytes => pass
 runtime/resources/ledger.py: runtime/resources test_ram_budget.py
     ledger: if held + expected <= most: => if True:
-runtime/functions/kernels/rows.py: ops/test_map.py runtime/functions/test_divided.py
+runtime/functions/kernels/rows.py: ops/test_map.py runtime/functions/test_divided.py runtime/functions/test_call_loop.py
     error at a wrong element: Done(count + 1, [*outcomes => Done(count + 2, [*outcomes
     error names a wrong element: self._calls.node, position + count) => self._calls.node, 0)
     row of a batch at a wrong place: collect(results, inputs, position) => collect(results, inputs, 0)
@@ -201,7 +201,6 @@ runtime/functions/kernels/divided.py: runtime/functions/test_divided.py
     divided, with equal objects for one: if again else rows => if False else rows
     divided although the rest changes what is read: not self._is_first and => False and
     divided, with writeable rows: values.flags.writeable = False => pass
-    divided although rows belong to the user: _sharing(rows[0], *others) == => True or _sharing(rows[0], *others) ==
 runtime/random/permutation.py: runtime/random/test_permutation.py
     random order is not uniform: part + 1)] => 1)]
 ops/shuffle/shuffle.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
