@@ -149,6 +149,15 @@ def fails_sometimes(x):
     return y
 
 
+SEEN = {"count": 0}
+
+
+def counts(x):
+    y = x / 2
+    SEEN["count"] += 1
+    return y
+
+
 def table_row(x):
     row = TABLE[x.astype(np.int64)[0, 0] % 10]
     return opaque(row) * 2
@@ -199,6 +208,7 @@ FUNCTIONS = [
     python_numbers,
     changes_its_argument,
     fails_sometimes,
+    counts,
     Model(2).apply,
     Model(3),
     closure(),

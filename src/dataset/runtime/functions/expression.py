@@ -744,6 +744,10 @@ class _Reader:
                     raise NotProvedError("it formats a string")
                 return Constant("".join(str(part.operands[0]) for part in parts))
             case (("merge" | "extend" | "store" | "delete"), *values):
+                if isinstance(values[0], _Outside) and self.is_called is None:
+                    raise NotProvedError(
+                        f"it modifies an object outside of it, of type {class_name(type(values[0].value))}"
+                    )
                 return self._record(operation, *map(self._use, values))
             case "contains", container, value, negated:
                 return self._record("contains", self._use(container), self._use(value), negated)
