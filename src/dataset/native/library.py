@@ -24,7 +24,7 @@ _log = logging.getLogger("dataset")
 _Octets = ctypes.c_char * 0
 
 
-class Kernel(NamedTuple):
+class NativeKernel(NamedTuple):
     """Declaration of a C function.
 
     Attributes:
@@ -38,26 +38,26 @@ class Kernel(NamedTuple):
 
 # The result of every kernel is an int64.
 KERNELS = {
-    "copy_texts": Kernel(
+    "copy_texts": NativeKernel(
         (c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64, c_void_p),
         "dataset.io.csv.rows:cut_texts",
     ),
-    "copy_rows": Kernel(
+    "copy_rows": NativeKernel(
         (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64),
         "dataset.native.ragged_rows:copy_by_numpy",
     ),
-    "decode_features": Kernel(
+    "decode_features": NativeKernel(
         (c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64),
         "dataset.io.example.columns:MessageReader",
     ),
-    "find_features": Kernel((c_void_p, c_int64), "dataset.io.example.columns:MessageReader"),
-    "find_steps": Kernel((c_void_p, c_int64, c_void_p), "dataset.io.example.columns:MessageReader"),
-    "find_frames": Kernel(
+    "find_features": NativeKernel((c_void_p, c_int64), "dataset.io.example.columns:MessageReader"),
+    "find_steps": NativeKernel((c_void_p, c_int64, c_void_p), "dataset.io.example.columns:MessageReader"),
+    "find_frames": NativeKernel(
         (c_void_p, c_int64, c_int64, c_int32, c_void_p),
         "dataset.io.tfrecord.frames:walk_frames",
     ),
-    "read_rows": Kernel((c_void_p, c_int64, c_int64, c_int64, c_void_p), "dataset.io.csv.row_parser:scan_row"),
-    "resample": Kernel((c_void_p,), "dataset.io.image.resize:resample"),
+    "read_rows": NativeKernel((c_void_p, c_int64, c_int64, c_int64, c_void_p), "dataset.io.csv.row_parser:scan_row"),
+    "resample": NativeKernel((c_void_p,), "dataset.io.image.resize:resample"),
 }
 
 
