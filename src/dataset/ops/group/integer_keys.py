@@ -34,30 +34,28 @@ _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllI
 class _KeyRows(RowKernel):
     """Kernel that calls the function, and converts all results to keys at once if they are of the usual types."""
 
-    _calls: KeyOperator
-
-    def _done(self, inputs: Chunk, results: list[Any], error: BaseException | None, position: int) -> Done:
+    def _done(self, calls: Any, inputs: Chunk, results: list[Any], error: BaseException | None, position: int) -> Done:
         count = len(results)
         if error is not None and not isinstance(error, Exception):
             return Done(0, [], error)
-        if (count == inputs.length or self._calls.stops) and (keys := self._calls.keys_of_results(results)) is not None:
-            return Done(count, [self._calls.with_keys(inputs.slice(0, count), keys)])
-        return super()._done(inputs, results, error, position)
+        if (count == inputs.length or calls.stops) and (keys := calls.keys_of_results(results)) is not None:
+            return Done(count, [calls.with_keys(inputs.slice(0, count), keys)])
+        return super()._done(calls, inputs, results, error, position)
 
 
 class _KnownKeys(Kernel):
     """Kernel that prepends keys which are known without a call of the function."""
 
-    def __init__(self, calls: KeyOperator, otherwise: Kernel) -> None:
-        self._calls, self._otherwise = calls, otherwise
+    def __init__(self, otherwise: Kernel) -> None:
+        self._otherwise = otherwise
 
-    def run(self, inputs: Chunk, position: int) -> Done:
-        keys = self._calls.known_keys(inputs)
+    def run(self, calls: Any, inputs: Chunk, position: int) -> Done:
+        keys = calls.known_keys(inputs)
         if keys is None:
-            return self._otherwise.run(inputs, position)
+            return self._otherwise.run(calls, inputs, position)
         if not len(keys):  # raises the error of an element without a key
-            return self._otherwise.run(inputs.slice(0, 1), position)
-        return Done(len(keys), [self._calls.with_keys(inputs.slice(0, len(keys)), keys)])
+            return self._otherwise.run(calls, inputs.slice(0, 1), position)
+        return Done(len(keys), [calls.with_keys(inputs.slice(0, len(keys)), keys)])
 
 
 class KeyOperator(ElementwiseOperator):
@@ -182,7 +180,7 @@ class KeyOperator(ElementwiseOperator):
 
     @property
     def kernel(self) -> Kernel:
-        return _KnownKeys(self, super().kernel)
+        return _KnownKeys(super().kernel)
 
     @property
     def stops(self) -> bool:

@@ -11,6 +11,7 @@ import copy
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from dataset.plan.node import UnaryNode
@@ -197,11 +198,11 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """The kernel that runs the function in the cheapest way that gives the same as single calls."""
         if self._kernel is None:
             is_whole = is_vectorized(self.function)
-            kernel: Kernel = VectorizedKernel(self, self.function) if is_whole else self.row_kernel(self)
+            kernel: Kernel = VectorizedKernel(self.function) if is_whole else self.row_kernel()
             if self._columns is not None:
-                kernel = ColumnKernel(self, self._columns, kernel, self.ahead if self.one_to_one else None)
+                kernel = ColumnKernel(self._columns, kernel, self.ahead if self.one_to_one else None)
             if self._column_function is not None:
-                kernel = ColumnFunctionKernel(self, self._column_function, kernel)
+                kernel = ColumnFunctionKernel(self._column_function, kernel)
             self._kernel = kernel
         return self._kernel
 
@@ -249,7 +250,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Return the next outcome for these inputs, or None. Others wait in the outbox, and inputs that are left."""
         try:
             kernel = self._kernel or self.kernel
-            done = self._run_for_batch(inputs) if self.write_into_batch else kernel.run(inputs, self.position)
+            done = self._run_for_batch(inputs) if self.write_into_batch else kernel.run(self, inputs, self.position)
         except BaseException:  # such as KeyboardInterrupt: no element is lost
             self.unread(inputs, 0)
             raise
@@ -267,10 +268,12 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Write the outputs into the arrays of a batch, so that stacking them costs nothing."""
         size, block = self._element_bytes, Block(inputs.length)
         if size >= LARGE_BYTES and self.runs_on_columns:
-            return run_in_steps(self.kernel.run, inputs, self.position, max(1, STEP_BYTES // size), block)
+            return run_in_steps(
+                partial(self.kernel.run, self), inputs, self.position, max(1, STEP_BYTES // size), block
+            )
         self.writer.begin(block, self.position)
         try:
-            done = self.kernel.run(inputs, self.position)
+            done = self.kernel.run(self, inputs, self.position)
         finally:
             self.writer.begin(None)
         try:
@@ -422,7 +425,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         assert task.inputs is not None  # or it would have failed before
         self.begin(task, context)
         self.writer.begin(task.block, task.position - task.row)
-        return all_outcomes(self.kernel.run, task.inputs, task.position)
+        return all_outcomes(partial(self.kernel.run, self), task.inputs, task.position)
 
     def open_processes(self, count: int) -> None:
         self._remote = RemoteCalls(self.worker_copy(), self.node, count)

@@ -449,7 +449,7 @@ class _Reader:
         if body is None:
             body = CodeBlock(tuple(self.operations), self._use(value))
         if isinstance(body.end, NotProvedError) and self.is_called is None:
-            raise body.end
+            raise NotProvedError(body.end.reason)  # the other one would refer to this frame, which refers to it
         return Graph(arity, body, tuple(self.reads.values()), self.code, kept=frozenset(self.kept))
 
     def _arity(self) -> int:

@@ -535,9 +535,9 @@ class Controller:
         """Let the consumer do the work until it is known again whether the function waits."""
         self._is_judged, self._bound = False, 0.0
         self.each = self._usual_of_work or self.each
-        knob, self._is_saving = self._calls, False
-        if not knob.is_fixed:
-            knob.value = max(knob.value, min(knob.maximum, math.ceil(self._cores)))
+        if self._is_saving:
+            self._is_saving = False
+            self._calls.value = max(self._calls.value, min(self._calls.maximum, math.ceil(self._cores)))
         self.choice.accept(INLINE)
 
     def _explore(self, segment: Segment, now: float, waited: float) -> None:

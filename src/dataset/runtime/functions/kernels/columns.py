@@ -20,8 +20,7 @@ from dataset.plan.structure import Structure, is_tuple, to_plain
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.evaluate import run_on_columns
 from dataset.runtime.functions.expression import Graph, graph_of
-from dataset.runtime.functions.kernels.kernel import Done, Kernel, outcomes_of_output
-from dataset.runtime.functions.kernels.rows import Calls
+from dataset.runtime.functions.kernels.kernel import Calls, Done, Kernel, outcomes_of_output
 from dataset.runtime.functions.kernels.vectorized import are_identical, column_arguments, done_at_once
 from dataset.runtime.functions.places import Place
 from dataset.runtime.parallel.blocks import STEP_BYTES
@@ -165,14 +164,14 @@ class ColumnFunctionKernel(Kernel):
 
     runs_on_columns = True
 
-    def __init__(self, calls: Calls, function: ColumnFunction, otherwise: Kernel) -> None:
-        self._calls, self._function, self.otherwise = calls, function, otherwise
+    def __init__(self, function: ColumnFunction, otherwise: Kernel) -> None:
+        self._function, self._otherwise = function, otherwise
 
-    def run(self, inputs: Chunk, position: int) -> Done:
+    def run(self, calls: Calls, inputs: Chunk, position: int) -> Done:
         if inputs.length >= self._function.length_min:
             with contextlib.suppress(Exception):
-                return done_at_once(self._calls, inputs, self._function(*column_arguments(inputs)))
-        return self.otherwise.run(inputs, position)
+                return done_at_once(calls, inputs, self._function(*column_arguments(inputs)))
+        return self._otherwise.run(calls, inputs, position)
 
 
 @dataclass
@@ -200,44 +199,43 @@ class ColumnKernel(Kernel):
     """Kernel that evaluates the graph of the function; at the first doubt, ``otherwise`` calls it for each element.
 
     Args:
-        calls: the operator.
         columns: decides on which chunks; several workers share it.
         otherwise: the kernel that calls the function.
         ahead: the input of the operator, if it reads ahead.
     """
 
-    def __init__(self, calls: Calls, columns: Columns, otherwise: Kernel, ahead: ReadAheadOperator | None) -> None:
-        self._calls, self._columns, self.otherwise, self._ahead = calls, columns, otherwise, ahead
+    def __init__(self, columns: Columns, otherwise: Kernel, ahead: ReadAheadOperator | None) -> None:
+        self._columns, self._otherwise, self._ahead = columns, otherwise, ahead
         self._outputs = _SharedOutputs()
 
     @property
     def runs_on_columns(self) -> bool:  # type: ignore[override]  # it is read-only
         return self._columns.trusted
 
-    def run(self, inputs: Chunk, position: int) -> Done:
+    def run(self, calls: Calls, inputs: Chunk, position: int) -> Done:
         columns = self._columns
         if not columns.may_fit(self._readable(inputs), position):
-            return self.otherwise.run(inputs, position)
+            return self._otherwise.run(calls, inputs, position)
         is_trusted = columns.trusted  # read once: another worker may end the trial meanwhile
         tried = inputs if is_trusted else inputs.slice(0, min(TRIAL, inputs.length))
         try:
-            found = self._found(tried)
+            found = self._found(calls, tried)
         except Exception:  # noqa: BLE001  # the calls for single elements show which one failed
             columns.rest()
             found = None
         if found is None:
-            return self.otherwise.run(inputs, position)
+            return self._otherwise.run(calls, inputs, position)
         (output,) = found
         if not is_trusted:
-            return self._judged(output, tried.length, inputs, position)
+            return self._judged(calls, output, tried.length, inputs, position)
         return Done(inputs.length, outcomes_of_output(output, inputs))
 
-    def _judged(self, output: Chunk | None, count: int, inputs: Chunk, position: int) -> Done:
+    def _judged(self, calls: Calls, output: Chunk | None, count: int, inputs: Chunk, position: int) -> Done:
         """Return the outcomes of single calls for the first elements, and those of the others if columns are trusted.
 
         ``output`` is that of columns for the first ``count`` elements.
         """
-        done = self.otherwise.run(inputs.slice(0, count), position)
+        done = self._otherwise.run(calls, inputs.slice(0, count), position)
         try:
             parts = [outcome for outcome in done.outcomes if isinstance(outcome, Chunk)]
             is_complete = len(parts) == len(done.outcomes) and done.interrupt is None
@@ -246,17 +244,17 @@ class ColumnKernel(Kernel):
             if count == inputs.length or not (is_complete and self._columns.trusted):
                 return done
             # A state in the middle of the chunk would hold elements.
-            return _joined(done, self.run(inputs.slice(count, inputs.length), position + count))
+            return _joined(done, self.run(calls, inputs.slice(count, inputs.length), position + count))
         finally:
             del done  # see runtime/contract.py on exceptions that are kept
 
-    def _found(self, inputs: Chunk) -> tuple[Chunk | None] | None:
+    def _found(self, calls: Calls, inputs: Chunk) -> tuple[Chunk | None] | None:
         """Return the output in a tuple; None if the function is better called, or must be."""
-        shared = self._shared_output(inputs)
+        shared = self._shared_output(calls, inputs)
         if shared is not None:
             return (shared,)
         result = None if inputs.length < self._columns.length_min else self._columns.call(inputs)
-        return None if result is None else (self._calls.finish_columns(inputs, result),)
+        return None if result is None else (calls.finish_columns(inputs, result),)
 
     def _readable(self, inputs: Chunk) -> int:
         """Return the number of inputs together with those that were read ahead after them."""
@@ -265,7 +263,7 @@ class ColumnKernel(Kernel):
             return inputs.length
         return ahead.whole.length - ahead.end + inputs.length
 
-    def _shared_output(self, inputs: Chunk) -> Chunk | None:
+    def _shared_output(self, calls: Calls, inputs: Chunk) -> Chunk | None:
         """Return the output for a part of what the source has read ahead, computed together with later parts.
 
         So many are computed at once that their outputs stay in the cache until they are requested.
@@ -286,7 +284,7 @@ class ColumnKernel(Kernel):
             self._outputs = shared = _SharedOutputs(whole, begin, begin + rest.length, values, shared.element_bytes)
             with contextlib.suppress(Exception):  # of another part
                 result = self._columns.call(rest)
-                shared.chunk = None if result is None else self._calls.finish_columns(rest, result)
+                shared.chunk = None if result is None else calls.finish_columns(rest, result)
             if shared.chunk is None:
                 return None
             shared.element_bytes = shared.chunk.nbytes // rest.length

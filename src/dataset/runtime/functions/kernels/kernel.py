@@ -10,8 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+from dataset.plan.node import Node
+from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
+from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 
@@ -30,14 +34,46 @@ class Done:
     interrupt: BaseException | None = None
 
 
+class Calls(Protocol):
+    """The operator of a function: how it is called, and what becomes of its results."""
+
+    structure: Structure | None
+    writer: RowWriter
+    parses_blocks: bool
+
+    @property
+    def node(self) -> Node:
+        """The node of the operator, for messages."""
+
+    @property
+    def returns_results(self) -> bool:
+        """Whether the outputs are the results of the function."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether the function need not be called for the last of the inputs."""
+
+    def collect(self, results: list[Any], inputs: Chunk, position: int) -> None:
+        """Call the function for these inputs, and append the results, or WRITTEN for those that ``writer`` holds."""
+
+    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
+        """Return the output for these inputs, or None. If it raises, each element is finished separately."""
+
+    def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
+        """Return the output for the result of a vectorized function for all of these inputs."""
+
+    def mismatch(self, result: Any) -> str:
+        """Return the error message for a result of a different structure."""
+
+
 class Kernel(ABC):
-    """A way to run a function on chunks."""
+    """A way to run a function on chunks. It does not refer to the operator, which would be a reference cycle."""
 
     runs_on_columns = False
     """Whether the function is not called, because its operations are applied to columns instead."""
 
     @abstractmethod
-    def run(self, inputs: Chunk, position: int) -> Done:
+    def run(self, calls: Calls, inputs: Chunk, position: int) -> Done:
         """Compute the outcomes of these inputs, whose first one has this number.
 
         Raises only what is no ``Exception``. Then nothing is done.

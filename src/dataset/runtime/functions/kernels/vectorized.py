@@ -19,8 +19,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.chunks.normalization import canonical_array, chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.chunks.slicing import rows_of
-from dataset.runtime.functions.kernels.kernel import Done, Kernel, outcomes_of_output
-from dataset.runtime.functions.kernels.rows import Calls
+from dataset.runtime.functions.kernels.kernel import Calls, Done, Kernel, outcomes_of_output
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call
 
@@ -78,28 +77,28 @@ def require_one_by_one(op: str, argument: str, function: Callable[..., Any]) -> 
 class VectorizedKernel(Kernel):
     """Kernel that calls a vectorized function for all elements at once, or, if it fails, for each of them."""
 
-    def __init__(self, calls: Calls, function: Callable[..., Any]) -> None:
-        self._calls, self._function = calls, function
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
 
-    def run(self, inputs: Chunk, position: int) -> Done:
+    def run(self, calls: Calls, inputs: Chunk, position: int) -> Done:
         if inputs.length > 1:
             with contextlib.suppress(Exception):
-                return done_at_once(self._calls, inputs, self._result(inputs))
+                return done_at_once(calls, inputs, self._result(inputs))
         outcomes: list[Outcome] = []
         try:
             for index in range(inputs.length):
-                outcomes += self._outcomes(inputs.slice(index, index + 1), position + index)
-                if self._calls.stops:
+                outcomes += self._outcomes(calls, inputs.slice(index, index + 1), position + index)
+                if calls.stops:
                     break
             return Done(inputs.length, outcomes)
         finally:
             del outcomes  # see runtime/contract.py on exceptions that are kept
 
-    def _outcomes(self, element: Chunk, position: int) -> list[Outcome]:
+    def _outcomes(self, calls: Calls, element: Chunk, position: int) -> list[Outcome]:
         try:
-            return done_at_once(self._calls, element, self._result(element)).outcomes
+            return done_at_once(calls, element, self._result(element)).outcomes
         except Exception as error:  # noqa: BLE001  # raised in its place
-            return [with_location(error, self._calls.node, position)]
+            return [with_location(error, calls.node, position)]
 
     def _result(self, inputs: Chunk) -> Any:
         given = column_arguments(inputs)
