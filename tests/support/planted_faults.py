@@ -192,7 +192,7 @@ runtime/resources/ledger.py: runtime/resources test_ram_budget.py
     ledger: if held + expected <= most: => if True:
 runtime/functions/kernels/rows.py: ops/test_map.py runtime/functions/test_divided.py runtime/functions/test_call_loop.py
     error at a wrong element: Done(count + 1, [*outcomes => Done(count + 2, [*outcomes
-    error names a wrong element: self._calls.node, position + count) => self._calls.node, 0)
+    error names a wrong element: calls.node, position + count) => calls.node, 0)
     row of a batch at a wrong place: collect(results, inputs, position) => collect(results, inputs, 0)
 runtime/functions/kernels/columns.py: runtime/functions optimize/vectorization
     an output that was not requested: end - inputs.length => end

@@ -2,6 +2,7 @@
 
 import pickle
 import traceback
+import weakref
 from functools import partial
 
 import numpy as np
@@ -403,3 +404,25 @@ def test_single_calls_after_a_trial_of_columns_fill_their_own_rows_of_the_batch(
     data = np.sort(images(), axis=0)
     dataset = Dataset.from_tensor_slices(data).map(partly_known).batch(12)
     assert_elements_equal(list(dataset), list(unoptimized(dataset)))
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_what_a_function_refers_to_is_freed_with_it():
+    class Held:
+        scale = np.float32(2)
+
+    def make():
+        held = Held()
+
+        def scaled(x):
+            y = x * held.scale
+            return opaque(y)
+
+        return scaled, weakref.ref(held)
+
+    function, gone = make()
+    dataset = Dataset.from_tensor_slices(images()).map(function).batch(6)
+    list(dataset)
+    dataset.explain()
+    del function, dataset
+    assert gone() is None

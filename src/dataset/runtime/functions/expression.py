@@ -402,12 +402,15 @@ def read_function(
     reader = _Reader(function, is_called, enters_all)
     try:
         graph = reader.graph()
+        division = None if is_called is not None or graph.is_whole else reader.division(None)
     except NotProvedError as error:
         return error.reason, reader.division(error.reason)
-    if is_called is None and not graph.is_whole:
-        graph = replace(graph, division=reader.division(None))
-    graphs[is_called] = graph
-    return graph, graph.division
+    finally:
+        reader.boundary = None  # it refers to the reader, and both to the function: a reference cycle
+    if division is None:
+        graphs[is_called] = graph
+        return graph, None
+    return replace(graph, division=division), division  # it refers to objects of the user, so it is not kept
 
 
 _FOUND: weakref.WeakKeyDictionary[CodeType, dict[Any, Graph]] = weakref.WeakKeyDictionary()
