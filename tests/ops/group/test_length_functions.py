@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor
+from dataset.ops.group.integer_keys import KeyOperator
 from dataset.ops.group.lengths import LengthFunction
 from dataset.plan.structure import structure_of
 
@@ -114,3 +115,20 @@ def test_names_mean_what_they_are_bound_to():
     assert found.holds()
     scope["length"].__code__ = (lambda x: 1 + len(x)).__code__
     assert not found.holds()
+
+
+def test_lengths_that_are_known_are_used_for_every_chunk(monkeypatch):
+    """Not only for the first one: the function is called for an element only if its length is not known."""
+    found = []
+    known_keys = KeyOperator.known_keys
+
+    def recorded(self, inputs):
+        keys = known_keys(self, inputs)
+        found.append((inputs.length, keys is not None))
+        return keys
+
+    monkeypatch.setattr(KeyOperator, "known_keys", recorded)
+    rows = Dataset.from_generator(lambda: (np.zeros(n % 7, np.int64) for n in range(200)))
+    list(rows.bucket_by_sequence_length(len, [3, 5], [4, 4, 4]))
+    assert sum(length for length, _ in found) == 200
+    assert sum(length for length, is_known in found if is_known) > 190

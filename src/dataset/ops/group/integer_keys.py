@@ -178,9 +178,8 @@ class KeyOperator(ElementwiseOperator):
         """Whether a state need not hold the elements that were read ahead."""
         return self._before is not None
 
-    @property
-    def kernel(self) -> Kernel:
-        return _KnownKeys(super().kernel)
+    def new_kernel(self) -> Kernel:
+        return _KnownKeys(super().new_kernel())
 
     @property
     def stops(self) -> bool:

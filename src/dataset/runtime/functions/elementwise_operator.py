@@ -1,7 +1,7 @@
 """Elementwise operators: the base class of map, filter and others that call a function for each element.
 
-An operator reads inputs, keeps those that are left after an exception, and gives out outcomes. How its function runs on
-a chunk is the business of kernels (kernels/kernel.py).
+An operator reads inputs, keeps those that are left after an exception, and gives out outcomes. Kernels determine how
+its function runs on a chunk (kernels/kernel.py).
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ class ElementwiseOperator(StoppingOperator, Divisible):
                 else:
                     collect(function, given, 1, results)
             except StopIteration:
-                if not _is_cut(given):
+                if not _was_cut(given):
                     raise
-            self._is_cut = _is_cut(given)
+            self._is_cut = _was_cut(given)
 
     def sharing(self, inputs: Chunk) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the function shares its calls for these inputs."""
@@ -197,14 +197,18 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def kernel(self) -> Kernel:
         """The kernel that runs the function in the cheapest way that gives the same as single calls."""
         if self._kernel is None:
-            is_whole = is_vectorized(self.function)
-            kernel: Kernel = VectorizedKernel(self.function) if is_whole else self.row_kernel()
-            if self._columns is not None:
-                kernel = ColumnKernel(self._columns, kernel, self.ahead if self.one_to_one else None)
-            if self._column_function is not None:
-                kernel = ColumnFunctionKernel(self._column_function, kernel)
-            self._kernel = kernel
+            self._kernel = self.new_kernel()
         return self._kernel
+
+    def new_kernel(self) -> Kernel:
+        """Return a kernel for this operator; called once, after all other fields are set."""
+        is_whole = is_vectorized(self.function)
+        kernel: Kernel = VectorizedKernel(self.function) if is_whole else self.row_kernel()
+        if self._columns is not None:
+            kernel = ColumnKernel(self._columns, kernel, self.ahead if self.one_to_one else None)
+        if self._column_function is not None:
+            kernel = ColumnFunctionKernel(self._column_function, kernel)
+        return kernel
 
     @property
     def runs_on_columns(self) -> bool:
@@ -249,16 +253,16 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def run(self, inputs: Chunk) -> Chunk | None:
         """Return the next outcome for these inputs, or None. Others wait in the outbox, and inputs that are left."""
         try:
-            kernel = self._kernel or self.kernel
-            done = self._run_for_batch(inputs) if self.write_into_batch else kernel.run(self, inputs, self.position)
+            if self.write_into_batch:
+                done = self._run_for_batch(inputs)
+            else:
+                done = self.kernel.run(self, inputs, self.position)
         except BaseException:  # such as KeyboardInterrupt: no element is lost
             self.unread(inputs, 0)
             raise
         self.position += done.count
         if done.count < inputs.length:
             self.unread(inputs, done.count)
-        elif len(done.outcomes) == 1 and done.interrupt is None and type(done.outcomes[0]) is Chunk:
-            return done.outcomes[0]
         try:
             return first_outcome(done, self.outbox)
         finally:
@@ -458,7 +462,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         super().close()
 
 
-def _is_cut(given: Iterable[Any]) -> bool:
+def _was_cut(given: Iterable[Any]) -> bool:
     return isinstance(given, UnchangedRows) and given.has_ended
 
 
