@@ -45,9 +45,9 @@ def vectorize_map(node: Node) -> Node | Miss | None:
         if reason is None:
             marks["columnwise"] = found
     if division is not None:
-        divided = DividedFunction(node.called, division)
-        if _misfit(ElementwiseFunction(node.called, division.graph), node.source, values_on_columns) is None:
-            marks["divided"] = divided
+        beginning = ElementwiseFunction(node.called, division.graph)
+        if _misfit(beginning, node.source, values_on_columns) is None:
+            marks["divided"] = DividedFunction(node.called, division)
     if marks:
         return dataclasses.replace(node, **marks)
     return None if reason is None else Miss(reason)

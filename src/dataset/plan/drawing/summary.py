@@ -90,9 +90,9 @@ def table(
     shown = [[printable(cell) for cell in row] for row in rows]
     columns = list(zip(*shown, strict=True))
     widths = [max((len(cell) for cell in column if len(cell) <= aligned_max), default=0) for column in columns]
-    forms = [f"{{:{'>' if index in right else '<'}{width}}}" for index, width in enumerate(widths)]
+    justify = [str.rjust if index in right else str.ljust for index in range(len(columns))]
     kept = [index for index, column in enumerate(columns) if any(column)]
-    return [(" " * gap).join(forms[index].format(row[index]) for index in kept).rstrip() for row in shown]
+    return [(" " * gap).join(justify[i](row[i], widths[i]) for i in kept).rstrip() for row in shown]
 
 
 def printable(text: str) -> str:

@@ -127,13 +127,6 @@ class FusedOperator(Divisible):
             raise
         if done.count < inputs.length:
             self._first.unread(inputs, done.count)
-        elif (
-            not self.write_into_batch
-            and len(done.outcomes) == 1
-            and done.interrupt is None
-            and type(done.outcomes[0]) is Chunk
-        ):
-            return done.outcomes[0]
         try:
             output = first_outcome(done, self.outbox)
         finally:

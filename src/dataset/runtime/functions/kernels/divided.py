@@ -160,7 +160,7 @@ class Beginning(Columns):
 
 
 _UNCHANGED = frozenset({FunctionType, CodeType, ModuleType, BuiltinFunctionType, type, np.ufunc})
-"""Types of what is not looked up again between two calls, as it is not either in functions that run on columns."""
+"""Types of values that are not compared between two calls: code and modules are looked up again for each chunk only."""
 
 _FIXED = frozenset({"self", "function", "called", "given", "keyword", "names"})
 """Kinds of steps to parts of objects that never change."""

@@ -76,7 +76,7 @@ class Kernel(ABC):
     def run(self, calls: Calls, inputs: Chunk, position: int) -> Done:
         """Compute the outcomes of these inputs, whose first one has this number.
 
-        Raises only what is no ``Exception``. Then nothing is done.
+        Raises only exceptions such as KeyboardInterrupt, and has done nothing then.
         """
 
 
