@@ -81,7 +81,11 @@ ops/scan.py: ops/test_scan.py
     scan state: .load(state["carried"]) => .save()
     scan keeps the caller's array: own(results.pop(), given) => results.pop()
 native/rows.c: native/test_row_loop.py::test_what_the_user_keeps_is_copied
-    row loop keeps arrays of the user: if (alone && is_new(array, writer->bytes)) => if (is_new(array, writer->bytes))
+    row loop keeps arrays of the user: if ((alone && is_new(array, writer->bytes)) => if ((is_new(array, writer->bytes))
+    row loop keeps all views: is_given(writer, owner_of(value), writer->given) => 1
+runtime/chunks/ownership.py: runtime/chunks/test_normalization.py
+    parts of arguments are copied: return array if _owns_part(owner, given) else array.copy() => return array.copy()
+    views are kept whoever owns them: if _owner_of(value) is owner: => if True:
 ops/sources/generator.py: ops/sources/test_generator.py
     generator state: self.position - len(self._ready) => self.position
 ops/map.py: optimize/fusion/test_map_fusion.py

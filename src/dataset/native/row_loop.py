@@ -46,6 +46,7 @@ FUNCTIONS = (
     "PySequence_SetItem",
     "PyByteArray_Resize",
     "PyByteArray_AsString",
+    "PyDict_Next",
 )
 """The functions of the stable ABI that the loop calls, in its order."""
 

@@ -58,6 +58,7 @@ static struct {
     int (*set_item)(Object *, intptr_t, Object *);
     int (*resize)(Object *, intptr_t);
     char *(*octets)(Object *);
+    int (*next_entry)(Object *, intptr_t *, Object **, Object **);
 } py;
 
 /* What a value must be, in the order of the structure. */
@@ -78,6 +79,7 @@ typedef struct {
     Object *columns;
     Object *own_array;
     Object *bytes; /* the type */
+    Object *dict, *array; /* other types */
     Object *nothing; /* () */
     Object *given;   /* the arguments of the call */
     int64_t row;
@@ -136,6 +138,31 @@ static int is_new(const Array *array, Object *bytes) {
     return base->object.type == array->object.type && base->object.head.references == 1 && !base->base;
 }
 
+/* The object that owns the memory of an array. */
+static Object *owner_of(Object *array) {
+    for (const Object *type = array->type; array->type == type && ((Array *)array)->base;)
+        array = ((Array *)array)->base;
+    return array;
+}
+
+/* Whether the owner of an array's memory is that of a component of the arguments. Not all of these may be found. */
+static int is_given(const Writer *writer, Object *owner, Object *given) {
+    Object *key, *part;
+    intptr_t place = 0;
+    if (given->type == writer->array)
+        return owner_of(given) == owner;
+    if (given->type == writer->nothing->type) {
+        while (place < py.tuple_size(given))
+            if (is_given(writer, owner, py.tuple_item(given, place++)))
+                return 1;
+    } else if (given->type == writer->dict) {
+        while (py.next_entry(given, &place, &key, &part))
+            if (is_given(writer, owner, part))
+                return 1;
+    }
+    return 0;
+}
+
 static int write_array(const Writer *writer, const Node *node, Object *value, int alone) {
     Array *array = (Array *)value;
     Object *dtype = py.tuple_item(writer->objects, node->object + 1);
@@ -146,7 +173,7 @@ static int write_array(const Writer *writer, const Node *node, Object *value, in
     if (node->kind == ARRAY) {
         if (!array->rank || !is_declared(writer, node, array->shape, array->rank))
             return DIFFERS;
-        if (alone && is_new(array, writer->bytes))
+        if ((alone && is_new(array, writer->bytes)) || is_given(writer, owner_of(value), writer->given))
             return py.append(column, value) < 0 ? FAILED : FITS;
         Object *kept = py.call_with(writer->own_array, value, writer->given, NULL);
         if (!kept)
@@ -250,7 +277,7 @@ static int write_value(Writer *writer, Object *value, uint32_t held, int alone) 
 }
 
 /* Arguments: function, iterator of its arguments, number of rows, results, plan, objects, columns, a mark,
-   own, own_array, numbers, type of arrays, type of bytes, ().
+   own, own_array, numbers, types of arrays, bytes and dicts, ().
 
    Append to the results what the function returned for each row: the mark if it was written into the columns, itself if
    it is a number or a new array, and otherwise what own() returns. The first that does not fit ends the writing. Without
@@ -258,11 +285,11 @@ static int write_value(Writer *writer, Object *value, uint32_t held, int alone) 
 static Object *collect(Object *self, Object *const *args, intptr_t count) {
     (void)self, (void)count;
     Object *function = args[0], *arguments = args[1], *results = args[3], *mark = args[7], *own = args[8];
-    Object *numbers = args[10], *array = args[11], *bytes = args[12], *nothing = args[13];
+    Object *numbers = args[10], *array = args[11], *bytes = args[12], *nothing = args[14];
     int unused;
     int64_t rows = py.integer(args[2], &unused);
     const Node *plan = args[4]->type == array ? (const Node *)((Array *)args[4])->data : NULL;
-    Writer writer = {plan, args[5], args[6], args[9], bytes, nothing, nothing, 0};
+    Writer writer = {plan, args[5], args[6], args[9], bytes, args[13], array, nothing, nothing, 0};
     for (; writer.row < rows; writer.row++) {
         if (py.check_signals() < 0)
             return NULL;

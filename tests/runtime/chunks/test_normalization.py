@@ -315,6 +315,37 @@ def test_views_of_the_input_are_passed_on_without_a_copy(function):
         assert any(np.shares_memory(part, array) for part in arrays_in(element))
 
 
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: (x, 1), lambda x: {"a": {"b": (x,)}}])
+@pytest.mark.parametrize("memory", [bytes, memoryview])
+def test_parts_of_different_lengths_are_passed_on_without_a_copy_whoever_owns_the_memory(make, memory):
+    array = np.frombuffer(memory(np.arange(3000.0).tobytes())).reshape(300, 10)
+    rows = Dataset.from_tensor_slices(array).map(make)
+
+    def part(x):
+        while not isinstance(x, np.ndarray):
+            x = next(iter(x.values() if isinstance(x, dict) else x))
+        return x[2:][: int(x[0]) // 10 % 7 + 1], str(x)
+
+    for i, (row, _) in enumerate(rows.map(part if make(0) != (0, 1) else lambda x, _: part(x))):
+        assert np.array_equal(row, array[i, 2 : 3 + i % 7])
+        assert np.shares_memory(row, array)
+
+
+@pytest.mark.parametrize("part", [lambda kept, x: kept, lambda kept, x: kept[: int(x[0]) % 3 + 1]])
+def test_an_array_of_the_user_is_copied_although_the_argument_is_an_array_too(part):
+    kept, array = np.zeros((3, 2)), np.arange(40.0).reshape(20, 2)
+
+    def keep(x):
+        kept[:] = x
+        return {"x": part(kept, x), "text": str(x)}
+
+    rows = Dataset.from_tensor_slices(array).map(keep)
+    padded = rows.padded_batch(7, {"x": (3, 2), "text": ()}).unbatch()
+    for dataset in (rows, padded):
+        for element, x in zip(list(dataset), array, strict=True):
+            assert (element["x"][0] == x).all()
+
+
 ARRAY = np.arange(8).reshape(4, 2)
 RAGGED = RaggedTensor(np.arange(3), [0, 1, 3])
 

@@ -246,38 +246,42 @@ def _own_shared(array: np.ndarray[Any, Any], given: Iterable[Any]) -> np.ndarray
     return _own_array(array, False, given)
 
 
-_CONSTANTS = WRITTEN, own, _own_shared, _NUMBERS, np.ndarray, bytes, ()
+_CONSTANTS = WRITTEN, own, _own_shared, _NUMBERS, np.ndarray, bytes, dict, ()
 """The last arguments of the row loop."""
 
 
 def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]) -> np.ndarray[Any, Any]:
     """Return the array, or a copy if its memory has other references."""
-    owner = array.base
-    if owner is None and not given:
-        return array.copy()
-    while isinstance(owner, np.ndarray) and owner.base is not None:
-        owner = owner.base
+    owner = _owner_of(array)
     if isinstance(owner, bytes):  # immutable memory
         return array
     # A view, such as a reshaped result, of an array that only this view refers to.
     if unshared and isinstance(owner, np.ndarray) and array.base is owner and _references(owner) <= _OWNER:
         return array
-    return array if _is_part_of(given, array, owner) else array.copy()
+    return array if _owns_part(owner, given) else array.copy()
 
 
-def _is_part_of(values: Iterable[Any], array: np.ndarray[Any, Any], owner: Any) -> bool:
-    """Return whether an array with memory of ``owner`` is a component of the elements, or a view of one."""
+def _owner_of(array: np.ndarray[Any, Any]) -> Any:
+    """Return the object that owns the memory of an array."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    return owner
+
+
+def _owns_part(owner: Any, values: Iterable[Any]) -> bool:
+    """Return whether this is the owner of the memory of a component of the elements."""
     for value in values:
         kind = type(value)
         if kind is np.ndarray:
-            if value is array or (owner is not None and (value is owner or value.base is owner)):
+            if _owner_of(value) is owner:
                 return True
         elif kind is dict or kind is tuple:
-            if _is_part_of(value.values() if kind is dict else value, array, owner):
+            if _owns_part(owner, value.values() if kind is dict else value):
                 return True
         elif kind not in _NUMBERS:
             structure = structure_of(value)
-            if structure is not LEAF and _is_part_of(structure.flatten(value), array, owner):
+            if structure is not LEAF and _owns_part(owner, structure.flatten(value)):
                 return True
     return False
 
