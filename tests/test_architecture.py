@@ -25,7 +25,8 @@ ARROW = (
 """Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""
 
 INSIDE = {
-    "runtime": "chunks random contract resources choice metrics context state processes parallel functions iteration",
+    "runtime": "chunks position random contract resources choice metrics context state processes parallel functions "
+    "iteration",
     "ops": "sources . shuffle batch interleave mix group pack cache shard distribute rejection_resample",
     "io": "files . text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
 }
@@ -251,7 +252,7 @@ def test_an_op_class_is_known_from_its_base_classes():
     assert op_classes_in(ROOT / "optimize/sharding/by_files.py") == CREATED["optimize/sharding/by_files.py"]
 
 
-MEMBERS_MAX = {"Operator": 6, "ExecutionContext": 16, "Node": 18}
+MEMBERS_MAX = {"Operator": 10, "ExecutionContext": 16, "Node": 18}
 """What an author of an operator must know."""
 
 

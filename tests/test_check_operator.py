@@ -19,7 +19,7 @@ _pull, _state, _advance = TakeOperator.pull, TakeOperator.save, TakeOperator.adv
     [
         ("pull", lambda self, n: _pull(self, n + 1), r"pull\(1\) returned 2 elements"),
         ("pull", lambda self, n: self.source.pull(1), r"cardinality\(\) is 3, but there are 5 elements"),
-        ("save", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
+        ("save", lambda self: _state(self).after(0, remaining=3), "got 2 elements, expected 1"),
         (
             "advance",
             lambda self, state, n: _advance(self, state, 1),

@@ -3549,7 +3549,7 @@ def tracing_iterator(
     return iterator
 
 
-def replay_marks() -> ReplayMarks:
+def replay_marks() -> ReplayMarks[dict[str, Any]]:
     """Return the marks of an adapter whose framework reads elements ahead of those that it has used."""
     return deferred.ReplayMarks()
 

@@ -29,8 +29,8 @@ def noted(x, calls=[]):  # noqa: B006  # an effect, so no element is computed ea
 def test_a_description_names_the_pipeline_and_its_position():
     lines = lines_of(described(Dataset.range(900).map(noted).unique().repeat(3), 1000))
     assert lines[:2] == ["state of range(900).map(noted).unique.repeat(3)", "after 1,000 elements"]
-    assert lines[2].startswith("version 4, of library ")
-    assert lines[3:5] == ["", "repeat 1 epoch finished, at element 100"]
+    assert lines[2].startswith("version 5, of library ")
+    assert lines[3:5] == ["", "repeat at element 100, 1 epoch finished"]
     assert lines[5].startswith("unique at element 100, seen:")
     assert lines[6:] == ["map at element 100", "range at element 100"]
     iterator = iter(Dataset.range(3))
@@ -39,7 +39,7 @@ def test_a_description_names_the_pipeline_and_its_position():
     assert lines_of(checkpoint.describe(state))[1] == "after 3 elements, at the end"
     assert checkpoint.describe(checkpoint.to_json(state)) == checkpoint.describe(state)
     state = iter(Dataset.range(3)).state_dict()
-    state["operator"]["position"] = 7
+    state["operator"]["at"] = 7
     assert "DAMAGED" in checkpoint.describe(state)
     unordered = Dataset.range(9).filter(lambda x: True).map(lambda x: x, num_parallel_calls=2, deterministic=False)
     ended = Dataset.range(5).take_while(lambda x: x < 2).concatenate(Dataset.range(3))
@@ -51,7 +51,7 @@ def test_files_are_named_with_the_place_in_them(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("one\ntwo\nthree\n")
     text = described(TextLineDataset(str(path)).ignore_errors(), 2)
-    assert "ignore_errors 2 passed on" in lines_of(text)
+    assert "ignore_errors at element 2" in lines_of(text)
     assert f"in {str(path)!r} at byte 8, record 2" in text
 
 
@@ -83,7 +83,11 @@ def test_a_nested_state_and_one_of_another_version_are_described():
     text = checkpoint.describe({"worker_0": {"given": 3, "iterator": [state]}})
     assert "after 0 elements" in text
     assert "worker_0.iterator:" in text
-    state = {"version": 7, "fingerprint": "x", "operator": {"op": "new_op", "news": [1, 2], "source": {"op": "range"}}}
+    state = {
+        "version": 7,
+        "fingerprint": "x",
+        "operator": {"op": "new_op", "own": {"news": [1, 2]}, "inputs": [{"op": "range"}]},
+    }
     lines = lines_of(checkpoint.describe(state))
     assert lines[0] == "state of an unnamed pipeline"
     assert "new_op news: [1, 2]" in lines
@@ -95,7 +99,9 @@ def test_other_values_than_states_are_refused():
             checkpoint.describe(thing)
 
 
-KEYS = "op source feeds inner held length structure columns file path offset plan number position epoch iteration error"
+KEYS = (
+    "op at inputs own given held length structure columns file path offset plan number position epoch iteration error"
+)
 KEYS += " message fingerprint operator x\n"
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.just(np.arange(3)))
 ODD = st.recursive(

@@ -222,7 +222,7 @@ def saved(tmp_path):
 
     def load(change):
         changed = copy.deepcopy(state)
-        change(changed["operator"]["elements"])
+        change(changed["operator"]["held"]["elements"])
         changed = resealed(changed)
         fresh = iter(make())
         fresh.load_state_dict(changed)

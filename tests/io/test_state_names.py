@@ -214,13 +214,14 @@ def test_names_by_value_and_a_place_that_no_argument_has_are_refused(tmp_path):
     dataset = slices(names).interleave(TextLineDataset, cycle_length=2)
     indexed = slices(names).interleave(lambda name: TFRecordDataset(name, index=True), cycle_length=2)
     value = {"length": 1, "structure": ".", "columns": [{"shape": None, "values": [os.fsencode(secret)]}]}
-    for kind, argument, words in (
-        (dataset, {"place": 77}, "no argument at position 77"),
-        (dataset, value, None),
-        (indexed, value, None),
+    for kind, held, own, words in (
+        (dataset, {}, {"place": 77}, "no argument at position 77"),
+        (dataset, {"argument": value}, {}, None),
+        (indexed, {"argument": value}, {}, None),
     ):
         state = state_after(dataset, 3)
-        state["operator"]["slots"][0]["argument"] = argument
+        slot = state["operator"]["inputs"][1]
+        slot["held"], slot["own"] = held, {"order": slot["own"]["order"], "ended": False, **own}
         with pytest.raises(StateError, match=words):
             rest_of(kind, resealed(state))
 
@@ -253,7 +254,7 @@ def test_rows_of_other_batches_are_taken_whole(tmp_path):
     states = [state_after(make(), count) for count in range(len(whole))]
     assert [rest_of(make(), state) for state in states] == [whole[count:] for count in range(len(whole))]
     state = states[20]
-    (numbers,) = state["operator"]["slots"][1]["argument"]["columns"][1]["values"]
+    (numbers,) = state["operator"]["inputs"][2]["held"]["argument"]["columns"][1]["values"]
     numbers["array"] = numbers["array"][::-1].copy()
     with pytest.raises(StateError, match="which the input does not contain"):
         rest_of(make(), resealed(state))
@@ -270,8 +271,8 @@ def test_names_that_are_read_from_a_forged_place_are_looked_up(tmp_path, make):
     middle = (tmp_path / "list").read_text().index(secret)
     place = {"path": str(tmp_path / "list"), "offset": middle, "number": 1}
     changed = replaced(copy.deepcopy(state), names[0], secret)
-    changed["operator"]["source"] |= {"file": place, "first": None}
-    changed["operator"]["behind"] = 0
+    changed["operator"]["inputs"][0]["own"] |= {"file": place, "first": None}
+    changed["operator"].pop("given", None)
     with pytest.raises(StateError, match="which the input does not contain"), iter(dataset) as iterator:
         iterator.load_state_dict(resealed(changed))
         list(iterator)

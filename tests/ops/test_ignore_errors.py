@@ -56,14 +56,14 @@ def test_counts_what_it_drops_across_a_resume():
     numbers = Dataset.range(6).map(fail_at(0, 2, 5)).ignore_errors()
     operator, close = open_operator(numbers)
     assert [operator.pull(2).rows(), operator.pull(2).rows()] == [[1], [3]]
-    assert (operator.passed, operator.dropped) == (2, 2)
+    assert (operator.at, operator.dropped) == (2, 2)
     state = operator.save()
     close()
     operator, close = open_operator(numbers)
     operator.load(state)
     assert operator.pull(2).rows() == [4]
     assert operator.pull(2) is None
-    assert (operator.passed, operator.dropped) == (3, 3)
+    assert (operator.at, operator.dropped) == (3, 3)
     close()
 
 

@@ -151,7 +151,7 @@ def test_a_worker_draws_for_the_epoch_that_was_loaded_after_the_worker_was_creat
         advanced(iterator, 1)
         operator = iterator._root.inner
         worker = operator.worker_copy()
-        operator.load({**operator.save(), "epoch": 1})
+        operator.load(operator.save().after(0, epoch=1))
         task = Task(chunk_of_rows([np.int64(3)]), 3, 1)
         [found] = worker.do(task, operator.task_context())
         expected = outcomes(iter(drawn().repeat(2)))[43]

@@ -138,8 +138,8 @@ def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkey
     logs, dropped = [], []
 
     class Log(ReplayLog):
-        def __init__(self, source):
-            super().__init__(source)
+        def __init__(self, source, op):
+            super().__init__(source, op)
             logs.append(source)
 
     def pull_inline(self, n):

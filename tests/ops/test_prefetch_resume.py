@@ -72,7 +72,9 @@ def test_an_input_that_cannot_say_where_it_is_says_so(monkeypatch):
 def test_an_input_that_has_become_shorter_has_ended():
     numbers = Dataset.range(30).prefetch(3)
     state = state_after(numbers, 0)
-    later, damaged = (resealed(state, operator={**state["operator"], "behind": count}) for count in (10**15, -1))
+    later, damaged = (
+        resealed(state, operator={**state["operator"], "given": [[0, count, 0]]}) for count in (10**15, -1)
+    )
     assert rest_of(numbers, later) == rest_of(numbers, state_after(numbers, 0, later)) == []
-    with pytest.raises(StateError, match="'behind' is -1"):
+    with pytest.raises(StateError, match="runs of skipped elements are invalid"):
         rest_of(numbers, damaged)

@@ -57,7 +57,7 @@ def test_a_state_can_be_computed_after_the_operator_was_closed():
     operator.pull(3)
     state = operator.save()
     coordinator.shut_down(operator.close, wait=True)
-    assert operator.advance(state, 1)["position"] == 4
+    assert operator.advance(state, 1).at == 4
 
 
 @pytest.mark.parametrize(

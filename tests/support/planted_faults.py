@@ -49,11 +49,11 @@ class Fault(NamedTuple):
 _TABLE = r"""
 ops/take.py: ops/test_take.py
     take gives too many: pull(min(n, self.remaining)) => pull(n)
-    take state: "remaining": self.remaining} => "remaining": self.node.count}
-    take advance: int(state["remaining"]) - count => int(state["remaining"])
+    take state: saved = ("remaining",) => saved = ()
+    take advance: position.count("remaining") - count => position.count("remaining")
 ops/skip.py: ops/test_skip.py
     skip counts: self.remaining -= passed => self.remaining -= 1
-    skip state: "remaining": self.remaining} => "remaining": self.node.count}
+    skip state: saved = ("remaining",) => saved = ()
 ops/repeat.py: ops/test_repeat.py
     repeat count: self.finished == self.times => self.finished - 1 == self.times
     repeat advance: finished += passes => finished += 1
@@ -61,24 +61,24 @@ ops/concatenate.py: ops/test_concatenate.py
     concatenate advance: count -= left => count -= 1
     concatenate structure: chunk.structure != self._last.structure => False
 ops/zip.py: ops/test_zip.py
-    zip state: "ended": self.ended => "ended": False
+    zip state: saved = ("ended",) => saved = ()
     zip raises the last error: failed = failed or error => failed = error
-    zip advance: advance(saved, count) => advance(saved, count + 1)
+    zip advance: position.input(index), count) => position.input(index), count + 1)
 ops/shard/shard_operator.py: ops/shard/test_shard.py ops/shard/test_shard_by_process.py
-    shard advance: "read": position, "given": given => "read": position, "given": given - 1
-    shard offset: position = base + shard.places(given - 1) + 1 => position = base + shard.places(given - 1)
-    shard state: "held": self._held.save() => "held": []
-    shard end: if self.given < own: => if self.given <= own:
+    shard advance: position.after(count, below => position.after(count - 1, below
+    shard offset: reached = base + shard.places(given - 1) + 1 => reached = base + shard.places(given - 1)
+    shard state: holding(held=self._held.save(), => holding(held=[],
+    shard end: if self.at < own: => if self.at <= own:
 ops/take_while.py: ops/test_take_while.py
     take_while reads early: 1 if self._one_by_one else n => n
 ops/unique.py: ops/test_unique.py
     unique state: "seen": seen => "seen": {}
 ops/filter.py: ops/test_filter.py optimize/fusion/test_filter_fusions.py
-    filter error position: self.position += 1 => self.position += 0
+    filter error position: self.at += 1 => self.at += 0
 ops/ignore_errors.py: ops/test_ignore_errors.py
     ignore_errors position: self.dropped += 1 => self.dropped += 0
 ops/scan.py: ops/test_scan.py
-    scan state: .load(state["carried"]) => .save()
+    scan state: .load(position.own["carried"]) => .save()
     scan keeps the caller's array: own(results.pop(), given) => results.pop()
 native/rows.c: native/test_row_loop.py::test_what_the_user_keeps_is_copied
     row loop keeps arrays of the user: if ((alone && is_new(array, writer->bytes)) => if ((is_new(array, writer->bytes))
@@ -87,15 +87,15 @@ runtime/chunks/ownership.py: runtime/chunks/test_normalization.py
     parts of arguments are copied: return array if _owns_part(owner, given) else array.copy() => return array.copy()
     views are kept whoever owns them: if _owner_of(value) is owner: => if True:
 ops/sources/generator.py: ops/sources/test_generator.py
-    generator state: self.position - len(self._ready) => self.position
+    generator state: self.at - len(self._ready) => self.at
 ops/map.py: optimize/fusion/test_map_fusion.py
     map shares its arguments: own(function(*given), given) => function(*given)
 
 ops/batch/batch.py: ops/batch/test_batch.py
     batch error position: error, position + error.index => error, error.index
     batch position after an error: 1 + sum(chunk.length for chunk in self._waiting) => 1
-    batch state: "waiting": waiting, => "waiting": None,
-    batch advance: after_inputs(state, count * self.node.batch_size) => after_inputs(state, count)
+    batch state: holding(waiting=waiting) => holding(waiting=None)
+    batch advance: advance_input(position, count * self.node.batch_size) => advance_input(position, count)
     batch cardinality: -(-n // size) => n // size
 ops/batch/padded_batch.py: ops/batch/test_padded_batch.py
     padded_batch default: np.zeros((), dtype) => np.ones((), dtype)
@@ -105,11 +105,11 @@ ops/batch/ragged_batch.py: ops/batch/test_ragged_batch.py
 ops/batch/window.py: ops/batch/test_window.py
     window remainder: -(-held // self.shift) => held // self.shift
     window gap: windows * self.shift - passed => 0
-    window state: "gap": self._gap => "gap": 0
+    window state: saved = ("_gap",) => saved = ()
 runtime/parallel/buffered_operator.py: ops/batch/test_unbatch.py
-    outbox state: {**state, "outbox": self.outbox.save()} if self.outbox else state => state
+    outbox state: position.having(held={"outbox": self.outbox.save()}) if self.outbox else position => position
 ops/batch/rebatch.py: ops/batch/test_rebatch.py
-    rebatch state: "turn": self.turn => "turn": 0
+    rebatch state: saved = ("turn", "ended") => saved = ("ended",)
     rebatch keeps rows after an error: self._held.clear() => pass
 
 ops/shuffle/shuffle.py: ops/shuffle/test_shuffle.py
@@ -124,17 +124,17 @@ ops/shuffle/shuffle.py: test_ram_budget.py
     shuffle bytes: self._hold(buffer.estimated_nbytes()) => pass
 ops/mix/sample_from_datasets.py: ops/mix
     sample rewinds: self.random.stream.position - unused => self.random.stream.position
-    sample state: random["drawn"] - unused => random["drawn"]
+    sample state: random["drawn"] -= unused => random["drawn"] -= 0
 ops/mix/mixing.py: ops/mix
     mixture stops on empty: self.stop_on_empty or self._gone.all() => self._gone.all()
-    mixture error position: place, self.position = self.position, self.position + 1 => place = self.position
+    mixture error position: place, self.at = self.at, self.at + 1 => place = self.at
 
 ops/interleave/round_robin.py: ops/interleave
     interleave order: .transpose(1, 0, 2) => .copy()
     interleave state: min(block, max(0, rest - k * block)) => max(0, rest - k * block)
     interleave block: self.given == self.block_length => self.given >= 1
 ops/interleave/flat_map.py: ops/interleave
-    flat_map state: "inner": inner => "inner": None
+    flat_map state: self.inputs.save([self.datasets.save(self.inner)] => self.inputs.save([None]
 ops/interleave/parallel_interleave.py: ops/interleave test_parallel_order.py
     parallel interleave skips one that is late: elif self.in_order: => elif False:
 ops/interleave/parallel_interleave.py: ops/interleave test_parallel_endings.py
@@ -142,7 +142,7 @@ ops/interleave/parallel_interleave.py: ops/interleave test_parallel_endings.py
 ops/group/group_by_window.py: ops/group
     group order at the end: min(self.groups, default=None) => next(iter(self.groups), None)
     group state: if key in groups else part => if False else part
-    group window error: self.source.position - 1) => self.source.position)
+    group window error: self.source.at - 1) => self.source.at)
 ops/group/bucket_by_sequence_length.py: ops/group
     bucket boundary: searchsorted(lengths, side="right") => searchsorted(lengths)
     bucket padding: self.bucket_boundaries[bucket] - 1 if => self.bucket_boundaries[bucket] if
@@ -171,7 +171,7 @@ ops/cache/caching.py: ops/cache/test_cache.py
     cache gives its memory away: chunk = chunk.read_only() => pass
 ops/cache/caching.py: ops/cache
     cache counts failures: self._failures += 1 => self._failures += 0
-    cache state: self._taken < int(target["taken"]) => self._taken + 1 < int(target["taken"])
+    cache state: self._taken < target.at => self._taken + 1 < target.at
 
 ops/prefetch.py: ops/test_prefetch.py
     prefetch buffers too much: min(wanted, self.knob.value - self._held) => wanted
@@ -208,23 +208,30 @@ runtime/functions/kernels/divided.py: runtime/functions/test_divided.py
 runtime/random/permutation.py: runtime/random/test_permutation.py
     random order is not uniform: part + 1)] => 1)]
 ops/shuffle/shuffle.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    shuffle resumes in another epoch: int(state["iteration"]), int(state["epoch"]) => int(state["iteration"]), 0
-    shuffle resumes without its hole: self._hole = int(state["hole"]) => pass
+    shuffle resumes in another epoch: Stream(self.key, self.iteration, self.epoch) => Stream(self.key, self.iteration, 0)
+    shuffle resumes without its hole: self._hole = position.like("hole", -1) => pass
 ops/repeat.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    repeat resumes in the first pass: "finished": self.finished, => "finished": 0,
-    repeat resumes as if the pass were empty: bool(state["pass_is_empty"]), int( => True, int(
+    repeat resumes in the first pass: saved = ("finished", "pass_is_empty", "over") => saved = ("pass_is_empty", "over")
+    repeat resumes as if the pass were empty: saved = ("finished", "pass_is_empty", "over") => saved = ("finished", "over")
 ops/cache/caching.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    cache resumes one element early: self._taken < int(target["taken"]) => self._taken + 1 < int(target["taken"])
+    cache resumes one element early: self._taken < target.at => self._taken + 1 < target.at
 ops/group/group_by_window.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    group_by_window resumes after its window: self.inner = self.windows.load(state["inner"]) => pass
+    group_by_window resumes after its window: self.inner = self.windows.load(position.inputs[1]) => pass
 runtime/state/replay_log.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    replay log resumes at its mark: self.given = int(state["behind"]) => self.given = 0
+    replay log resumes at its mark: self.given = position.skipped => self.given = 0
+runtime/position.py: runtime/test_position.py
+    own entry of another type: if type(found) is not type(value) or => if
+    negative count: least <= value <= _COUNT_MAX => value <= _COUNT_MAX
+    runs in any order: after[0] < before[0] => False
+    later position with the former inputs: inputs or self.inputs => self.inputs
+runtime/contract.py: runtime/test_position.py
+    operator restores no declared attribute: for name in self.saved: => for name in ():
 ops/interleave/round_robin.py: ops/interleave/test_interleave.py
-    interleave resumes at the start of a block: int(state["turn"]), int(state["given"]) => int(state["turn"]), 0
+    interleave resumes at the start of a block: own.count("turn"), own.count("given") => own.count("turn"), 0
 ops/interleave/flat_map.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    flat_map resumes after its dataset: "inner": inner => "inner": None
+    flat_map resumes after its dataset: self.inputs.save([self.datasets.save(self.inner)] => self.inputs.save([None]
 ops/take.py: test_resume_search.py::test_no_case_resumes_inexactly[0]
-    take resumes with all elements left: "remaining": self.remaining} => "remaining": self.node.count}
+    take resumes with all elements left: saved = ("remaining",) => saved = ()
 
 ops/take.py: optimize/test_noop_elimination.py
     rule joins takes: min(self.source.count, self.count) => max(self.source.count, self.count)
@@ -273,10 +280,10 @@ io/text/fixed_length_records.py: io/text/test_fixed_length_records.py
     fixed length footer: (self._held - self._footer_bytes) => self._held
 
 ops/distribute/operator.py: ops/distribute/test_distribute.py::test_a_state_is_resumed_by_any_number_of_workers[7-3]
-    distribute state without its cursor: self._cursor = int(state["cursor"]) => self._cursor = 0
+    distribute state without its cursor: self._cursor = position.count("cursor") => pass
     distribute state counts what only arrived: share.position(share.delivered) for => share.position(share.received) for
 ops/distribute/operator.py: ops/distribute/test_distribute.py::test_a_state_is_resumed_by_any_number_of_workers[7-2]
-    distribute resumes other numbers of workers: None, shard.own_in(self._position) => None, self._position // workers
+    distribute resumes other numbers of workers: None, shard.own_in(self.at) => None, self.at // workers
 ops/distribute/operator.py: ops/distribute/test_distribute.py::test_whole_rounds_are_taken_at_once_and_a_state_in_the_middle_is_exact[0-2]
     distribute counts rounds that are not whole: self._turns.rotate(-more) => pass
 ops/distribute/operator.py: ops/distribute/test_distribute.py::test_a_change_of_workers_releases_the_bytes_of_elements_that_were_not_taken
@@ -291,14 +298,14 @@ ops/distribute/share_runner.py: ops/distribute/test_distribute.py::test_files_ha
 ops/pack/best_fit.py: ops/pack/test_pack.py::test_no_row_of_the_plan_is_too_full
     pack exceeds max_sequences: if room and left[row]: => if room:
 ops/pack/window_operator.py: ops/pack/test_pack.py::test_after_a_resume_an_error_names_the_element_of_the_input
-    pack state without its origin: "origin": self._origin, => "origin": 0,
+    pack state without its origin: self._index, self._origin = position.count("window"), position.at => self._index, self._origin = position.count("window"), 0
 ops/pack/window_operator.py: ops/pack/test_pack.py::test_a_window_that_changes_before_a_resume_is_an_error[pack]
     pack repeats rows after a resume: self._next, self._count, self._behind = min(self._behind, count), => self._next, self._count, self._behind = 0,
     pack resumes in another window: if self._checksum not in {None, found}: => if False:
 ops/pack/window_operator.py: ops/pack/test_pack.py::test_shuffles_the_rows_of_a_window_anew_in_each_epoch
     pack orders windows alike: stream.permutation(count, self._index) => stream.permutation(count, 0)
 ops/pack/concat_split.py: ops/pack/test_concat_split.py::test_keeps_the_contract_of_an_op[4]
-    concat_split state without its carry: "carry": save_chunk(self._carry) => "carry": None
+    concat_split state without its carry: carry=save_chunk(self._carry) => carry=None
 ops/pack/concat_split.py: test_provenance.py::test_the_records_of_a_row_are_in_its_order_and_come_once
     concat_split counts separators twice: sizes[self._carry is not None :] += 1 => sizes += 1
 ops/pack/batch_by_tokens.py: ops/pack/test_batch_by_tokens.py::test_a_sequence_that_does_not_fit_is_an_error

@@ -1,8 +1,7 @@
 """Human-readable description of saved states, from the last operator to the source.
 
-This module does not depend on operators. The state of an operator contains its name under ``op``, and all operators use
-the same keys with the same meaning. Unknown keys are shown as they are. A state may be untrusted, so nothing in it is
-assumed to be valid.
+This module does not depend on operators: it reads the fields of a Position (runtime/position.py) in plain form.
+Own entries without words here are shown as they are. A state may be untrusted, so nothing in it is assumed to be valid.
 """
 
 from __future__ import annotations
@@ -22,13 +21,6 @@ from dataset.plan.drawing.summary import ALIGNED_MAX, printable, shortened, tabl
 from dataset.plan.fingerprints.plan_diff import chain, is_outline
 from dataset.plan.plain import digest, nbytes_of_plain, unwrapped
 from dataset.runtime.state.envelope import STATE_VERSION
-
-_CHILDREN = frozenset({"source", "inner", "iterator", "reader", "current", "start"})
-"""Keys of the state of an input. They are not shown, except for those in _CHILD_WORDS."""
-
-_CHILD_WORDS = {"upcoming": "of the next epoch", "start": "start of the cached pass", "selector": "the choices"}
-
-_LABELS = {"sources": "input", "feeds": "input", "slots": "dataset", "next_inputs": "dataset opened ahead"}
 
 _VALUE_MAX = 60
 _PATH_MAX = 250
@@ -138,55 +130,34 @@ def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator
     if type(place) is not dict or depth > _DEPTH_MAX:
         yield f"{first}{label}", _value(place)
         return
-    facts = _facts(place)
-    children = list(_children(place))
+    inputs = place.get("inputs")
+    children = [child for child in inputs if child is not None] if type(inputs) is list else []
     title = " ".join(filter(None, [label, _short(place["op"]) if "op" in place else ""]))
-    if title or facts or len(children) != 1:
-        yield f"{first}{title or '(operator)'}", ", ".join(facts)
-        first = rest
+    yield f"{first}{title or '(operator)'}", ", ".join(_facts(place))
     if len(children) == 1:
-        yield from _rows(children[0][1], children[0][0], first, rest, depth + 1)
+        yield from _rows(children[0], "", rest, rest, depth + 1)
         return
-    for number, (name, child) in enumerate(children, start=1):
+    for number, child in enumerate(children, start=1):
         last = number == len(children)
         branch, below = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        yield from _rows(child, name, rest + branch, rest + below, depth + 1)
-
-
-def _is_place(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Return whether this is the state of an operator or of an inner dataset."""
-    return type(value) is dict and ("op" in value or "source" in value or "inner" in value)
-
-
-def _is_chunk(value: Any) -> TypeGuard[dict[str, Any]]:
-    return type(value) is dict and {"length", "structure", "columns"} <= value.keys()
-
-
-def _is_error(value: Any) -> TypeGuard[dict[str, Any]]:
-    return type(value) is dict and {"error", "message"} <= value.keys()
-
-
-def _children(place: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in place.items():
-        if _is_place(value) or (type(value) is dict and key in _CHILDREN):
-            words = _CHILD_WORDS.get(key, "" if key in _CHILDREN else _short(key))
-            yield (f"{words}:" if words else ""), value
-        elif type(value) is list:
-            for number, item in enumerate(value, start=1):
-                if _is_place(item):
-                    yield f"{_LABELS.get(key, _short(key))} {number}:", item
+        yield from _rows(child, f"input {number}:", rest + branch, rest + below, depth + 1)
 
 
 def _facts(place: dict[str, Any]) -> list[str]:
+    """Return the fields of a position in words, except for its inputs."""
+    own = place.get("own")
+    facts = {"at": place.get("at", 0), **(own if type(own) is dict else {})} if "op" in place else dict(place)
     found = []
-    if type(place.get("epoch")) is int and type(place.get("iteration")) is int:
-        found.append(f"order of iteration {place['iteration'] + 1}, epoch {place['epoch'] + 1}")
-    for key, value in place.items():
-        is_child = _is_place(value) or (type(value) is dict and key in _CHILDREN)
-        if key in _SILENT or is_child or (type(value) is list and any(map(_is_place, value))):
-            continue
-        if words := _fact(key, value):
-            found.append(words)
+    if type(facts.get("epoch")) is int and type(facts.get("iteration")) is int:
+        found.append(f"order of iteration {facts['iteration'] + 1}, epoch {facts['epoch'] + 1}")
+    found += [words for key, value in facts.items() if key not in _SILENT and (words := _fact(key, value))]
+    given = place.get("given")
+    if type(given) is list and given:
+        skipped = sum(sum(run[1:]) for run in given if type(run) is list and all(type(part) is int for part in run))
+        found.append(f"{_count(skipped, 'element')} to skip after the position below")
+    held = place.get("held")
+    if type(held) is dict:
+        found += [f"{_HELD.get(key, _short(key))} {_held(value) or _value(value)}" for key, value in held.items()]
     return found
 
 
@@ -194,14 +165,15 @@ def _fact(key: str, value: Any) -> str:
     """Return a key and its value in words; an empty text if there is nothing to say."""
     if value is None or value is False or (type(value) in {list, dict, bytes} and not value):
         return ""
+    name = _short(key).lstrip("_")
     if type(value) is np.ndarray and not value.ndim and not value.dtype.hasobject:
         value = value[()].item() if value.dtype.kind in "biuf" else value
     elif type(value) is np.ndarray and not value.size:
         return ""
-    if type(value) is int and key in _NUMBERS:
-        return _NUMBERS[key](value)
+    if type(value) is int and name in _NUMBERS:
+        return _NUMBERS[name](value)
     if value is True:
-        return _TRUE.get(key, _short(key))
+        return _TRUE.get(name, name)
     if type(value) is dict and {"path", "offset"} <= value.keys():
         number = f", record {value['number']:,}" if type(value.get("number")) is int else ""
         at = f"{value['offset']:,}" if type(value["offset"]) is int else _short(value["offset"])
@@ -209,15 +181,22 @@ def _fact(key: str, value: Any) -> str:
         return f"in {path} at byte {at}{number}"
     if type(value) is dict and {"key", "iteration", "epoch", "drawn"} <= value.keys():
         return ", ".join(_facts(value))
-    if type(value) is dict and {"parts", "files"} <= value.keys():  # see ops/shuffle/buffer_checkpoint.py
-        way = "value" if value["files"] is None else "reference to files"
-        return f"holds elements by {way} ({brief_bytes(nbytes_of_plain(value))})"
-    held = _held(value)
-    return f"{_HELD.get(key, f'{_short(key)}:')} {held or _value(value)}"
+    return f"{name}: {_held(value) or _value(value)}"
+
+
+def _is_chunk(value: Any) -> TypeGuard[dict[str, Any]]:
+    return type(value) is dict and {"length", "structure", "columns"} <= value.keys()
+
+
+def _is_error(value: Any) -> bool:
+    return type(value) is dict and {"error", "message"} <= value.keys()
 
 
 def _held(value: Any) -> str:
     """Return the number and size of elements by value; an empty text if it is something else."""
+    if type(value) is dict and {"parts", "files"} <= value.keys():  # see ops/shuffle/buffer_checkpoint.py
+        way = "value" if value["files"] is None else "reference to files"
+        return f"elements by {way} ({brief_bytes(nbytes_of_plain(value))})"
     items = value if type(value) is list else [value]
     if not all(_is_chunk(item) or _is_error(item) for item in items):
         return ""
@@ -247,58 +226,54 @@ def _count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
-_SILENT = frozenset({"op", "key", "iteration", "epoch", "structure", "version", "digest"})
-_SILENT |= {
-    "turn",
-    "left",
-    "batch_size",
-    "since",
-    "base",
-    "pass_is_empty",
-    "epoch_is_empty",
-    "hole",
-    "gone",
-    "pass_order",
-}
+_SILENT = frozenset(
+    [
+        "key",
+        "iteration",
+        "epoch",
+        "turn",
+        "left",
+        "batch_size",
+        "since",
+        "base",
+        "pass_is_empty",
+        "hole",
+        "gone",
+        "order",
+    ]
+)
 
 _NUMBERS: dict[str, Callable[[int], str]] = {
+    "at": lambda n: f"at element {n:,}" if n else "",
     "elements": lambda n: f"elements: {n:,}" if n >= 0 else "",  # else unknown or infinite
-    "position": lambda n: f"at element {n:,}",
     "next": lambda n: f"next is number {n:,}",
     "remaining": lambda n: f"{n:,} remaining" if n else "",
     "finished": lambda n: f"{_count(n, 'epoch')} finished" if n else "in the first epoch",
-    "given": lambda n: f"{n:,} produced",
-    "passed": lambda n: f"{n:,} passed on",
     "dropped": lambda n: f"{n:,} dropped" if n else "",
     "drawn": lambda n: f"{_count(n, 'random number')} drawn",
-    "behind": lambda n: f"{_count(n, 'element')} to skip after the position below" if n else "",
     "opened": lambda n: f"{_count(n, 'dataset')} opened",
     "record": lambda n: f"record {n:,}",
     "offset": lambda n: f"at byte {n:,}",
     "current": lambda n: f"in input {n + 1}",
     "gap": lambda n: f"{_count(n, 'element')} to skip before the next window" if n else "",
-    "taken": lambda n: f"{n:,} taken",
     "kept": lambda n: f"{n:,} kept",
     "raised": lambda n: f"{_count(n, 'exception')} raised" if n else "",
     "before": lambda n: f"{n:,} before this record" if n else "",
-    "skip": lambda n: f"{n:,} of it produced" if n else "",
     "failures": lambda n: f"{n:,} failed" if n else "",
     "part": lambda n: f"reads the shard of process {n}",
-    "place": lambda n: f"at {n:,}",
 }
 
 _TRUE = {"ended": "its input has ended", "source_ended": "its input has ended"}
 
 _HELD = {
     "held": "holds",
+    "items": "holds",
+    "elements": "holds",
+    "element": "holds",
+    "groups": "holds",
     "waiting": "holds for the next",
     "outbox": "computed, not produced:",
     "todo": "read, not processed:",
     "ahead": "read ahead:",
     "argument": "for",
-    "carried": "carries",
-    "seen": "seen:",
-    "file": "in",
-    "stage": "buffer:",
-    "source": "its source:",
 }

@@ -38,8 +38,9 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import HoldingOperator, Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.position import Position, counts_in
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
@@ -165,7 +166,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         super().__init__(node)
         self.source = context(node.source)
         self._context = context
-        self._names = ReplayLog(self.source)
+        self._names = ReplayLog(self.source, node.op)
         self._own: OwnElements | None = None  # set if a saved state contains names by value
         self._place = 0  # position of the last file's name in the replay log
         self._name: str | None = None
@@ -318,33 +319,33 @@ class FilesOperator(BufferedOperator, HoldingOperator):
             self.file.close()
             self.file = None
 
-    def save(self) -> State:
+    def save(self) -> Position:
         """Return the position of the input before the name of the last file, so that it produces the name again.
 
         If the input cannot repeat it, the position is after the name, which is looked up among the input's names.
         """
         return self._save_at(None if self.file is None else self.file.tell())
 
-    def save_before(self, count: int) -> State:
+    def save_before(self, count: int) -> Position:
         file: Any = self.file
         return self._save_at(file.tell(count))
 
-    def _save_at(self, position: tuple[int, int] | None) -> State:
+    def _save_at(self, place: tuple[int, int] | None) -> Position:
         """Return the state at a position of the open file, if one is open."""
         file = None
         if self._name is not None:
-            offset, number = (None, None) if position is None else position
+            offset, number = (None, None) if place is None else place
             file = {"path": redacted(self._name), "offset": offset, "number": number}
         names = self._names
         first = self._first_name() if file is None and not names.position else None
         if file is None:
-            place = names.present()
+            position = names.present()
         elif self._context.input_is_replayable and not self._is_given:
-            place = names.place(self._place)
+            position = names.place(self._place)
         else:
-            place = {"source": self.source.save(), "behind": 0}
+            position = Position(self.op, inputs=(self.source.save(),))
             file["is_given"] = True
-        return {**super().save(), **place, "file": file, "first": first}
+        return position.having(held=super().save().held, own={"file": file, "first": first})
 
     def _first_name(self) -> str | None:
         """Return the first name of the input if names can be taken by position, else None."""
@@ -357,17 +358,17 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         finally:
             gather.close()
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._names.load(state)
-        if holds_values(state["source"]):
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._names.load(position)
+        if holds_values(position.source.to_plain()):
             self._own = self._own_names()
-        file = state["file"]
+        file, saved_first = position.own["file"], position.own["first"]
         if file is None:
             first = self._first_name()
-            if first is not None and state["first"] is not None and first != name_of(state["first"], self._context):
+            if first is not None and saved_first is not None and first != name_of(saved_first, self._context):
                 raise StateError(
-                    f"{self.node}: the first file of the state is {state['first']!r:.500}, but the "
+                    f"{self.node}: the first file of the state is {saved_first!r:.500}, but the "
                     f"first file of this dataset is {first!r}; {REMEDY}"
                 )
             return
@@ -389,7 +390,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
             raise StateError(f"{self._differs(saved)}, but the input has {redacted(path)!r} at this position; {REMEDY}")
         if file["offset"] is not None:
             self.file = self._open(path)
-            self.file.seek(int(file["offset"]), int(file["number"]))
+            self.file.seek(*counts_in(file, "offset", "number"))
 
     def _own_names(self) -> OwnElements:
         return OwnElements(self._context, self.node.source, name_in)

@@ -12,7 +12,8 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Sharding, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,58 +46,52 @@ class AssertCardinality(UnaryNode, seekable=True):
 class AssertCardinalityOperator(UnaryOperator):
     """Operator that counts the elements it has returned. An exception counts as one element."""
 
+    saved = ("ended",)
+
     def __init__(self, source: Operator, node: AssertCardinality) -> None:
         super().__init__(source)
         self.node = node
-        self.given = 0
         self.ended = False
 
     def pull(self, n: int) -> Chunk | None:
         if self.ended:
             return None
-        left = n if self.node.expected == INFINITE_CARDINALITY else self.node.expected - self.given
+        left = n if self.node.expected == INFINITE_CARDINALITY else self.node.expected - self.at
         if not left:
             self._end_with(self.source.pull(1))
             return None
         try:
             chunk = self.source.pull(min(n, left))
         except Exception:
-            self.given += 1
+            self.at += 1
             raise
         if chunk is None:
             self._end_with(None)
             return None
-        self.given += chunk.length
+        self.at += chunk.length
         return chunk
 
     def _end_with(self, chunk: Chunk | None) -> None:
         """Raise CardinalityError, once, if ``chunk`` is an extra element or elements are missing."""
         self.ended = True
-        if chunk is None and self.given == self.node.expected:
+        if chunk is None and self.at == self.node.expected:
             return
-        found = f"the input has {'more' if chunk is not None else f'only {self.given:,}'}"
+        found = f"the input has {'more' if chunk is not None else f'only {self.at:,}'}"
         raise CardinalityError(
             f"{self.node}: expected {_words(self.node.expected)}, but {found}; correct the number or check "
             "why the input has a different number of elements"
         )
 
-    def save(self) -> State:
-        return {"op": AssertCardinality.op, **super().save(), "given": self.given, "ended": self.ended}
-
-    def advance(self, state: State, count: int) -> State | None:
-        given, expected = int(state["given"]) + count, self.node.expected
-        if state["ended"] or (expected != INFINITE_CARDINALITY and given > expected):
+    def advance(self, position: Position, count: int) -> Position | None:
+        expected = self.node.expected
+        if position.own["ended"] or (expected != INFINITE_CARDINALITY and position.at + count > expected):
             return None
-        below = self.source.advance(state["source"], count)
-        return None if below is None else {**state, "source": below, "given": given}
+        return self.advance_input(position, count)
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.given, self.ended = int(state["given"]), bool(state["ended"])
-        if self.node.expected != INFINITE_CARDINALITY and self.given > self.node.expected:
-            raise StateError(
-                f"{self.node}: the state is damaged: it counts {self.given} elements of {self.node.expected}"
-            )
+    def load(self, position: Position) -> None:
+        super().load(position)
+        if self.node.expected != INFINITE_CARDINALITY and self.at > self.node.expected:
+            raise StateError(f"{self.node}: the state is damaged: it counts {self.at} elements of {self.node.expected}")
 
 
 def _words(count: int) -> str:

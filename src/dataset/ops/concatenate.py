@@ -6,6 +6,7 @@ the number of datasets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,8 @@ from dataset.plan.spec import common_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, assumes_no_failures
+from dataset.runtime.contract import Operator, Upstream, assumes_no_failures
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +86,12 @@ def _sources(node: Node) -> tuple[Node, ...]:
 class ConcatenateOperator(Operator):
     """Operator that reads one input after another."""
 
+    saved = ("current",)
+
     def __init__(self, node: Concatenate, sources: list[Operator]) -> None:
         self.node = node
         self.sources = sources
         self.current = 0
-        self.given = 0  # elements of the current input, failed ones included
         self._last: Chunk | None = None
 
     def pull(self, n: int) -> Chunk | None:
@@ -96,12 +99,12 @@ class ConcatenateOperator(Operator):
             try:
                 chunk = self.sources[self.current].pull(n)
             except Exception:
-                self.given += 1
+                self.at += 1
                 raise
             if chunk is not None:
-                self.given += chunk.length
+                self.at += chunk.length
                 return self._checked(chunk)
-            self.current, self.given = self.current + 1, 0
+            self.current, self.at = self.current + 1, 0
         return None
 
     def _checked(self, chunk: Chunk) -> Chunk:
@@ -113,17 +116,17 @@ class ConcatenateOperator(Operator):
         self._last = Chunk(chunk.structure, 0, [])
         return chunk
 
-    def save(self) -> State:
-        states = [source.save() for source in self.sources]
-        return {"op": Concatenate.op, "current": self.current, "given": self.given, "sources": states}
+    def upstream(self) -> Sequence[Upstream]:
+        return self.sources
 
-    def advance(self, state: State, count: int) -> State | None:
-        states, current, given = list(state["sources"]), int(state["current"]), int(state["given"])
-        while current < len(states):
-            below = self.sources[current].advance(states[current], count) if count else states[current]
+    def advance(self, position: Position, count: int) -> Position | None:
+        inputs, current, given = list(position.inputs), position.count("current"), position.at
+        while current < len(inputs):
+            before = inputs[current]
+            below = self.sources[current].advance(before, count) if count and before is not None else before
             if below is not None:
-                states[current] = below
-                return {**state, "current": current, "given": given + count, "sources": states}
+                inputs[current] = below
+                return position.having(at=given + count, inputs=tuple(inputs), own={"current": current})
             source = self.node.sources[current]
             left = source.cardinality() - given
             if not is_known(source.cardinality()) or count < left:
@@ -133,12 +136,3 @@ class ConcatenateOperator(Operator):
             count -= left
             current, given = current + 1, 0
         return None
-
-    def load(self, state: State) -> None:
-        self.current, self.given = int(state["current"]), int(state["given"])
-        for source, saved in zip(self.sources, state["sources"], strict=True):
-            source.load(saved)
-
-    def close(self) -> None:
-        for source in self.sources:
-            source.close()

@@ -17,7 +17,8 @@ from dataset.plan.structure import LEAF, tuple_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position
 
 _INT64_MAX = 2**63 - 1
 _NEVER_READ = 2**62  # more elements than can ever be read
@@ -57,42 +58,31 @@ class Enumerate(UnaryNode, seekable=True, elastic=True):
 class EnumerateOperator(UnaryOperator):
     """Operator that counts elements; a failed element uses up its index, as in tf.data."""
 
+    saved = ("since", "base")
+
     def __init__(self, source: Operator, node: Enumerate) -> None:
         super().__init__(source)
         self.node = node
-        self.next = node.start
         self.since = self.base = 0  # see runtime/state/resharding.py
 
     def pull(self, n: int) -> Chunk | None:
-        room = _INT64_MAX - self.next
+        room = _INT64_MAX - self.node.start - self.at
         if not room:
             return None  # out of numbers, as in tf.data
         try:
             chunk = self.source.pull(min(n, room))
         except Exception:
-            self.next += 1
+            self.at += 1
             raise
         if chunk is None:
             return None
-        numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
+        numbers = np.arange(self.at, self.at + chunk.length, dtype=np.int64)
         if self.node.shards:
-            numbers = self.node.start + self.base + places_in(self.node.shards, numbers - self.node.start - self.since)
-        self.next += chunk.length
+            numbers = self.base + places_in(self.node.shards, numbers - self.since)
+        numbers += self.node.start
+        self.at += chunk.length
         columns = [numbers, *chunk.columns()]
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, columns, lineage=chunk.lineage)
 
-    def save(self) -> State:
-        place = {"position": self.next - self.node.start, "since": self.since, "base": self.base}
-        return {"op": Enumerate.op, **super().save(), **place}
-
-    def advance(self, state: State, count: int) -> State | None:
-        position = int(state["position"]) + count
-        if self.node.start + position > _INT64_MAX:
-            return None
-        below = self.source.advance(state["source"], count)
-        return None if below is None else {**state, "source": below, "position": position}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.next = self.node.start + int(state["position"])
-        self.since, self.base = int(state["since"]), int(state["base"])
+    def advance(self, position: Position, count: int) -> Position | None:
+        return None if self.node.start + position.at + count > _INT64_MAX else self.advance_input(position, count)

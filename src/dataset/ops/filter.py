@@ -76,5 +76,5 @@ class FilterOperator(ElementwiseOperator):
     def pass_on(self, given: tuple[Any, ...], function: Callable[..., Any]) -> tuple[Any, ...] | None:
         result = function(*given)
         passes = result if type(result) in BOOLEANS else boolean(result, self.node)
-        self.position += 1
+        self.at += 1
         return given if passes else None

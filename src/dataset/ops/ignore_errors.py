@@ -10,7 +10,7 @@ from dataset.plan.checks import require_bool
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _FAILURES_IN_A_ROW_MAX = 100_000
@@ -38,16 +38,16 @@ class IgnoreErrorsOperator(UnaryOperator):
     """Operator that pulls again if its input fails. Interrupts and similar exceptions are raised, not dropped.
 
     Attributes:
-        passed: the number of elements passed on.
         dropped: the number of elements dropped.
     """
+
+    saved = ("dropped",)
 
     def __init__(self, source: Operator, node: IgnoreErrors, context: ExecutionContext) -> None:
         super().__init__(source)
         self.node = node
         self.coordinator = context.iteration.coordinator
         self.skipped = context.skipped
-        self.passed = 0
         self.dropped = 0
 
     def pull(self, n: int) -> Chunk | None:
@@ -62,7 +62,7 @@ class IgnoreErrorsOperator(UnaryOperator):
                 failures += 1
                 self.dropped += 1
                 if self.node.log_warning:
-                    _warn(self.node, self.passed + self.dropped - 1, error)
+                    _warn(self.node, self.at + self.dropped - 1, error)
                 if failures == _FAILURES_IN_A_ROW_MAX:
                     error.add_note(
                         f"in {self.node}: this is the last of {failures:,} consecutive errors without an "
@@ -71,15 +71,8 @@ class IgnoreErrorsOperator(UnaryOperator):
                     raise
                 self.skipped.add(1)
             self.coordinator.check_usable()  # closing the iterator must not wait for many failures
-        self.passed += chunk.length if chunk else 0
+        self.at += chunk.length if chunk else 0
         return chunk
-
-    def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "passed": self.passed, "dropped": self.dropped}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.passed, self.dropped = int(state["passed"]), int(state["dropped"])
 
 
 def _warn(node: Node, position: int, error: Exception) -> None:

@@ -132,7 +132,7 @@ class MapOperator(ElementwiseOperator):
             passed = (result,)
         else:
             passed = self._arguments_of(result)
-        self.position += 1
+        self.at += 1
         return passed
 
     def _arguments_of(self, result: Any) -> tuple[Any, ...]:

@@ -15,9 +15,10 @@ from dataset.plan.node import Node, UnaryNode, may_wait
 from dataset.runtime.choice import CLEAR, GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Segment, Watch
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import HoldingOperator, Operator, State, UnaryOperator
+from dataset.runtime.contract import HoldingOperator, Operator, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
@@ -105,7 +106,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         self.counters = context.counters
         self.coordinator = context.iteration.coordinator
         self._context = context
-        self._log = ReplayLog(source)
+        self._log = ReplayLog(source, self.op)
         self._given = 0  # elements, as the log counts them; an exception counts as one
         self._account = context.iteration.limits.ledger.account()
         self._pulse = context.iteration.pulse
@@ -143,7 +144,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 
     def _start(self) -> None:
         if not self._log.is_behind:
-            self._log = ReplayLog(self.source)  # elements pulled without the thread were not counted
+            self._log = ReplayLog(self.source, self.op)  # elements pulled without the thread were not counted
             if self._context.input_is_replayable:
                 self._log.step()  # here, so that a position is known before the thread runs
         self._given = self._log.given
@@ -309,17 +310,17 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         with self._filled:
             return self._held, self._items.counted_bytes
 
-    def save(self) -> State:
+    def save(self) -> Position:
         if self.coordinator.forked:
             self.coordinator.check_usable()
         holds_nothing = not self._items and (self._ended or self._thread is None)
         if not self._reads_ahead or holds_nothing:
-            return self._state(self._log.present(), self._items.save())
+            return self._with_items(self._log.present())
         if self._context.input_is_replayable or self._log.is_behind:  # the latter: nothing new was read
-            return self._state(self._log.place(self._given), [])
+            return self._log.place(self._given)
         return self._state_by_value()
 
-    def _state_by_value(self) -> State:
+    def _state_by_value(self) -> Position:
         """Save the queue by value, after waiting for the element in progress."""
         with self.coordinator.blocked(), self._filled:
             self._paused = True
@@ -328,24 +329,23 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                     if self._stopped:
                         self.coordinator.check_usable()
                     self._filled.wait()
-                return self._state(self._log.present(), self._items.save())
+                return self._with_items(self._log.present())
             finally:
                 self._paused = False
                 self._freed.notify()
 
-    def _state(self, place: State, held: list[Any]) -> State:
-        """Return the state; ``held`` are the elements before the position."""
-        return {"op": self.node.op, **place, "held": held}
+    def _with_items(self, position: Position) -> Position:
+        """Return the position with the elements before it."""
+        return position.having(held=holding(items=self._items.save()))
 
-    def load(self, state: State) -> None:
-        self._items.load(state["held"], lambda: self.node.element_spec)
-        self._log.load(state)
+    def load(self, position: Position) -> None:
+        self._items.load(position.held.get("items", ()), lambda: self.node.element_spec)
+        self._log.load(position)
         self._held = len(self._items)
         self._account.hold(self._items.counted_bytes)
 
-    def advance(self, state: State, count: int) -> State | None:
-        source = None if state["held"] else self.source.advance(state["source"], state["behind"] + count)
-        return None if source is None else self._state({"source": source, "behind": 0}, [])
+    def advance(self, position: Position, count: int) -> Position | None:
+        return self.advance_log(position, count)
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -400,10 +400,10 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         waits_here = self._is_logged and self._thread is None and self._context.input_is_replayable
         return self._items.waiting() if waits_here else 0
 
-    def save_before(self, count: int) -> State:
+    def save_before(self, count: int) -> Position:
         if self._holder is None:
-            return self._state(self._log.place(self._given - count), [])
-        return self._state({"source": self._holder.save_before(count), "behind": 0}, [])
+            return self._log.place(self._given - count)
+        return Position(self.op, inputs=(self._holder.save_before(count),))
 
     def skip(self, n: int) -> int:
         self._is_logged = self._is_logged and self._reads_ahead
@@ -436,7 +436,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     def _compute_many(self, started: float | None) -> bool:
         """Compute several elements, with the log, so that a state need not hold them; return False at the end."""
         if not self._is_logged:
-            self._log = ReplayLog(self.source)
+            self._log = ReplayLog(self.source, self.op)
             self._given, self._is_logged = 0, True
         self._log.forget(self._given)
         if self._log.step(started) or started is None:

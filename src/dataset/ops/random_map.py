@@ -15,11 +15,12 @@ from dataset.plan.origin import function_name
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.kernels.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.tasks import Task
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import ElementGenerators, EpochLedger, random_state
 
 
@@ -65,6 +66,8 @@ class RandomMap(MapNode, pure=False, static_spec=False, separable=True, elastic=
 class RandomMapOperator(MapOperator):
     """Operator that knows the epoch. An element's generator depends only on the epoch and the element's position."""
 
+    saved = ("since", "base", "key", "iteration", "epoch")
+
     def __init__(self, context: ExecutionContext, source: Operator, node: RandomMap) -> None:
         super().__init__(source, node, node.function)
         self.epochs = context.iteration.epochs
@@ -99,12 +102,7 @@ class RandomMapOperator(MapOperator):
         copied._open(self.key, self.iteration, self.epoch)  # noqa: SLF001  # its own class; generators are of one thread
         return copied
 
-    def save(self) -> State:
-        chance = {"key": self.key, "iteration": self.iteration, "epoch": self.epoch}
-        return {**super().save(), **chance, "since": self.since, "base": self.base}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.since, self.base = int(state["since"]), int(state["base"])
-        self._open(int(state["key"]), int(state["iteration"]), int(state["epoch"]))
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._open(self.key, self.iteration, self.epoch)
         self.epochs.resume(self.random, self.key, self.iteration)

@@ -26,8 +26,9 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import RandomPass, random_state
 
 Distribution: TypeAlias = npt.NDArray[np.float64]
@@ -151,15 +152,15 @@ class AcceptOperator(BufferedUnaryOperator):
             outcome = outcome if len(kept) == outcome.length else outcome.take(kept)
         self.outbox.put(outcome)
 
-    def save(self) -> State:
-        state = {**super().save(), "random": self.random.save()}
-        return state if self._estimate is None else {**state, "counts": self._estimate.counts.copy()}
+    def save(self) -> Position:
+        counts = {} if self._estimate is None else {"counts": self._estimate.counts.copy()}
+        return super().save().having(own={"random": self.random.save(), **counts})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.random.load(state["random"])
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.random.load(position.own["random"])
         if self._estimate is not None:
-            self._estimate.counts = state["counts"].copy()
+            self._estimate.counts = position.own["counts"].copy()
 
 
 class MixWeightsOperator(BufferedUnaryOperator):
@@ -176,12 +177,12 @@ class MixWeightsOperator(BufferedUnaryOperator):
             self.outbox.put(Chunk(LEAF, _BLOCK, [np.tile([first, 1 - first], (_BLOCK, 1))]))
         return self.outbox.give(n)
 
-    def save(self) -> State:
-        return {**super().save(), "counts": self._estimate.counts.copy()}
+    def save(self) -> Position:
+        return super().save().having(own={"counts": self._estimate.counts.copy()})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._estimate.counts = state["counts"].copy()
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._estimate.counts = position.own["counts"].copy()
 
 
 def classes_of(chunk: Chunk) -> npt.NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -18,7 +19,8 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, assumes_no_failures
+from dataset.runtime.contract import Operator, Upstream, assumes_no_failures
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +119,14 @@ _REMEMBERED = 4  # passes that a reader may be ahead by
 class RepeatOperator(Operator):
     """Operator that holds the open input of the current pass.
 
-    It remembers how recent passes began and how long they were; ``advance`` needs both to cross the end of a pass.
-    The input of the last pass stays open after its end: its state says which pass a cache upstream has kept, and that
-    pass is still needed if another operator repeats this one.
+    ``at`` is the position in the pass; a failed element counts. It remembers how recent passes began and how long they
+    were; ``advance`` needs both to cross the end of a pass. The input of the last pass stays open after its end:
+    its position says which pass a cache upstream has kept, and that pass is still needed if another operator repeats
+    this one.
     """
+
+    op = Repeat.op
+    saved = ("finished", "pass_is_empty", "over")
 
     def __init__(self, context: ExecutionContext, source: Node, times: int, process: str = "") -> None:
         self.context = context
@@ -129,36 +135,35 @@ class RepeatOperator(Operator):
         self.times = times
         self.finished = 0  # passes
         self.pass_is_empty = True  # so far
-        self.position = 0  # in the pass; a failed element counts
         self.over = not times
         self.source: Operator | None = context(source) if times else None
         self._lengths: dict[int, int] = {}  # of finished passes
-        self._beginnings: dict[int, State] = {}  # state of the input at the beginning of a pass
+        self._beginnings: dict[int, Position] = {}  # position of the input at the beginning of a pass
 
     def pull(self, n: int) -> Chunk | None:
         while self.source is not None and not self.over:
             try:
                 chunk = self.source.pull(n)
             except Exception as error:
-                self.position += 1
+                self.at += 1
                 self.pass_is_empty &= not isinstance(error, AbsentError)  # other processes have elements
                 raise
             if chunk is not None:
                 self.pass_is_empty = False
-                self.position += chunk.length
+                self.at += chunk.length
                 return chunk
             self._next_pass()
         return None
 
     def _next_pass(self) -> None:
         assert self.source is not None
-        self._lengths[self.finished] = self.position
+        self._lengths[self.finished] = self.at
         self._lengths.pop(self.finished - _REMEMBERED, None)
         self._beginnings.pop(self.finished - _REMEMBERED, None)
         self.finished += 1
         # An endless repetition of an empty input would never return.
         self.over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
-        self.pass_is_empty, self.position = True, 0
+        self.pass_is_empty, self.at = True, 0
         if self.over and self.times < 0 and self.process:
             raise ValueError(
                 f"process {self.process}: repeat() ends, because the files of this process contain no elements; the "
@@ -170,42 +175,36 @@ class RepeatOperator(Operator):
             with contextlib.suppress(StateError):  # only ``advance`` needs it
                 self._beginnings[self.finished] = self.source.save()
 
-    def save(self) -> State:
-        return {
-            "op": Repeat.op,
-            "finished": self.finished,
-            "pass_is_empty": self.pass_is_empty,
-            "position": self.position,
-            "over": self.over,
-            "source": None if self.source is None else self.source.save(),
-        }
+    def upstream(self) -> Sequence[Upstream]:
+        return () if self.source is None else (self.source,)
 
-    def advance(self, state: State, count: int) -> State | None:
-        """Return a state in the same pass or one that has begun; how a later pass begins is unknown until then."""
-        finished, beginning, position = int(state["finished"]), state["source"], int(state["position"])
-        if self.source is None or state["over"]:
+    def advance(self, position: Position, count: int) -> Position | None:
+        """Return a position in the same pass or one that has begun; how a later pass begins is unknown until then."""
+        if self.source is None or position.own["over"]:
             return None
+        finished, beginning, passed = position.count("finished"), position.source, position.at + count
         below = self._advance_in(finished, beginning, count)
-        passed = position + count
         while below is None and passed > (length := self._length_of(finished, passed)):
             passes = max(1, (passed - 1) // length) if self._passes_are_alike else 1
             passed -= passes * length
             finished += passes
-            beginning = self._fresh if self._passes_are_alike else self._beginnings.get(finished)
-            below = None if beginning is None else self._advance_in(finished, beginning, passed)
-        if below is None or 0 <= self.times <= finished or not self._gives_elements(finished, state):
+            start = self._fresh if self._passes_are_alike else self._beginnings.get(finished)
+            below = None if start is None else self._advance_in(finished, start, passed)
+        if below is None or 0 <= self.times <= finished or not self._gives_elements(finished, position):
             return None
-        return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
+        return position.having(
+            at=passed, inputs=(below,), own={"finished": finished, "pass_is_empty": False, "over": False}
+        )
 
-    def _advance_in(self, number: int, state: State, count: int) -> State | None:
-        """Return the state of the input ``count`` elements after ``state`` in a pass.
+    def _advance_in(self, number: int, position: Position, count: int) -> Position | None:
+        """Return the position of the input ``count`` elements later in a pass.
 
         A repetition below remembers only the passes that it makes in the present one of this operator.
         """
         source = self.source  # before ``finished``: another thread sets it later
         assert source is not None
         is_present = number == self.finished or self._passes_are_alike or not self._is_over_another
-        return source.advance(state, count) if is_present else None
+        return source.advance(position, count) if is_present else None
 
     @lazy_property
     def _is_over_another(self) -> bool:
@@ -219,38 +218,30 @@ class RepeatOperator(Operator):
 
     @lazy_property
     def _passes_are_alike(self) -> bool:
-        """Whether all passes begin in the same state and yield the same, failures included."""
+        """Whether all passes begin at the same position and yield the same, failures included."""
         keeps_pass = any(part.traits.keeps_pass for part in inputs_first(self.node))
         return not openings(self.node) and (not keeps_pass or is_infallible(self.node))
 
     @lazy_property
-    def _fresh(self) -> State:
-        """The state of the input at the beginning of a pass."""
+    def _fresh(self) -> Position:
+        """The position of the input at the beginning of a pass."""
         operator = self.context.unprofiled()(self.node)
         try:
             return operator.save()
         finally:
             operator.close()
 
-    def _gives_elements(self, number: int, state: State) -> bool:
+    def _gives_elements(self, number: int, position: Position) -> bool:
         """Return whether a pass is known to have elements that do not fail; without them an endless repetition ends."""
         if self.times > 0 or is_infallible(self.node) or number < self.finished or assumes_no_failures():
             return True
-        is_of_state = number == state["finished"] and not state["pass_is_empty"]
-        return is_of_state or (number == self.finished and not self.pass_is_empty)
+        is_of_position = number == position.own["finished"] and not position.own["pass_is_empty"]
+        return is_of_position or (number == self.finished and not self.pass_is_empty)
 
-    def load(self, state: State) -> None:
-        self.finished = int(state["finished"])
-        self.pass_is_empty, self.position = bool(state["pass_is_empty"]), int(state["position"])
-        self.over = bool(state["over"])
-        if self.source is not None:
-            number = self.finished - self.over
-            # Random operators upstream, and the lineage of sources, need the number of the pass.
-            if number and (openings(self.node) or self.context.is_traced):
-                self.source.close()
-                self.source = self.context(self.node, number)
-            self.source.load(state["source"])
-
-    def close(self) -> None:
-        if self.source is not None:  # it stays: another thread may compute a state with it meanwhile
+    def load(self, position: Position) -> None:
+        number = position.count("finished") - position.like("over", False)
+        # Random operators upstream, and the lineage of sources, need the number of the pass.
+        if self.source is not None and number and (openings(self.node) or self.context.is_traced):
             self.source.close()
+            self.source = self.context(self.node, number)
+        super().load(position)

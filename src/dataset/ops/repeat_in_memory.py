@@ -13,7 +13,8 @@ from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk, Column, take_column
 from dataset.runtime.chunks.lineage import Lineage, later
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position
 
 PASS_MAX = 4096
 """The maximum number of elements of a pass to hold: for longer passes, the cost of opening the input is negligible."""
@@ -34,10 +35,11 @@ class InMemoryRepeatOperator(UnaryOperator):
     copy, up to the end of a pass: a copy would be writable.
     """
 
+    op = "repeat"
+
     def __init__(self, source: Operator, length: int, count: int) -> None:
         super().__init__(source)
         self.length = length  # elements of a pass
-        self.place = 0  # position in the pass
         self.left = self.count = count  # remaining elements in all passes
         self._pass: Chunk | None = None
         self._copies = False
@@ -51,7 +53,7 @@ class InMemoryRepeatOperator(UnaryOperator):
             n = self.left
         if not n:
             return None
-        start, stop = self.place, self.place + n
+        start, stop = self.at, self.at + n
         if stop <= self.length:
             chunk = _copy(elements, start, stop) if self._copies else elements.slice(start, stop)
         elif self._copies:
@@ -79,24 +81,24 @@ class InMemoryRepeatOperator(UnaryOperator):
 
     def _move(self, count: int) -> None:
         self.left -= count
-        self.place += count
-        if self.place >= self.length:
-            self.place %= self.length
+        self.at += count
+        if self.at >= self.length:
+            self.at %= self.length
 
     def skip(self, n: int) -> int:
         passed = min(n, self.left)
         self._move(passed)
         return passed
 
-    def save(self) -> State:
-        return {"op": "repeat", "place": self.place, "left": self.left}
+    def save(self) -> Position:
+        return Position(self.op, self.at, own={"left": self.left})
 
-    def advance(self, state: State, count: int) -> State | None:
-        left = int(state["left"]) - count
-        return {**state, "place": (int(state["place"]) + count) % self.length, "left": left} if left >= 0 else None
+    def advance(self, position: Position, count: int) -> Position | None:
+        left = position.count("left") - count
+        return Position(self.op, (position.at + count) % self.length, own={"left": left}) if left >= 0 else None
 
-    def load(self, state: State) -> None:
-        self.place, self.left = int(state["place"]), int(state["left"])
+    def load(self, position: Position) -> None:
+        self.at, self.left = position.at, position.count("left")
 
 
 def _is_read_only(column: Column) -> bool:

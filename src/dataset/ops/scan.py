@@ -15,10 +15,11 @@ from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.ownership import is_immutable, own
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
 from dataset.runtime.functions.kernels.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.position import Position
 from dataset.runtime.resources.interrupts import call
 
 
@@ -82,9 +83,9 @@ class ScanOperator(MapOperator):
         self.accumulator.replace(new)
         return self.accumulator.detached(output)
 
-    def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "carried": self.accumulator.save()}
+    def save(self) -> Position:
+        return super().save().having(own={"carried": self.accumulator.save()})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.accumulator.load(state["carried"])
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.accumulator.load(position.own["carried"])

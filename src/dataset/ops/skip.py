@@ -11,7 +11,8 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, RewritableNode, UnaryNode, is_exact, is_infallible
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures, seek
+from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures, seek
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,8 @@ class Skip(UnaryNode, RewritableNode, seekable=True, exact=True, only_reorders=T
 class SkipOperator(UnaryOperator):
     """Operator that discards elements until none is left to skip."""
 
+    saved = ("remaining",)
+
     def __init__(self, source: Operator, node: Skip, *, is_infallible: bool) -> None:
         super().__init__(source)
         self.node = node
@@ -80,19 +83,11 @@ class SkipOperator(UnaryOperator):
             self.remaining -= passed
         return self.source.pull(n)
 
-    def save(self) -> State:
-        return {"op": Skip.op, **super().save(), "remaining": self.remaining}
-
-    def advance(self, state: State, count: int) -> State | None:
-        remaining = int(state["remaining"])
+    def advance(self, position: Position, count: int) -> Position | None:
+        remaining = position.like("remaining", self.node.count)
         if remaining < 0 or (remaining and not (self.is_infallible or assumes_no_failures())):
             return None
-        below = self.source.advance(state["source"], remaining + count)
-        return None if below is None else {**state, "source": below, "remaining": 0}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.remaining = int(state["remaining"])
+        return self.advance_input(position, count, remaining + count, remaining=0)
 
 
 class SeekingSkipOperator(SkipOperator):

@@ -19,8 +19,9 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of, source_numbered
 from dataset.runtime.chunks.source_records import SourceRecord
 from dataset.runtime.context import ExecutionContext, LineageContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
+from dataset.runtime.position import Position
 
 _log = logging.getLogger("dataset")
 
@@ -211,8 +212,8 @@ class SkipRecordsOperator(ChunkTransformOperator):
                 shown,
             )
 
-    def load(self, state: State) -> None:
-        super().load(state)
+    def load(self, position: Position) -> None:
+        super().load(position)
         self._unmet = set()  # earlier elements are not known
 
 

@@ -11,7 +11,8 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, is_exact, is_infallible
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
+from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=Tru
 class TakeOperator(UnaryOperator):
     """Operator that counts down the remaining elements."""
 
+    saved = ("remaining",)
+
     def __init__(self, source: Operator, node: Take) -> None:
         super().__init__(source)
         self.node = node
@@ -65,20 +68,15 @@ class TakeOperator(UnaryOperator):
         self.remaining = self.remaining - chunk.length if chunk else 0
         return chunk
 
-    def save(self) -> State:
-        return {"op": Take.op, **super().save(), "remaining": self.remaining}
-
-    def advance(self, state: State, count: int) -> State | None:
-        remaining = int(state["remaining"]) - count
+    def advance(self, position: Position, count: int) -> Position | None:
+        remaining = position.count("remaining") - count
         if remaining < 0 or not (is_infallible(self.node.source) or assumes_no_failures()):
             return None
-        below = self.source.advance(state["source"], count)
-        return None if below is None else {**state, "source": below, "remaining": remaining}
+        return self.advance_input(position, count, remaining=remaining)
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.remaining = int(state["remaining"])
-        if not 0 <= self.remaining <= self.node.count:
+    def load(self, position: Position) -> None:
+        super().load(position)
+        if self.remaining > self.node.count:
             raise StateError(
                 f"{self.node}: the state is damaged: {self.remaining} of {self.node.count} elements remain"
             )

@@ -13,7 +13,7 @@ from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.plan.origin import function_name
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
 from dataset.runtime.resources.interrupts import interruptible
@@ -42,6 +42,8 @@ class TakeWhileOperator(ElementwiseOperator):
     The last element is only known after calling the predicate for the next one. If the input calls user code, which
     could observe reading ahead, elements are therefore pulled one at a time.
     """
+
+    saved = ("_ended",)
 
     def __init__(self, source: Operator, node: TakeWhile) -> None:
         super().__init__(source, node, node.predicate)
@@ -80,10 +82,3 @@ class TakeWhileOperator(ElementwiseOperator):
             return inputs
         self._ended = True
         return inputs.slice(0, int(false[0])) if false[0] else None
-
-    def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "ended": self._ended}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._ended = bool(state["ended"])

@@ -13,8 +13,9 @@ from dataset.ops.element_keys import OBJECTS, keys_of, number_dtype
 from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,9 @@ class UniqueOperator(ChunkTransformOperator):
         new = [index for index, key in enumerate(keys) if key not in seen and not add(key)]
         return inputs if len(new) == inputs.length else inputs.take(np.array(new, np.intp))
 
-    def save(self) -> State:
+    def save(self) -> Position:
         seen = {kind: self._saved(kind, keys) for kind, keys in self._seen.items() if keys}
-        return {"op": self.node.op, **super().save(), "seen": seen}
+        return super().save().having(own={"seen": seen})
 
     def _saved(self, kind: str, keys: set[Hashable]) -> Any:
         if kind == OBJECTS:
@@ -56,8 +57,9 @@ class UniqueOperator(ChunkTransformOperator):
         dtype = number_dtype(kind)
         return list(keys) if dtype is None else np.fromiter(keys, dtype, len(keys))
 
-    def load(self, state: State) -> None:
-        super().load(state)
+    def load(self, position: Position) -> None:
+        super().load(position)
         self._seen = {
-            kind: set(keys.tolist() if isinstance(keys, np.ndarray) else keys) for kind, keys in state["seen"].items()
+            kind: set(keys.tolist() if isinstance(keys, np.ndarray) else keys)
+            for kind, keys in position.own["seen"].items()
         }

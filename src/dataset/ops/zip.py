@@ -14,8 +14,9 @@ from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.lineage import paired
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, Upstream
 from dataset.runtime.parallel.buffered_input import BufferedInput
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,8 @@ class Zip(RowsNode, MemoryNode, aligned=True, seekable=True, exact=True, only_re
 
 class ZipOperator(Operator):
     """Operator that pulls the same number of elements from each source."""
+
+    saved = ("ended",)
 
     def __init__(self, node: Zip, feeds: list[BufferedInput]) -> None:
         self.node = node
@@ -128,19 +131,11 @@ class ZipOperator(Operator):
                 break
         return joined
 
-    def save(self) -> State:
-        return {"op": Zip.op, "ended": self.ended, "feeds": [feed.save() for feed in self.feeds]}
+    def upstream(self) -> Sequence[Upstream]:
+        return self.feeds
 
-    def advance(self, state: State, count: int) -> State | None:
-        pairs = zip(self.feeds, state["feeds"], strict=True)
-        feeds = [None if state["ended"] else feed.advance(saved, count) for feed, saved in pairs]
-        return None if None in feeds else {**state, "feeds": feeds}
-
-    def load(self, state: State) -> None:
-        self.ended = bool(state["ended"])
-        for feed, saved in zip(self.feeds, state["feeds"], strict=True):
-            feed.load(saved)
-
-    def close(self) -> None:
-        for feed in self.feeds:
-            feed.source.close()
+    def advance(self, position: Position, count: int) -> Position | None:
+        if position.own["ended"]:
+            return None
+        feeds = [feed.advance(position.input(index), count) for index, feed in enumerate(self.feeds)]
+        return None if None in feeds else position.after(0, *feeds)

@@ -13,12 +13,13 @@ from dataset.plan.random_state import RandomState, state_numbers
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.file_trace import Opening
 from dataset.runtime.chunks.lineage import LineageWriter, RecordSource, Rows, joined
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.step_times import StepTimes
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import Draws, EpochLedger, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.limits import Limits
@@ -66,7 +67,7 @@ class Iteration:
         self.pulse = pulse
         self.first_random = next(state_numbers)
         """Random states with smaller numbers were created before the iteration."""
-        self.passes_to_repeat: dict[Node, State] = {}
+        self.passes_to_repeat: dict[Node, Position] = {}
         """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         self.filled: set[Node] = set()
         """The ops that have cached a whole pass in this iteration."""

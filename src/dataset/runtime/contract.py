@@ -14,19 +14,45 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 from dataset.runtime.chunks.chunk import Array, Chunk
-
-State: TypeAlias = dict[str, Any]
+from dataset.runtime.position import Position
 
 _PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the memory held
 
 
+class Upstream(Protocol):
+    """What an operator reads: an operator, or a buffer in front of one."""
+
+    def save(self) -> Position:
+        """Return its position."""
+
+    def load(self, position: Position) -> None:
+        """Restore a saved position."""
+
+    def close(self) -> None:
+        """Release it."""
+
+
 class Operator(ABC):
-    """One node of a plan, open for one iteration."""
+    """One node of a plan, open for one iteration.
+
+    Attributes:
+        at: the number of the next element: of the input, or, without one, of this operator.
+        saved: the names of the other attributes, counts and flags, that belong to its position.
+    """
+
+    at: int = 0
+    saved: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def op(self) -> str:
+        """The name of the operation: that of the operator's ``node``."""
+        name: str = vars(self)["node"].op
+        return name
 
     @abstractmethod
     def pull(self, n: int) -> Chunk | None:
@@ -41,29 +67,41 @@ class Operator(ABC):
         chunk = self.pull(min(n, _PASSED_MAX))
         return 0 if chunk is None else chunk.length
 
-    @abstractmethod
-    def save(self) -> State:
-        """Return the position of this operator and its inputs after the last pulled element, as plain data."""
-        return {}
+    def upstream(self) -> Sequence[Upstream]:
+        """Return its inputs, whose positions belong to its own, and which it closes."""
+        return ()
 
-    @abstractmethod
-    def load(self, state: State) -> None:
+    def save(self) -> Position:
+        """Return the position of this operator and its inputs after the last pulled element."""
+        inputs = []
+        for source in self.upstream():  # no generator, whose frames would double the depth of long pipelines
+            inputs.append(source.save())  # noqa: PERF401
+        return Position(self.op, self.at, tuple(inputs), own={name: getattr(self, name) for name in self.saved})
+
+    def load(self, position: Position) -> None:
         """Restore a saved position. Called at most once, before the first pull."""
+        self.at = position.at
+        for name in self.saved:
+            setattr(self, name, position.like(name, getattr(self, name)))
+        for index, source in enumerate(self.upstream()):
+            source.load(position.input(index))
 
-    def advance(self, state: State, count: int) -> State | None:  # noqa: ARG002  # most operators cannot compute it
-        """Return the state ``count`` elements after ``state``, or None if only computing the elements would reveal it.
+    def advance(self, position: Position, count: int) -> Position | None:  # noqa: ARG002  # most cannot compute it
+        """Return the position ``count`` elements later, or None if only computing the elements would reveal it.
 
         May be called from any thread, even during a ``pull`` in another thread, so it reads nothing that a pull
         changes.
 
         Args:
-            state: a state of this operator, or of another operator of the same node.
+            position: a position of this operator, or of another operator of the same node.
             count: how many elements, at least 1. If fewer are left, the result is None.
         """
         return None
 
-    def close(self) -> None:  # noqa: B027  # many operators hold nothing
+    def close(self) -> None:
         """Release files, threads and inputs. May be called twice; there are no pulls afterwards."""
+        for source in self.upstream():
+            source.close()
 
 
 _assuming_no_failures: ContextVar[bool] = ContextVar("_assuming_no_failures", default=False)
@@ -83,42 +121,42 @@ def assuming_no_failures() -> Iterator[None]:
         _assuming_no_failures.reset(token)
 
 
-def farthest(operator: Operator, state: State, count: int) -> tuple[int, State]:
-    """Return a later state that follows by arithmetic, and how many elements it is after ``state``: up to ``count``.
+def farthest(operator: Operator, position: Position, count: int) -> tuple[int, Position]:
+    """Return how many elements, up to ``count``, a position can be moved by arithmetic, and where it then is.
 
     A failing element still counts for batches and for take.
     """
     with assuming_no_failures():
-        found = operator.advance(state, count)
+        found = operator.advance(position, count)
         if found is not None:
             return count, found
         passed, stop = 0, count
         while stop - passed > 1:
             middle = (passed + stop) // 2 if passed else 1  # if not even one, then none
-            later = operator.advance(state, middle)
+            later = operator.advance(position, middle)
             if later is None:
                 stop = middle
             else:
                 passed, found = middle, later
-    return passed, state if found is None else found
+    return passed, position if found is None else found
 
 
-def seek(operator: Operator, count: int, origin: State | None = None) -> int:
+def seek(operator: Operator, count: int, origin: Position | None = None) -> int:
     """Move an operator, from which nothing was pulled, ``count`` elements on, by arithmetic if possible.
 
     Args:
         operator: the operator.
         count: how many elements.
-        origin: the state to count from; default: the beginning.
+        origin: the position to count from; default: the beginning.
 
     Returns:
         How many elements were passed: fewer than ``count`` if the data ended before.
     """
-    passed, state = 0, origin
+    passed, reached = 0, origin
     if count:
-        passed, state = farthest(operator, operator.save() if origin is None else origin, count)
-    if state is not None and (passed or origin is not None):
-        operator.load(state)
+        passed, reached = farthest(operator, operator.save() if origin is None else origin, count)
+    if reached is not None and (passed or origin is not None):
+        operator.load(reached)
     while passed < count and (skipped := operator.skip(count - passed)):
         passed += skipped
     return passed
@@ -138,7 +176,7 @@ class HoldingOperator(Operator):
         """How many elements the next pull only hands out; ``save_before`` knows their positions."""
 
     @abstractmethod
-    def save_before(self, count: int) -> State:
+    def save_before(self, count: int) -> Position:
         """Return the position before the last ``count`` pulled elements, which were ``held`` when they were pulled."""
 
 
@@ -176,11 +214,24 @@ class UnaryOperator(Operator):
     def __init__(self, source: Operator) -> None:
         self.source = source
 
-    def save(self) -> State:
-        return {"source": self.source.save()}
+    def upstream(self) -> Sequence[Upstream]:
+        return (self.source,)
 
-    def load(self, state: State) -> None:
-        self.source.load(state["source"])
+    def advance_input(self, position: Position, count: int, passed: int | None = None, **own: Any) -> Position | None:
+        """Return the position ``count`` elements later, with other own entries, if no element is held.
 
-    def close(self) -> None:
-        self.source.close()
+        Args:
+            position: a position of this operator.
+            count: how many elements.
+            passed: by how many elements its input advances; default: ``count``.
+            **own: own entries of the position.
+        """
+        if position.held or position.given:
+            return None
+        source = self.source.advance(position.source, count if passed is None else passed)
+        return None if source is None else position.after(count, source, **own)
+
+    def advance_log(self, position: Position, count: int) -> Position | None:
+        """Return what ``advance`` returns for an operator whose position is that of a ReplayLog, if none is held."""
+        source = None if position.held else self.source.advance(position.source, position.skipped + count)
+        return None if source is None else position.having(inputs=(source,), given=())

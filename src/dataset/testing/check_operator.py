@@ -14,7 +14,8 @@ from dataset.plan.node import has_random_access, spec_is_static, walk
 from dataset.plan.plain import digest
 from dataset.plan.spec import flatten_spec, spec_of
 from dataset.runtime.context import open_plan
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position
 from dataset.testing.elements import assert_elements_equal, outcomes
 from dataset.testing.leaks import no_leaks
 
@@ -225,16 +226,16 @@ def _check_resume(make: Callable[[], Dataset[Any]], found: Sequence[Any], last: 
             _check_resumed(make, later, found[following:])
 
 
-def _state_at(make: Callable[[], Dataset[Any]], found: Sequence[Any], position: int) -> State:
+def _state_at(make: Callable[[], Dataset[Any]], found: Sequence[Any], position: int) -> dict[str, Any]:
     with iter(make()) as iterator:
         _advance(iterator, position)
-        state: State = iterator.state_dict()
+        state: dict[str, Any] = iterator.state_dict()
         assert_plain_data(state)
         assert_elements_equal(outcomes(iterator), found[position:])  # saving has changed nothing
     return state
 
 
-def _check_resumed(make: Callable[[], Dataset[Any]], state: State, rest: Sequence[Any]) -> None:
+def _check_resumed(make: Callable[[], Dataset[Any]], state: dict[str, Any], rest: Sequence[Any]) -> None:
     assert_plain_data(state)
     with iter(make()) as resumed:
         resumed.load_state_dict(state)
@@ -257,11 +258,12 @@ def _check_advance(make: Callable[[], Dataset[Any]], found: Sequence[Any], start
     coordinator.shut_down(root.close, wait=True)
     if after is None:
         return
-    assert_plain_data(after)
+    plain = after.to_plain()
+    assert_plain_data(plain)
     if start + count > len(found):
         raise AssertionError(f"advance() returned a state after {start + count} of {len(found)} elements")
     coordinator, root = open_plan(make().plan)
-    root.load(after)
+    root.load(Position.from_plain(plain))
     rest = _outcomes_of(root, 3)
     coordinator.shut_down(root.close, wait=True)
     assert_elements_equal(rest, found[start + count :])

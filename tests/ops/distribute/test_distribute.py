@@ -171,7 +171,7 @@ def test_a_state_of_files_needs_the_same_number_of_workers(tmp_path):
         rest_of(lines.distribute(2), state_after(lines.distribute(3), 1))
 
 
-@pytest.mark.parametrize("change", [{"cursor": 9}, {"position": -1}, {"shares": 3}, {"shares": [{}, {}]}])
+@pytest.mark.parametrize("change", [{"own": {"cursor": 9}}, {"at": -1}, {"inputs": 3}, {"inputs": [{}, {}]}])
 def test_a_damaged_state_is_an_error(change):
     state = state_after(numbers().distribute(2), 1)
     other = iter(numbers().distribute(2))

@@ -74,7 +74,7 @@ def test_states_have_at_most_the_bytes_of_the_elements_and_are_exact(op, workers
 
     def noted(self, share, count, found, progress):
         sent.append(sum(1 + nbytes_of(part) for part in found))
-        states.append(nbytes_of_plain(progress.state))
+        states.append(0 if progress.position is None else nbytes_of_plain(progress.position.to_plain()))
         deliver(self, share, count, found, progress)
 
     expected = outcomes(iter(op(elements())))

@@ -149,7 +149,7 @@ def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_n
         return Dataset.sample_from_datasets(streams, weights, seed=4).prefetch(8)
 
     state = state_after(build([1, 1]), 60)
-    assert state["operator"]["behind"] == 60
+    assert state["operator"]["given"] == [[0, 60, 0]]
     for number in (1, 30, 59):
         with pytest.raises(StateError, match=rf"the weights of element {number} have changed"):
             rest_of(build([(0, [1, 1]), (number, [9, 1])]), state)

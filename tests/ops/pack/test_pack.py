@@ -273,9 +273,10 @@ def test_endless_rows_are_dealt_by_windows():
 def test_a_damaged_state_is_refused():
     rows = Dataset.range(9).map(lambda n: np.full(2, n)).filter(lambda _: True).pack(4, window=3)
     state = state_after(rows, 1)
-    for name in ("given", "window", "origin"):
+    operator = state["operator"]
+    for change in ({"at": -1}, *({"own": {**operator["own"], name: -1}} for name in ("given", "window"))):
         with pytest.raises(StateError):
-            iter(rows).load_state_dict(resealed(state, operator={**state["operator"], name: -1}))
+            iter(rows).load_state_dict(resealed(state, operator={**operator, **change}))
 
 
 @pytest.mark.parametrize("op", ["pack", "batch_by_tokens"])

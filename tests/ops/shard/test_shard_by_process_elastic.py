@@ -297,11 +297,13 @@ def test_a_rest_that_cannot_be_divided_evenly_is_refused_if_passes_rely_on_that(
 
 
 @pytest.mark.parametrize(
-    "damage", [{"turn": 0}, {"given": -5}, {"base": "x"}, {"elements": 19}, {"source": None}, {"read": None}]
+    "damage", [{"turn": 0}, {"at": -5}, {"base": "x"}, {"elements": 19}, {"inputs": [None]}, {"read": None}]
 )
 def test_a_damaged_state_is_refused(damage):
     state = iter(rows(20).shard_by_process(0, 2)).state_dict()
     iterator = iter(rows(20).shard_by_process(1, 3))
     with pytest.raises(StateError):
-        iterator.load_state_dict(resealed(state, operator={**state["operator"], **damage}))
+        operator = state["operator"]
+        changed = damage if damage.keys() <= {"at", "inputs"} else {"own": {**operator["own"], **damage}}
+        iterator.load_state_dict(resealed(state, operator={**operator, **changed}))
     assert next(iterator) == 2

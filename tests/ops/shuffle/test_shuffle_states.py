@@ -123,8 +123,8 @@ def test_skipped_elements_are_not_computed(size, skipped):
 def test_refuses_places_beyond_the_input(given):
     dataset = Dataset.range(30).shuffle(4, seed=1)
     state = state_after(dataset, 0)
-    with pytest.raises(StateError, match=r"out of range for the input|which is not a count"):
-        iter(dataset).load_state_dict(resealed(state, operator={**state["operator"], "given": given}))
+    with pytest.raises(StateError, match=r"out of range for the input|state is damaged"):
+        iter(dataset).load_state_dict(resealed(state, operator={**state["operator"], "at": given}))
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])

@@ -26,7 +26,7 @@ def test_elements_one_by_one_and_in_batches():
 def test_a_first_element_does_not_make_thousands():
     iterator = iter(Dataset.range(10**9).map(lambda x: x + 1))
     assert next(iterator) == 1
-    assert "outbox" not in iterator.state_dict()["operator"]
+    assert "held" not in iterator.state_dict()["operator"]
 
 
 def test_objects_with_operators_of_their_own_are_not_run_ahead():

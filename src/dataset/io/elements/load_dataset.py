@@ -83,7 +83,7 @@ class LoadOperator(UnaryOperator):
 
     def __init__(self, source: Operator, saved: SavedElements, node: Node) -> None:
         super().__init__(source)
-        self.saved = saved
+        self._saved = saved
         self.node = node
 
     def pull(self, n: int) -> Chunk | None:
@@ -93,13 +93,13 @@ class LoadOperator(UnaryOperator):
         return chunk
 
     def _check(self, chunk: Chunk) -> None:
-        structure = self.saved.structure
+        structure = self._saved.structure
         if chunk.structure is not structure and chunk.structure != structure:
             raise SpecError(
                 f"{self.node}: reader_func must return elements with the saved structure {structure!r}, "
                 f"got {chunk.structure!r}; transform them downstream of it"
             )
-        for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
+        for index, (column, spec) in enumerate(zip(chunk.columns(), self._saved.components, strict=True)):
             if not _is_of(column, spec):
                 raise SpecError(
                     f"{self.node}: reader_func must return elements of the saved kind, {spec!r} for "

@@ -21,7 +21,6 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import Origin, caller, function_name
-from dataset.runtime.contract import State
 from dataset.runtime.iteration.chunk_scan import ChunkScan
 from dataset.runtime.resources.interrupts import check, guarded, installed
 
@@ -29,7 +28,7 @@ from dataset.runtime.resources.interrupts import check, guarded, installed
 @guarded
 def save(
     plan: Node,
-    open_pass: Callable[[State | None], ChunkScan],
+    open_pass: Callable[[dict[str, Any] | None], ChunkScan],
     path: Any,
     compression: str | None,
     shard_func: Callable[..., Any] | None,

@@ -22,7 +22,8 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position
 
 
 class SavedElements:
@@ -108,6 +109,9 @@ class SavedShardOperator(Operator):
     of the shard the number of its elements is compared with the one in the metadata.
     """
 
+    op = "saved_shard"
+    saved = ("_before", "_given", "_ended")
+
     def __init__(self, node: SavedShard, lineage: LineageWriter | None) -> None:
         self.node = node
         self._lineage = lineage
@@ -180,20 +184,14 @@ class SavedShardOperator(Operator):
             words = f"the file ends after {found} elements, but {self.expected} were written"
             raise DataLossError(words, path=self.file.path, offset=place[0], record=place[1])
 
-    def save(self) -> State:
-        return {
-            "op": "saved_shard",
-            "offset": self._place[0],
-            "record": self._place[1],
-            "before": self._before,
-            "skip": self._given,
-            "ended": self._ended,
-        }
+    def save(self) -> Position:
+        offset, record = self._place
+        position = super().save()
+        return position.having(own={**position.own, "offset": offset, "record": record})
 
-    def load(self, state: State) -> None:
-        self._place = (int(state["offset"]), int(state["record"]))
-        self._before, self._given = int(state["before"]), int(state["skip"])
-        self._ended = bool(state["ended"])
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._place = position.count("offset"), position.count("record")
         if not self._ended:
             self.file.seek(*self._place)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dataset.errors import SpecError
+from dataset.errors import SpecError, StateError
 from dataset.io.elements.dataset_shards import ShardNumbers
 from dataset.io.elements.dataset_writer import ElementsWriter, static_spec
 from dataset.io.elements.load_dataset import Load, reader_plan
@@ -16,11 +16,11 @@ from dataset.io.elements.shard_dataset import SavedElements
 from dataset.io.elements.write_session import RunWriter, remove_leftovers
 from dataset.io.files.atomic import make_directory
 from dataset.io.files.locks import holder_of
-from dataset.ops.cache.caching import CacheEntry
+from dataset.ops.cache.caching import CacheEntry, start_of_pass
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import State
+from dataset.runtime.position import Position
 from dataset.runtime.state.held_elements import Elements
 
 _log = logging.getLogger(__name__)
@@ -59,13 +59,17 @@ class DirectoryStore:
 
     def _entry(self, metadata: Metadata) -> CacheEntry | None:
         node = self.node
-        start, failures = metadata.about.get("start"), metadata.about.get("failures", 0)
-        if not isinstance(start, dict) or type(failures) is not int:
+        plain, failures = metadata.about.get("start"), metadata.about.get("failures", 0)
+        if not isinstance(plain, dict) or type(failures) is not int:
             raise SpecError(
                 f"{node}: {self.path!r} was written by save(), not by {node.op}(); delete it, or use another name"
             )
         if not self.accepts(metadata):
             return None
+        try:
+            start = Position.from_plain(plain)
+        except StateError:  # written by an earlier version of the library: no state of this one is of the same pass
+            start = start_of_pass(None, plain.get("draws", []))
         remove_leftovers(self.path)
         if not metadata.elements:
             return CacheEntry(start, Elements(Chunk(LEAF, 0, [[]])), failures)
@@ -83,7 +87,7 @@ class DirectoryStore:
         """Return a function that describes the pipeline at the end of the pass which begins now."""
         return dict
 
-    def begin(self, start: State, count: int) -> StoreWriter | None:  # noqa: ARG002  # files grow
+    def begin(self, start: Position, count: int) -> StoreWriter | None:  # noqa: ARG002  # files grow
         spec = static_spec(self.node.op, self.node.source)
         try:
             make_directory(Path(self.path), parents=not self.in_order)
@@ -97,7 +101,7 @@ class DirectoryStore:
             run.discard()
             raise
 
-    def _writer(self, run: RunWriter, spec: Any, start: State) -> StoreWriter | None:
+    def _writer(self, run: RunWriter, spec: Any, start: Position) -> StoreWriter | None:
         if self.in_order and run.others:
             raise FileExistsError(
                 f"{self.node}: {holder_of(run.others[0])} is filling the cache in {self.path!r} and has not "
@@ -118,7 +122,7 @@ class _LoadStored(Load):
 class StoreWriter(ElementsWriter):
     """Writer of one pass to a directory store."""
 
-    def __init__(self, store: DirectoryStore, run: RunWriter, spec: Any, start: State) -> None:
+    def __init__(self, store: DirectoryStore, run: RunWriter, spec: Any, start: Position) -> None:
         super().__init__(run, spec, store.shards)
         self._store = store
         self._start = start
@@ -130,7 +134,7 @@ class StoreWriter(ElementsWriter):
         if self.refused or (failures and not in_order):
             super().discard()
         else:
-            self.publish({"start": self._start, "failures": failures, **self._about()}, replace=in_order)
+            self.publish({"start": self._start.to_plain(), "failures": failures, **self._about()}, replace=in_order)
 
     def discard(self) -> None:
         if self._store.in_order and self.count:

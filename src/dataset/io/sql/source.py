@@ -141,15 +141,15 @@ class SqlOperator(GeneratorOperator):
         self._ended = True
 
     def _too_few(self, count: int) -> Exception:
-        return StateError(f"the query now returns only {count} rows, cannot resume after row {self.position}")
+        return StateError(f"the query now returns only {count} rows, cannot resume after row {self.at}")
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, ValueRefusedError):
-            error = SpecError(f"{self.node}: row {self.position}{error}")
+            error = SpecError(f"{self.node}: row {self.at}{error}")
         else:
-            error = with_location(error, self.node, self.position, "row")
+            error = with_location(error, self.node, self.at, "row")
         self._ready.put(error)
-        self.position += 1
+        self.at += 1
 
 
 class SqlRows(SignatureRows):

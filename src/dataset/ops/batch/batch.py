@@ -32,9 +32,10 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.runtime.chunks.lineage import grouped
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, assumes_no_failures
+from dataset.runtime.contract import Operator, assumes_no_failures
 from dataset.runtime.parallel.pool import in_parallel
-from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, passed_over
+from dataset.runtime.parallel.tasks import Divisible, Task, Worker, passed_over
+from dataset.runtime.position import SIZE, Position, Run, holding
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -176,7 +177,6 @@ class BatchOperator(Divisible):
     def __init__(self, source: Operator, node: Batch) -> None:
         super().__init__(source, node)
         self.stack: Callable[[int, Column], Any] = node.stack
-        self.position = 0  # number of elements put into batches
         self._waiting: list[Chunk] = []
         self.given: deque[Run] = deque()
 
@@ -188,13 +188,13 @@ class BatchOperator(Divisible):
             try:
                 chunk = self.source.pull(n * size)
             except Exception:
-                self.position += 1
+                self.at += 1
                 raise
             if chunk is None:
                 return None
             if chunk.length == size:  # the usual case: the chunk is the batch
-                self.position += size
-                return self._stack(chunk, size, self.position - size)
+                self.at += size
+                return self._stack(chunk, size, self.at - size)
             self._waiting.append(chunk)
         ended = self._collect(n * size, size)
         waiting = Chunk.concatenate(self._waiting)
@@ -203,12 +203,12 @@ class BatchOperator(Divisible):
             return self._stack_whole(waiting, whole, size)
         assert ended
         self._waiting = []
-        return None if self.node.drop_remainder else self._stack(waiting, waiting.length, self.position)
+        return None if self.node.drop_remainder else self._stack(waiting, waiting.length, self.at)
 
     def _stack_whole(self, waiting: Chunk, whole: int, size: int) -> Chunk:
         """Return the batches of the first ``whole`` elements, or those before the first that fails."""
         try:
-            batches = self._stack(waiting.slice(0, whole), size, self.position)
+            batches = self._stack(waiting.slice(0, whole), size, self.at)
         except Exception:
             if whole > size:
                 return self._stack_whole(waiting, size, size)
@@ -218,7 +218,7 @@ class BatchOperator(Divisible):
         return batches
 
     def _wait(self, waiting: Chunk, start: int) -> None:
-        self.position += start
+        self.at += start
         self._waiting = [waiting.slice(start, waiting.length)] if start < waiting.length else []
 
     def _collect(self, wanted: int, needed: int) -> bool:
@@ -239,7 +239,7 @@ class BatchOperator(Divisible):
         try:
             return self.source.pull(n)
         except Exception:
-            self.position += 1 + sum(chunk.length for chunk in self._waiting)
+            self.at += 1 + sum(chunk.length for chunk in self._waiting)
             self._waiting = []
             raise
 
@@ -249,7 +249,7 @@ class BatchOperator(Divisible):
             f"{self.node}: all elements of a batch must have the same structure, got "
             f"{self._waiting[0].structure!r} and {chunk.structure!r}"
         )
-        self.position += sum(waiting.length for waiting in self._waiting)
+        self.at += sum(waiting.length for waiting in self._waiting)
         self._waiting = [chunk]
         return error
 
@@ -259,17 +259,17 @@ class BatchOperator(Divisible):
         if not self.given or self.outbox:
             return n
         start, inputs, outputs = self.given[0]
-        if start > self.position:
-            return min(n, max(1, (start - self.position) // self.node.batch_size))
+        if start > self.at:
+            return min(n, max(1, (start - self.at) // self.node.batch_size))
         if not inputs:
             self.given.popleft()
             return 0
         passed = self._pass_waiting(inputs) if self._waiting else passed_over(self.source, inputs)
-        self.position += passed
+        self.at += passed
         if not passed:  # the input is shorter than expected; the next pull finds its end
             self.given.clear()
         else:
-            self.given[0] = self.position, inputs - passed, outputs
+            self.given[0] = self.at, inputs - passed, outputs
         return 0
 
     def _pass_waiting(self, n: int) -> int:
@@ -279,24 +279,24 @@ class BatchOperator(Divisible):
         self._waiting = rest + others
         return passed
 
-    def advance(self, state: State, count: int) -> State | None:
+    def advance(self, position: Position, count: int) -> Position | None:
         source = self.node.source
         if not (assumes_no_failures() or (is_exact(source) and spec_is_static(source))):
             return None  # a failed element ends a batch early
-        return self.after_inputs(state, count * self.node.batch_size)
+        return self.advance_input(position, count * self.node.batch_size)
 
     # Parallel tasks: a worker stacks the collected elements of one batch.
 
     def next_task(self, n: int) -> Task | None:
         if self.outbox:
-            return Task(None, self.position, len(self.outbox), self.outbox.take_all())
+            return Task(None, self.at, len(self.outbox), self.outbox.take_all())
         if self.given:
             self.after_given(n)
         elements = self._next_elements()
         if elements is None:
             return None
-        task = Task(elements, self.position, 1)
-        self.position += elements.length
+        task = Task(elements, self.at, 1)
+        self.at += elements.length
         return task
 
     def _next_elements(self) -> Chunk | None:
@@ -357,12 +357,13 @@ class BatchOperator(Divisible):
             + self.node.advice.format(what=error.what)
         )
 
-    def save(self) -> State:
+    def save(self) -> Position:
+        position = super().save()
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
-        # The size is for runtime/state/resharding.py.
-        return {**super().save(), "waiting": waiting, "batch_size": self.node.batch_size}
+        held = {**position.held, **holding(waiting=waiting)}
+        return position.having(held=held, own={SIZE: self.node.batch_size})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        waiting = load_chunk(state["waiting"], lambda: self.node.source.element_spec)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        waiting = load_chunk(position.held.get("waiting"), lambda: self.node.source.element_spec)
         self._waiting = [] if waiting is None else [waiting]

@@ -21,7 +21,8 @@ from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.chunks.lineage import UNKNOWN, Lineage, Rows, divided, joined
 from dataset.runtime.chunks.slicing import number_of_rows, row_major, slice_rows
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position, holding
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -77,11 +78,12 @@ class RebatchOperator(UnaryOperator):
     As in tf.data, a failed element drops the rows that are waiting for their batch.
     """
 
+    saved = ("turn", "ended")
+
     def __init__(self, source: Operator, node: Rebatch) -> None:
         super().__init__(source)
         self.node = node
         self.known_rows = known_rows(node.source)
-        self.position = 0  # number of input elements opened
         self.turn = 0  # index of the next size
         self.ended = False
         self._unopened = Remainder()
@@ -129,9 +131,9 @@ class RebatchOperator(UnaryOperator):
                 self._unopened = Remainder(chunk)
             element = self._unopened.give(1)
             assert element is not None
-            rows = self._rows(element, self.position)
+            rows = self._rows(element, self.at)
         except Exception:
-            self.position += 1
+            self.at += 1
             self._held.clear()
             self._have = 0
             raise
@@ -140,7 +142,7 @@ class RebatchOperator(UnaryOperator):
         if rows.stop:
             self._held.append(rows)
             self._have += rows.stop
-        self.position += 1
+        self.at += 1
         return True
 
     def _rows(self, element: Chunk, position: int) -> _HeldRows:
@@ -202,29 +204,18 @@ class RebatchOperator(UnaryOperator):
             return None
         return self._empty
 
-    def save(self) -> State:
-        return {
-            "op": self.node.op,
-            **super().save(),
-            "position": self.position,
-            "turn": self.turn,
-            "ended": self.ended,
-            "unopened": save_chunk(self._unopened.rest()),
-            "held": [
-                {"rows": save_chunk(rows.chunk(rows.start, rows.stop)), "position": rows.position}
-                for rows in self._held
-            ],
-            "empty": save_chunk(self._empty),
-        }
+    def save(self) -> Position:
+        held = [
+            {"rows": save_chunk(rows.chunk(rows.start, rows.stop)), "position": rows.position} for rows in self._held
+        ]
+        unopened, empty = save_chunk(self._unopened.rest()), save_chunk(self._empty)
+        return super().save().having(held=holding(rows=held, unopened=unopened, empty=empty))
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.position = int(state["position"])
-        self.turn = int(state["turn"])
-        self.ended = bool(state["ended"])
-        self._unopened = Remainder(load_chunk(state["unopened"], self._spec))
-        self._empty = load_chunk(state["empty"], self._spec)
-        for saved in state["held"]:
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._unopened = Remainder(load_chunk(position.held.get("unopened"), self._spec))
+        self._empty = load_chunk(position.held.get("empty"), self._spec)
+        for saved in position.held.get("rows", ()):
             element = load_chunk(saved["rows"], self._spec)
             assert element is not None
             rows = self._rows(element, int(saved["position"]))

@@ -76,7 +76,7 @@ class FittingOperator(ChunkTransformOperator):
         self.node.require_single(inputs.structure)
         (column,) = inputs.columns()
         for index in self._unfit(column):
-            raise self._error(column[index], self.position + index)
+            raise self._error(column[index], self.at + index)
         return inputs
 
     def _unfit(self, column: Column) -> list[int]:

@@ -22,7 +22,8 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position, holding
 from dataset.runtime.resources.exceptions import concerns_iteration, copy_exception
 from dataset.runtime.state.held_elements import Elements
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
@@ -81,6 +82,8 @@ class WindowOperator(UnaryOperator):
     A failed element is kept until the windows have passed it: each window that would contain it fails, as in tf.data.
     Elements between windows are skipped when the next window is pulled.
     """
+
+    saved = ("_gap",)
 
     def __init__(self, source: Operator, node: Window) -> None:
         super().__init__(source)
@@ -219,7 +222,7 @@ class WindowOperator(UnaryOperator):
             return WindowColumn(pieces, make)  # type: ignore[return-value]  # it takes the place of a list
         return list(map(make, pieces, repeat(None) if lineages is None else lineages))
 
-    def save(self) -> State:
+    def save(self) -> Position:
         items: list[Outcome] = []
         start = 0
         for number, (place, error) in enumerate(self._failures):
@@ -229,23 +232,20 @@ class WindowOperator(UnaryOperator):
             start = place - number
         if self._buffer.length > start:
             items.append(self._buffer.chunk(start, self._buffer.length))
-        return {"op": "window", **super().save(), "held": save_pending(items), "gap": self._gap}
+        return super().save().having(held=holding(items=save_pending(items)))
 
-    def advance(self, state: State, count: int) -> State | None:
-        if state["held"]:
-            return None
-        start = int(state["gap"]) + count * self.shift
+    def advance(self, position: Position, count: int) -> Position | None:
+        start = position.count("_gap") + count * self.shift
         last = start - self.shift + (self.span if self.node.drop_remainder else 1)  # that the windows before need
         for reached in (start, last) if start > last else (start,):
-            source = self.source.advance(state["source"], reached)
-            if source is not None and (start >= last or self.source.advance(state["source"], last) is not None):
-                return {**state, "source": source, "gap": start - reached}
+            found = self.advance_input(position, 0, reached, _gap=start - reached)
+            if found is not None and (start >= last or self.source.advance(position.source, last) is not None):
+                return found
         return None
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._gap = int(state["gap"])
-        for item in load_pending(state["held"], lambda: self.node.source.element_spec):
+    def load(self, position: Position) -> None:
+        super().load(position)
+        for item in load_pending(position.held.get("items", []), lambda: self.node.source.element_spec):
             if isinstance(item, Chunk):
                 self._buffer.append(item)
             else:

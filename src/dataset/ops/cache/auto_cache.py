@@ -33,8 +33,9 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.metrics.statistics import OperatorStatistics
+from dataset.runtime.position import Position
 from dataset.runtime.resources.memory import default_budget
 
 _SHARE = 0.5  # of the budget, or of the free space on the disk; the rest is for buffers
@@ -279,15 +280,15 @@ class AutoCacheOperator(UnaryOperator):
 
     def __init__(self, context: ExecutionContext, node: AutoCache) -> None:
         self._context = context
-        self._node = node
+        self.node = node
         self._choice = node.choice(context)
         self._is_complete = True  # whether the pass has run from its beginning, and has not ended
         super().__init__(self._open())
 
     def _open(self) -> Operator:
-        with self._node.placement.lock:  # another thread may open the same node, for another pass
-            self._context.iteration.cache_choices[self._node.placement] = self._choice
-            return self._context(self._node.places().plan)
+        with self.node.placement.lock:  # another thread may open the same node, for another pass
+            self._context.iteration.cache_choices[self.node.placement] = self._choice
+            return self._context(self.node.places().plan)
 
     def pull(self, n: int) -> Chunk | None:
         chunk = self.source.pull(n)
@@ -295,28 +296,25 @@ class AutoCacheOperator(UnaryOperator):
             self._is_complete = False
             profile = self._context.iteration.profile
             if self._choice.writer is not None and profile is not None:
-                self._node.conclude(self._choice, profile.costs(self._node))
+                self.node.conclude(self._choice, profile.costs(self.node))
         return chunk
 
-    def save(self) -> State:
-        return {"op": self._node.op, "kept_at": self._choice.index, "source": self.source.save()}
+    def save(self) -> Position:
+        return Position(self.op, inputs=(self.source.save(),), own={"kept_at": self._choice.index})
 
-    def advance(self, state: State, count: int) -> State | None:
-        if int(state["kept_at"]) != self._choice.index:
-            return None
-        below = self.source.advance(state["source"], count)
-        return None if below is None else {**state, "source": below}
+    def advance(self, position: Position, count: int) -> Position | None:
+        return self.advance_input(position, count) if position.own["kept_at"] == self._choice.index else None
 
-    def load(self, state: State) -> None:
+    def load(self, position: Position) -> None:
         self._is_complete = False
-        index = int(state["kept_at"])
-        if not _NONE <= index < len(self._node.places().points):
-            raise StateError(f"{self._node}: the state is of a pipeline with other operations")
+        index = position.like("kept_at", _NONE)
+        if not _NONE <= index < len(self.node.places().points):
+            raise StateError(f"{self.node}: the state is of a pipeline with other operations")
         self.source.close()
         # Where the state says that elements are kept, they were, however large.
-        self._choice = CacheChoice() if index == _NONE else self._node.choice_of(index)
+        self._choice = CacheChoice() if index == _NONE else self.node.choice_of(index)
         self.source = self._open()
-        self.source.load(state["source"])
+        self.source.load(position.source)
 
 
 class _PointOperator(CacheOperator):

@@ -17,7 +17,8 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns, lineage_of
 from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position
 from dataset.runtime.state.held_elements import Elements
 
 
@@ -34,10 +35,10 @@ class MemoryCache:
     def finished(self) -> CacheEntry | None:
         return self._finished
 
-    def begin(self, start: State, count: int) -> CacheWriter | None:
+    def begin(self, start: Position, count: int) -> CacheWriter | None:
         return MemoryFilling(self, start, count) if self._finished is None else None
 
-    def keep(self, chunks: list[Chunk], start: State, failures: int) -> None:
+    def keep(self, chunks: list[Chunk], start: Position, failures: int) -> None:
         """Keep the elements of a full pass. The first pass to finish wins. Empties the list of chunks."""
         elements = _joined(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
         with self._lock:
@@ -64,7 +65,7 @@ class MemoryFilling:
     immediately; else they are joined at the end.
     """
 
-    def __init__(self, memory: MemoryCache, start: State, count: int) -> None:
+    def __init__(self, memory: MemoryCache, start: Position, count: int) -> None:
         self._memory = memory
         self._start = start
         self._count = count  # number of elements, if known

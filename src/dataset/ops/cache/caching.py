@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import later
 from dataset.runtime.context import ExecutionContext, LineageContext, source_lineage
-from dataset.runtime.contract import Operator, State, assumes_no_failures
+from dataset.runtime.contract import Operator, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
 from dataset.runtime.state.replay_log import ReplayLog
 
@@ -43,13 +44,13 @@ class CacheEntry:
     """Finished cache: the contents of a store.
 
     Attributes:
-        start: where the pass that filled the store began: the saved state of its input, and its random numbers.
+        start: where the pass that filled the store began, see ``start_of_pass``.
         plan: the plan that reads the elements.
         failures: how many elements of the pass failed; they are not stored.
         identity: distinguishes stores that hold the same elements in different records; states of their plans differ.
     """
 
-    start: State
+    start: Position
     plan: Node
     failures: int = 0
     identity: str | None = None
@@ -84,8 +85,13 @@ class CacheStore(Protocol):
     def finished(self) -> CacheEntry | None:
         """Return the contents; None until a pass has finished."""
 
-    def begin(self, start: State, count: int) -> CacheWriter | None:
+    def begin(self, start: Position, count: int) -> CacheWriter | None:
         """Begin a pass of ``count`` elements at ``start``; None if another pass has finished in the meantime."""
+
+
+def start_of_pass(source: Position | None, draws: list[Any]) -> Position:
+    """Return where a pass began: the position of the input, and the random numbers of its operators."""
+    return Position("start", inputs=(source,), own={"draws": draws})
 
 
 def lower_keeping(context: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
@@ -93,7 +99,7 @@ def lower_keeping(context: ExecutionContext, node: UnaryNode, store: CacheStore)
     if context.iteration.epochs.probing and store.finished() is None:
         # Probing one element must not fill the store.
         start = context.iteration.passes_to_repeat.get(node)
-        return context(node.source) if start is None else context.from_beginning(node.source, start["draws"])
+        return context(node.source) if start is None else context.from_beginning(node.source, start.own["draws"])
     context.replays = True
     return CacheOperator(context, node, store)
 
@@ -107,7 +113,10 @@ class CacheOperator(Operator):
     A saved state holds where the filling pass began and how far it has advanced. A process without the elements repeats
     that pass up to this position, so that later epochs see the same elements. It does so at the first pull, because the
     iterator that saved the state may still hold the store. If all elements had been pulled before the state was saved,
-    the next pass does so. A saved reader is ``{}`` if its position is only known by number.
+    the next pass does so.
+
+    The inputs of its position are the start of the pass, and then the input or, while it ``reads``, the reader; None if
+    the position there is only known by number.
     """
 
     def __init__(self, context: ExecutionContext, node: UnaryNode, store: CacheStore) -> None:
@@ -116,7 +125,7 @@ class CacheOperator(Operator):
         self.store = store
         self.source: Operator | None = None
         self.reader: Operator | None = None
-        self._start: State | None = None
+        self._start: Position | None = None
         self._filling: CacheWriter | None = None
         self._bypasses = False  # whether the pass is not cached
         self._begun = False  # whether filling the store was attempted; the store may have declined
@@ -127,7 +136,7 @@ class CacheOperator(Operator):
         self._identity: str | None = None  # of the store that is being read
         self._log: ReplayLog | None = None  # of the store that is being read
         self.outbox = OutcomeQueue()  # an exception of the store, and the elements after the refused one
-        self._target: State | None = None  # the loaded state, until the pass has reached it
+        self._target: Position | None = None  # the loaded position, until the pass has reached it
 
     def pull(self, n: int) -> Chunk | None:
         self._decide()
@@ -173,17 +182,17 @@ class CacheOperator(Operator):
         to_repeat = self.context.iteration.passes_to_repeat.get(self.node)
         is_named = self._start is not None  # by a saved state, after which elements may have been read ahead
         if self.source is not None and self._start is not None:  # a cache below may have been filled since
-            self._start = {**self._start, "source": self.source.save()}
+            self._start = self._start.having(inputs=(self.source.save(),))
         is_filled_here = self.node in self.context.iteration.filled
         if finished is not None and (not is_named or is_filled_here or self._is_like_own(finished)):
             self._leave_source()
             self._read(finished)
         elif to_repeat is not None and not is_named:  # the pass had ended before it was saved, and not begun again
-            self._run_again({"start": to_repeat, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
+            self._run_again(self._reading(to_repeat, None, 0), keep=True)
         elif self.source is None:
             draws = [list(self.context.draws(random, of_first_run=True)) for random in random_states(self.node.source)]
             self.source = self.context.from_beginning(self.node.source, draws)
-            self._start = {"source": self.source.save(), "draws": draws}
+            self._start = start_of_pass(self.source.save(), draws)
 
     def _note_that_none_comes(self, error: Exception) -> None:
         error.add_note(f"{self.node.label()} cannot be read or filled: {CANNOT_CONTINUE}")
@@ -193,20 +202,20 @@ class CacheOperator(Operator):
             self.source.close()
             self.source = None
 
-    def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
-        """Read the store, after the first ``given`` elements, where the reader is in this state if it is not None."""
+    def _read(self, finished: CacheEntry, position: Position | None = None, given: int = 0) -> None:
+        """Read the store after the first ``given`` elements, where the reader is at this position if it is not None."""
         self._start, self._identity = finished.start, finished.identity
         self.context.iteration.read_from_store.add(self.node)
         self.reader = self.context(finished.plan)
-        self._log = ReplayLog(self.reader)
+        self._log = ReplayLog(self.reader, self.op)
         self._log.given = given
-        if state is not None:
-            self.reader.load(state)
+        if position is not None:
+            self.reader.load(position)
             self._log.read = given
 
-    def _go_on_reading(self, finished: CacheEntry, state: State) -> None:
-        is_same = state["reader"] and state["identity"] == finished.identity
-        self._read(finished, state["reader"] if is_same else None, int(state["given"]))
+    def _go_on_reading(self, finished: CacheEntry, position: Position) -> None:
+        is_same = position.own["identity"] == finished.identity
+        self._read(finished, position.inputs[1] if is_same else None, position.at)
 
     def _fill(self, n: int) -> Chunk | None:
         try:
@@ -233,7 +242,7 @@ class CacheOperator(Operator):
             return
         assert self._start is not None
         kept = self.context.iteration.passes_to_repeat.get(self.node)  # a state says that this pass was kept
-        if self.store.finished() is None and (kept is None or digest(kept) == digest(self._start)):
+        if self.store.finished() is None and (kept is None or _is_same(kept, self._start)):
             self._filling = self.store.begin(self._start, self.node.source.cardinality())
             if self._filling is None:
                 return
@@ -289,62 +298,81 @@ class CacheOperator(Operator):
                 break
         return [*outcomes, chunk]
 
-    def save(self) -> State:
+    def save(self) -> Position:
         self._decide()
         if self._target is not None:
             return self._target
-        state: State = {"op": self.node.op, "start": self._start, "reader": None, "outbox": self.outbox.save()}
         if self.reader is not None and self._log is not None:
-            place = {} if self._log.is_behind else self.reader.save()
-            return {**state, "reader": place, "given": self._log.position, "identity": self._identity}
+            reader = None if self._log.is_behind else self.reader.save()
+            return self._reading(self._start, reader, self._log.position)
         assert self.source is not None
-        counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
-        by_count = self.store.in_order and not self._bypasses
-        return {**state, **counts, "source": None if by_count else self.source.save(), "bypasses": self._bypasses}
+        source = None if self.store.in_order and not self._bypasses else self.source.save()
+        own = {"reads": False, "bypasses": self._bypasses, "kept": self._kept}
+        own |= {"failures": self._failures, "ended": self._ended}
+        return Position(self.op, self._taken, (self._start, source), holding(outbox=self.outbox.save()), own=own)
 
-    def advance(self, state: State, count: int) -> State | None:
-        """Return a state in the store if it is being read, else in the input. The latter pass is not cached."""
+    def _reading(self, start: Position | None, reader: Position | None, given: int) -> Position:
+        """Return a position in the store."""
+        own = {"reads": True, "identity": self._identity}
+        return Position(self.op, given, (start, reader), holding(outbox=self.outbox.save()), own=own)
+
+    def advance(self, position: Position, count: int) -> Position | None:
+        """Return a position in the store if it is being read, else in the input. The latter pass is not cached."""
         reader, source = self.reader, self.source
-        if state["outbox"]:
+        if position.held:
             return None
-        if state["reader"] and reader is not None and state["identity"] == self._identity:
-            below = reader.advance(state["reader"], count)
-            return None if below is None else {**state, "reader": below, "given": state["given"] + count}
-        if source is None or not _is_untouched(state) or not assumes_no_failures():
+        if position.own["reads"]:
+            place = position.inputs[1]
+            if place is None or reader is None or position.own["identity"] != self._identity:
+                return None
+            below = reader.advance(place, count)
+            return None if below is None else position.after(count, position.source, below)
+        if source is None or not _is_untouched(position) or not assumes_no_failures():
             return None
-        below = source.advance(state["start"]["source"], count)
-        return None if below is None else {**state, "source": below, "taken": count, "bypasses": True}
+        below = source.advance(position.source.source, count)
+        return None if below is None else position.after(count, position.source, below, bypasses=True)
 
-    def load(self, state: State) -> None:
-        finished = self.store.finished()
-        self._start = state["start"]
-        if state.get("bypasses"):
+    def load(self, position: Position) -> None:
+        finished, reads = self.store.finished(), position.like("reads", False)
+        self._start = position.source
+        if not reads and position.like("bypasses", False):
             self._leave_source()
-            self.source = self._opened_at(state["source"])
-            self._begun = self._bypasses = True
-            self._count(state)
-            self.outbox.load(state["outbox"], lambda: self.node.element_spec)
+            self._continue_in_source(position)
+            self._bypasses = True
+            self._load_outbox(position)
             return
-        if finished is not None and state["reader"] is not None and not self._is_kept(finished):
+        if finished is not None and reads and not self._is_kept(finished):
             raise StateError(
                 f"{self.node}: the state is of a later pass over the cached elements, but the cache now holds another "
                 "pass, in another order; resume with an empty cache, such as a new directory"
             )
-        if _is_untouched(state) and (finished is None or self._is_like_own(finished)):
-            self.source = self._opened_at(state["start"]["source"])
-        elif finished is not None and self._is_kept(finished) and not _is_untouched(state):
-            self._go_to(finished, state)
+        if _is_untouched(position) and (finished is None or self._is_like_own(finished)):
+            self.source = self._opened_at(self._start.source)
+        elif finished is not None and self._is_kept(finished) and not _is_untouched(position):
+            self._go_to(finished, position)
         else:
-            self._run_again(state, keep=finished is None)
+            self._run_again(position, keep=finished is None)
 
-    def _run_again(self, state: State, *, keep: bool) -> None:
-        """Schedule repeating the pass up to ``state`` at the first pull; ``keep`` says whether to fill the store."""
-        self._start = state["start"]
-        if keep and _is_at_the_end(state):
-            self.context.iteration.passes_to_repeat[self.node] = state["start"]
-        self.source = self._opened_at(state["start"]["source"])
+    def _run_again(self, position: Position, *, keep: bool) -> None:
+        """Schedule repeating the pass up to ``position`` at the first pull; ``keep`` says whether to fill the store."""
+        self._start = position.source
+        if keep and _is_at_the_end(position):
+            self.context.iteration.passes_to_repeat[self.node] = self._start
+        self.source = self._opened_at(self._start.source)
         self._begun = self._bypasses = not keep
-        self._target = state
+        self._target = position
+
+    def _continue_in_source(self, position: Position) -> None:
+        """Open the input where a pass that fills the store, or would, has advanced to."""
+        if position.inputs[1] is None:
+            raise StateError(f"{self.node}: the state is damaged: it has no position of the input")
+        self.source = self._opened_at(position.inputs[1])
+        self._begun = True
+        self._taken, self._kept, self._failures = position.at, position.count("kept"), position.count("failures")
+        self._ended = position.like("ended", False)
+
+    def _load_outbox(self, position: Position) -> None:
+        self.outbox.load(position.held.get("outbox", ()), lambda: self.node.element_spec)
 
     def _is_like_own(self, finished: CacheEntry) -> bool:
         """Return whether reading the store instead of the input makes no difference."""
@@ -352,36 +380,29 @@ class CacheOperator(Operator):
 
     def _is_kept(self, finished: CacheEntry) -> bool:
         """Return whether the store holds the pass that began at ``_start``."""
-        return digest(finished.start) == digest(self._start)
+        return self._start is not None and _is_same(finished.start, self._start)
 
-    def _opened_at(self, place: State) -> Operator:
+    def _opened_at(self, position: Position) -> Operator:
         """Return the input at a position in the pass that began at ``_start``."""
         assert self._start is not None
-        source = self.context.from_beginning(self.node.source, self._start["draws"])
-        source.load(place)
+        source = self.context.from_beginning(self.node.source, self._start.own["draws"])
+        source.load(position)
         return source
 
-    def _go_to(self, finished: CacheEntry, state: State) -> None:
+    def _go_to(self, finished: CacheEntry, position: Position) -> None:
         """Go to a position in a pass that has finished."""
-        if state["reader"] is None and finished.failures > int(state["failures"]):
-            self._run_again(state, keep=False)  # later elements failed and are not stored, but must be raised
+        if not position.own["reads"] and finished.failures > position.count("failures"):
+            self._run_again(position, keep=False)  # later elements failed and are not stored, but must be raised
             return
-        self.outbox.load(state["outbox"], lambda: self.node.element_spec)
-        if state["reader"] is not None:
-            self._go_on_reading(finished, state)
+        self._load_outbox(position)
+        if position.own["reads"]:
+            self._go_on_reading(finished, position)
         elif self.store.in_order:
-            self._read(finished, given=int(state["kept"]))
+            self._read(finished, given=position.count("kept"))
         else:  # the store has a different order: the rest of this pass comes from the input
-            self._start = state["start"]
-            self.source = self._opened_at(state["source"])
-            self._begun = True
-            self._count(state)
+            self._continue_in_source(position)
 
-    def _count(self, state: State) -> None:
-        self._taken, self._kept = int(state["taken"]), int(state["kept"])
-        self._failures, self._ended = int(state["failures"]), bool(state["ended"])
-
-    def _reach(self, target: State) -> None:
+    def _reach(self, target: Position) -> None:
         """Go to the loaded position in the store, if another iterator has filled it since, or else in the input."""
         if self.store.finished() is None:
             self._begin()
@@ -393,11 +414,11 @@ class CacheOperator(Operator):
         if self._target is not None:
             self._catch_up(self._target)
 
-    def _catch_up(self, target: State) -> None:
+    def _catch_up(self, target: Position) -> None:
         """Repeat the pass up to where the state was saved, or to its end if it had finished."""
         to_the_end = _is_at_the_end(target)
         while not self._ended and (to_the_end or self._is_before(target)):
-            step = _STEP if to_the_end else max(1, int(target["taken"]) - self._taken)
+            step = _STEP if to_the_end else max(1, target.at - self._taken)
             try:
                 chunk = self._take(step)
             except Exception as error:
@@ -408,16 +429,16 @@ class CacheOperator(Operator):
                 self._keep(chunk)
         if to_the_end:
             self.context.iteration.passes_to_repeat.pop(self.node, None)
-        if target["reader"] is not None:
+        if target.own["reads"]:
             finished = self.store.finished()
-            if finished is None and not target["reader"] and not target["given"]:
+            if finished is None and target.inputs[1] is None and not target.at:
                 self._begin_anew()
                 return
             if finished is None:
                 raise StateError(f"{self.node}: the pass that the saved state reads from cannot be repeated")
             self._leave_source()
             self._go_on_reading(finished, target)
-        self.outbox.load(target["outbox"], lambda: self.node.element_spec)
+        self._load_outbox(target)
         self._target = None
 
     def _begin_anew(self) -> None:
@@ -428,8 +449,8 @@ class CacheOperator(Operator):
         self._target = None
         self._decide()
 
-    def _is_before(self, target: State) -> bool:
-        return self._taken < int(target["taken"]) or self._failures < int(target["failures"])
+    def _is_before(self, target: Position) -> bool:
+        return self._taken < target.at or self._failures < target.count("failures")
 
     def close(self) -> None:
         if self._filling is not None:
@@ -440,11 +461,16 @@ class CacheOperator(Operator):
                 operator.close()
 
 
-def _is_untouched(state: State) -> bool:
+def _is_same(start: Position, other: Position) -> bool:
+    return digest(start.to_plain()) == digest(other.to_plain())
+
+
+def _is_untouched(position: Position) -> bool:
     """Return whether nothing had been pulled yet."""
-    return state["reader"] is None and not (state["taken"] or state["failures"] or state["ended"])
+    own = position.own
+    return not (own["reads"] or position.at or own["failures"] or own["ended"])
 
 
-def _is_at_the_end(state: State) -> bool:
+def _is_at_the_end(position: Position) -> bool:
     """Return whether the whole pass had been pulled."""
-    return state["reader"] is not None or bool(state["ended"])
+    return bool(position.own["reads"] or position.own["ended"])

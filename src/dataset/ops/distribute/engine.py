@@ -6,7 +6,7 @@ import threading
 from typing import Any, NamedTuple, Protocol
 
 from dataset.errors import ClosedError
-from dataset.runtime.contract import State
+from dataset.runtime.position import Position
 
 HEARTBEAT_SECONDS = 10.0
 """A worker that has been called, and shows no sign of life for this long, is killed and replaced."""
@@ -31,14 +31,14 @@ class Start(NamedTuple):
         rank: which share.
         workers: the number of shares.
         is_counted: whether none of the elements before failed in a way that moves those after it.
-        source: the state of the last operator to begin with; None for the beginning.
+        source: the position of the last operator to begin with; None for the beginning.
         skip: how many elements to skip from there.
     """
 
     rank: int
     workers: int
     is_counted: bool
-    source: State | None
+    source: Position | None
     skip: int
 
 
@@ -46,16 +46,16 @@ class ShareReport(NamedTuple):
     """Report at the end of each reply.
 
     Attributes:
-        state: the state after the elements of the reply; None if it was not saved this time.
+        position: the position after the elements of the reply; None if it was not saved this time.
         ended: whether these were the last elements of the share.
-        repeats: whether the share, restored to a state, repeats its elements.
+        repeats: whether the share, restored to a position, repeats its elements.
         seconds: how long the worker worked on the reply.
         cpu_seconds: the CPU time of that.
         memory: the resident memory of the worker, in bytes.
         lineages: for each outcome its lineage as saved by ``save_lineage``; None if it is unknown or not recorded.
     """
 
-    state: State | None
+    position: Position | None
     ended: bool
     repeats: bool
     seconds: float

@@ -53,9 +53,10 @@ from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.chunks.lineage import load_lineage, or_unknown
 from dataset.runtime.context import ExecutionContext, LineageContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable, WorkerFigures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, skipping
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayMarks
@@ -83,8 +84,8 @@ class _Share:
         self.first = BlockCyclicShard(start.workers, start.rank, "keep").own_in(position)  # for messages
         self.room = threading.Condition(lock)  # wakes the thread: there is room, or it must stop
         self.queue = OutcomeQueue()
-        self.marks = ReplayMarks()  # the states of the worker, by the number of elements before them
-        self.marks.leave(-start.skip, start.source)  # type: ignore[arg-type]  # None is the beginning
+        self.marks = ReplayMarks[Position | None]()  # the worker's, by the number of elements before; None: the start
+        self.marks.leave(-start.skip, start.source)
         self.is_counted = start.is_counted
         self.received = self.delivered = 0  # elements since the start; an exception counts as one
         self.ahead = _AHEAD_MIN
@@ -109,11 +110,16 @@ class _Share:
         """How many elements have arrived, and are not delivered yet."""
         return self.received - self.delivered
 
-    def position(self, elements: int) -> State:
-        """Return the last state not after this many elements, and how many elements to skip from there."""
+    def position(self, elements: int) -> Position:
+        """Return the last mark not after this many elements, and how many elements to skip from there."""
         found = self.marks.mark_before(elements)
         assert found is not None  # the start has one
-        return {"source": found[1], "skip": elements - found[0]}
+        return Position("share", inputs=(found[1],), given=skipping(elements - found[0]))
+
+    def start(self, elements: int) -> Start:
+        """Return the request to open the share after this many elements."""
+        found = self.position(elements)
+        return Start(self.rank, self.workers, self.is_counted, found.inputs[0], found.skipped)
 
 
 class DistributeOperator(Operator, BackgroundOperator):
@@ -140,7 +146,6 @@ class DistributeOperator(Operator, BackgroundOperator):
             context.mark_not_replayable()
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(self._lock)  # wakes the consumer
-        self._position = 0  # elements delivered; an exception counts as one
         self._hand = Remainder()  # elements that were taken from the queues, but not requested yet
         self._turns: deque[_Share] = deque()  # whose elements these were, in turns
         self._uncounted = 0  # how many of them are not counted as delivered yet
@@ -168,11 +173,11 @@ class DistributeOperator(Operator, BackgroundOperator):
     def _begin_at_position(self, workers: int) -> None:
         """Let the shares of this many workers begin where the number of delivered elements says."""
         shards = [BlockCyclicShard(workers, rank, "keep") for rank in range(workers)]
-        self._begin([Start(shard.rank, workers, True, None, shard.own_in(self._position)) for shard in shards])
-        self._cursor = self._position % workers  # the share whose turn it is
+        self._begin([Start(shard.rank, workers, True, None, shard.own_in(self.at)) for shard in shards])
+        self._cursor = self.at % workers  # the share whose turn it is
 
     def _begin(self, starts: list[Start]) -> None:
-        self._shares = [_Share(self._lock, start, self._position) for start in starts]
+        self._shares = [_Share(self._lock, start, self.at) for start in starts]
 
     def pull(self, n: int) -> Chunk | None:
         if self._coordinator.forked:  # before the lock, which a thread of the parent may have held
@@ -289,7 +294,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             share.queue.give(1)
         except BaseException as error:
             if len(self._shares) > 1:  # the notes of the worker have numbers in its share
-                with_location(error, self.node, self._position)
+                with_location(error, self.node, self.at)
             raise
         finally:
             self._count_delivered()
@@ -328,7 +333,7 @@ class DistributeOperator(Operator, BackgroundOperator):
                 share.room.notify()
         self._turns.rotate(-more)
         self._cursor = (self._turns[-1].rank + 1) % len(self._shares)
-        self._position += given
+        self.at += given
         self.counters.taken += given
         nbytes = self._uncounted_bytes * given // self._uncounted
         self._uncounted -= given
@@ -390,7 +395,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             try:
                 if share.worker is None:
                     worker = self._workers[share.rank] = self._workers[share.rank] or self._engine.start()
-                    worker.call(Start(share.rank, share.workers, share.is_counted, **share.position(share.received)))
+                    worker.call(share.start(share.received))
                     share.worker = worker
                 return share.worker.call(1 if share.singly else count)
             except WorkerLostError as loss:
@@ -445,8 +450,8 @@ class DistributeOperator(Operator, BackgroundOperator):
                 share.worker = None  # the share is opened again, because the op may have used up the element, or not
             share.received += made
             share.singly = max(0, share.singly - made)
-            if progress.state is not None:
-                share.marks.leave(share.received, progress.state)
+            if progress.position is not None:
+                share.marks.leave(share.received, progress.position)
             share.ended = progress.ended
             share.ahead = max(share.ahead, min(2 * made, _AHEAD_MAX))
             share.busy_seconds += progress.seconds
@@ -471,36 +476,30 @@ class DistributeOperator(Operator, BackgroundOperator):
 
     # State
 
-    def save(self) -> State:
+    def save(self) -> Position:
         if self._coordinator.forked:
             self._coordinator.check_usable()
         with self._lock:
             self._count_delivered()
-            return {
-                "op": self.node.op,
-                "way": self._division.way,
-                "countable": self._is_countable,
-                "position": self._position,
-                "cursor": self._cursor,
-                "shares": [share.position(share.delivered) for share in self._shares],
-            }
+            shares = tuple(share.position(share.delivered) for share in self._shares)
+            own = {"way": self._division.way, "countable": self._is_countable, "cursor": self._cursor}
+            return Position(self.op, self.at, shares, own=own)
 
-    def load(self, state: State) -> None:
-        shares, self._position = state["shares"], int(state["position"])
+    def load(self, position: Position) -> None:
+        shares, self.at = [share for share in position.inputs if share is not None], position.at
+        way, is_countable = position.own["way"], position.like("countable", True)
         workers, wanted = len(shares), len(self._shares)
         if not self.knob.is_fixed:
             wanted = self.knob.value = min(workers, self.knob.maximum)
-        self._is_countable = bool(state["countable"]) and self._in_order
-        is_whole = workers == 1 and not state["countable"] and self._division.way == "elements"
-        if state["way"] == self._division.way and (workers == wanted or is_whole):
+        self._is_countable = is_countable and self._in_order
+        is_whole = workers == 1 and not is_countable and self._division.way == "elements"
+        if way == self._division.way and (workers == wanted or is_whole):
             start = partial(Start, workers=workers, is_counted=self._is_countable)
-            self._begin(
-                [start(rank, source=entry["source"], skip=int(entry["skip"])) for rank, entry in enumerate(shares)]
-            )
-            self._cursor = int(state["cursor"])
-            if not 0 <= self._cursor < workers:
+            self._begin([start(rank, source=share.inputs[0], skip=share.skipped) for rank, share in enumerate(shares)])
+            self._cursor = position.count("cursor")
+            if self._cursor >= workers:
                 raise StateError(f"{self.node}: the state is damaged: share {self._cursor} of {workers}")
-        elif "files" in {state["way"], self._division.way} or not state["countable"]:
+        elif "files" in {way, self._division.way} or not is_countable:
             raise StateError(
                 f"{self.node}: the state is from {workers} workers, and there are {wanted} now: resume with as many "
                 "workers, because the number of elements does not determine the position if each worker has its own "

@@ -22,8 +22,9 @@ from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Outcome
 from dataset.runtime.chunks.lineage import save_lineage
 from dataset.runtime.context import ExecutionContext, Moved, open_plan
-from dataset.runtime.contract import Operator, State, farthest
+from dataset.runtime.contract import Operator, farthest
 from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
+from dataset.runtime.position import Position, skipping
 from dataset.runtime.random.streams import Draws, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -101,7 +102,7 @@ class ShareRunner:
             return context.from_beginning(plan, draws)
 
         self._coordinator, self._root = open_plan(plan, self.options, profile=profile, reader=begin, moved=self.moved)
-        self._log = ReplayLog(self._root)
+        self._log = ReplayLog(self._root, "share")
         self._left, self._step, self._save_due = 0, 1, 0.0
         self._state_bytes = self._unsaved_bytes = 0  # of the last state, and of the elements since then
         source, skip = start.source, start.skip
@@ -111,7 +112,7 @@ class ShareRunner:
         if source is None:
             self._log.given = skip
         else:
-            self._log.load({"source": source, "behind": skip})
+            self._log.load(Position("share", inputs=(source,), given=skipping(skip)))
         self._log.go_on()
 
     def _next(self, count: int) -> list[Any]:
@@ -151,25 +152,26 @@ class ShareRunner:
         now = time.perf_counter()
         seconds, cpu_seconds = now - began, time.process_time() - cpu_began
         self._unsaved_bytes += nbytes + made  # elements may have no bytes
-        state, repeats = None if interrupts else self._state(now), self._context.iteration.repeats
+        position, repeats = None if interrupts else self._position(now), self._context.iteration.repeats
         lineages = [
             None if (rows := getattr(part, "lineage", None)) is None else save_lineage(rows) for part in replies
         ]
-        report = ShareReport(state, ended, repeats, seconds, cpu_seconds, resident_bytes(), lineages)
+        report = ShareReport(position, ended, repeats, seconds, cpu_seconds, resident_bytes(), lineages)
         return [*replies, *interrupts, report]
 
-    def _state(self, now: float) -> State | None:
-        """Return the present state, if it is time for one and it is plain data."""
+    def _position(self, now: float) -> Position | None:
+        """Return the present position, if it is time for one and it is plain data."""
         is_due = now >= self._save_due and self._unsaved_bytes >= self._state_bytes
         if not is_due and self._context.iteration.repeats:
             return None
-        state = None
+        position = None
         with contextlib.suppress(Exception):  # it holds objects of user classes
-            state = self._root.save()
-        self._state_bytes, self._unsaved_bytes = nbytes_of_plain(state), 0
+            position = self._root.save()
+        self._state_bytes = 0 if position is None else nbytes_of_plain(position.to_plain())
+        self._unsaved_bytes = 0
         ended = time.perf_counter()
         self._save_due = ended + _SAVE_SHARE * (ended - now)
-        return state
+        return position
 
     def close(self) -> None:
         """Close the share that is open."""

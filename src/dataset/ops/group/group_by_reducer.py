@@ -24,9 +24,10 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
 from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.position import Position, holding
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
@@ -93,6 +94,8 @@ class ReduceGroupsOperator(MapOperator):
     An element for which a function fails is dropped after its exception, as in tf.data, and changes no state.
     """
 
+    saved = ("_ended",)
+
     node: ReduceGroups
     one_to_one = False  # depends on earlier elements
     returns_results = False  # they are states
@@ -142,16 +145,17 @@ class ReduceGroupsOperator(MapOperator):
     def _states(groups: list[Accumulator]) -> Chunk:
         return chunk_of_rows([group.give() for group in groups])
 
-    def save(self) -> State:
+    def save(self) -> Position:
         states = save_chunk(self._states(list(self._groups.values()))) if self._groups else None
-        return {**super().save(), "ended": self._ended, "keys": list(self._groups), "states": states}
+        position = super().save()
+        held = {**position.held, **holding(states=states)}
+        return position.having(held=held, own={**position.own, "keys": list(self._groups)})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._ended = bool(state["ended"])
-        states = load_chunk(state["states"], lambda: self.node.element_spec)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        states, keys = load_chunk(position.held.get("states"), lambda: self.node.element_spec), position.own["keys"]
         rows = [] if states is None else states.rows()
-        if len(rows) != len(state["keys"]):
-            raise StateError(f"{self.node.label()}: {len(rows)} states were saved for {len(state['keys'])} keys")
-        for key, row in zip(state["keys"], rows, strict=True):
+        if len(rows) != len(keys):
+            raise StateError(f"{self.node.label()}: {len(rows)} states were saved for {len(keys)} keys")
+        for key, row in zip(keys, rows, strict=True):
             self._groups[int(key)] = self._new_group(row)

@@ -30,9 +30,10 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.chunks.lineage import UNKNOWN, Rows
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, StoppingOperator, UnaryOperator
+from dataset.runtime.contract import Operator, StoppingOperator, UnaryOperator
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.metrics.background import BackgroundOperator
+from dataset.runtime.position import Position, holding
 from dataset.runtime.random.streams import function_random_state
 from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call
@@ -139,6 +140,8 @@ class GroupsOperator(UnaryOperator):
         smallest: a lower bound of the group sizes.
         knows_sizes: whether ``size_of`` calls no user code.
     """
+
+    saved = ("ended",)
 
     source: KeyOperator
 
@@ -307,7 +310,7 @@ class GroupsOperator(UnaryOperator):
             try:
                 size = self.sizes[key] = call(self.size_of, key)
             except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
-                raise_with_location(error, self.node, self.source.position - 1)
+                raise_with_location(error, self.node, self.source.at - 1)
         return size
 
     def _open_group(self, key: int) -> _Group:
@@ -331,26 +334,25 @@ class GroupsOperator(UnaryOperator):
             elements.lineage = [*[UNKNOWN] * (len(rows) - len(group.lineage)), *group.lineage]
         return elements
 
-    def save(self) -> State:
+    def save(self) -> Position:
         groups = {key: self._elements_of(group) for key, group in self.groups.items()}
         ahead = self._sorted
         if ahead is not None:
             for key, part in ahead.waiting():
                 groups[key] = Chunk.concatenate([groups[key], part]) if key in groups else part
         read = None if ahead is None else ahead.rest()
-        return {
-            "op": self.node.op,
-            "source": self.source.save() if read is None else self.source.state_before(read),
+        own = {
             "sizes": np.array([list(self.sizes), list(self.sizes.values())], np.int64),
             "keys": np.array(list(groups), np.int64),
-            "groups": list(map(save_chunk, groups.values())),
             "ended": self.ended,
         }
+        source = self.source.save() if read is None else self.source.position_before(read)
+        return Position(self.op, inputs=(source,), held=holding(groups=list(map(save_chunk, groups.values()))), own=own)
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.sizes = dict(zip(*state["sizes"].tolist(), strict=True))
-        for key, saved in zip(state["keys"].tolist(), state["groups"], strict=True):
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.sizes = dict(zip(*position.own["sizes"].tolist(), strict=True))
+        for key, saved in zip(position.own["keys"].tolist(), position.held.get("groups", ()), strict=True):
             elements = load_chunk(saved, lambda: self.node.source.element_spec)
             assert elements is not None
             if self.source.is_unseen:
@@ -359,7 +361,6 @@ class GroupsOperator(UnaryOperator):
                 columns = [[key] * elements.length, *elements.columns()]
                 structure = tuple_of(LEAF, elements.structure)
                 self._sort_in(Chunk(structure, elements.length, columns, lineage=elements.lineage))
-        self.ended = bool(state["ended"])
 
 
 def _stacked_again(values: Column) -> Column:
@@ -416,14 +417,16 @@ class WindowsOperator(GroupsOperator):
             self.inner.operator.close()
             self.inner = None
 
-    def save(self) -> State:
+    def save(self) -> Position:
         opened, unopened = self.windows.save_argument()
-        return {**super().save(), "opened": opened, "inner": unopened or self.windows.save(self.inner)}
+        position = super().save()
+        inputs = (position.source, unopened or self.windows.save(self.inner))
+        return position.having(inputs=inputs, own={**position.own, "opened": opened})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.windows.opened = int(state["opened"])
-        self.inner = self.windows.load(state["inner"])
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.windows.opened = position.count("opened")
+        self.inner = self.windows.load(position.inputs[1])
 
     def close(self) -> None:
         self._close_inner()

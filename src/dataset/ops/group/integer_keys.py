@@ -16,11 +16,12 @@ from dataset.plan.structure import LEAF, Structure, tuple_of
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, StoppingOperator
+from dataset.runtime.contract import Operator, StoppingOperator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.kernels.kernel import Done, Kernel
 from dataset.runtime.functions.kernels.rows import RowKernel
 from dataset.runtime.functions.kernels.vectorized import is_vectorized
+from dataset.runtime.position import Position
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.held_elements import ElementsOperator
 
@@ -96,7 +97,9 @@ class KeyOperator(ElementwiseOperator):
         self._lengths: LengthFunction | None = None
         self._stopping: StoppingOperator | None = None  # the input, if it is pulled until the group of a key is full
         self._context: ExecutionContext | None = None
-        self._before: tuple[State, int] | None = None  # state of the input, and how many elements it returned after it
+        self._before: tuple[Position, int] | None = (
+            None  # position of the input, and how many elements it returned after it
+        )
         self._keyed_structure: Structure | None = None
 
     def pull_until_full(self, n: int, certain: int, room: Callable[[int], int]) -> Chunk | None:
@@ -154,7 +157,7 @@ class KeyOperator(ElementwiseOperator):
         try:
             return source.pull_until(n, is_last)
         except Exception:
-            self.position += 1  # as in next_inputs
+            self.at += 1  # as in next_inputs
             raise
 
     def next_inputs(self, n: int) -> Chunk | None:
@@ -198,26 +201,26 @@ class KeyOperator(ElementwiseOperator):
         """Put back the last elements; the function will be called for them again."""
         structure, columns = keyed.structure.children[1], keyed.columns()[1:]
         self.unread(Chunk(structure, keyed.length, columns, lineage=keyed.lineage), 0)
-        self.position -= keyed.length
+        self.at -= keyed.length
 
-    def state_before(self, elements: Chunk) -> State:
+    def position_before(self, elements: Chunk) -> Position:
         """Return the state before the last elements, which are ``elements``."""
-        todo, position = self._todo, self.position
+        todo, position = self._todo, self.at
         self.unread(elements, 0)
-        self.position -= elements.length
+        self.at -= elements.length
         try:
             return self.save()
         finally:
-            self._todo, self.position = todo, position
+            self._todo, self.at = todo, position
 
-    def save(self) -> State:
+    def save(self) -> Position:
         exact = self._source_before_todo()
         if exact is None:
             return super().save()
-        return {"op": self.node.op, "source": exact, "position": self.position}
+        return Position(self.op, self.at, (exact,))
 
-    def _source_before_todo(self) -> State | None:
-        """Return a state of the input before the buffered elements, so that they need not be saved; None if unknown."""
+    def _source_before_todo(self) -> Position | None:
+        """Return a position of the input before the buffered elements, so that none need be saved; None if unknown."""
         todo = self._todo.rest()
         if todo is None or self._before is None or self.outbox:
             return None

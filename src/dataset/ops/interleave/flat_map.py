@@ -19,8 +19,9 @@ from dataset.plan.random_state import RandomState
 from dataset.plan.traits import Traits, calls_no_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import function_random_state
 
 
@@ -96,6 +97,7 @@ class FlatMapOperator(Operator):
     """
 
     def __init__(self, source: Operator, datasets: Subdatasets, windows: WindowFunction | None = None) -> None:
+        self.node = datasets.node
         self.datasets = datasets
         self.windows = windows
         self.inputs = Inputs(source, datasets)
@@ -145,13 +147,12 @@ class FlatMapOperator(Operator):
             self.inner.leave()
             self.inner = None
 
-    def save(self) -> State:
-        inner = self.datasets.save(self.inner)
-        return {"op": self.datasets.node.op, **self.inputs.save([], by_place=False), "inner": inner}
+    def save(self) -> Position:
+        return self.inputs.save([self.datasets.save(self.inner)], by_place=False)
 
-    def load(self, state: State) -> None:
-        self.inputs.load(state)
-        self.inner = None if state["inner"] is None else self.inputs.reopen(state["inner"])
+    def load(self, position: Position) -> None:
+        (inner,) = self.inputs.load(position)
+        self.inner = None if inner is None else self.inputs.reopen(inner)
 
     def close(self) -> None:
         self._close_inner()

@@ -6,7 +6,7 @@ The operator here reads on demand. The operator that reads in the background is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
@@ -17,9 +17,10 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import ParallelNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import HoldingOperator, Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import parallel_calls
+from dataset.runtime.position import Position
 
 DEFAULT_CYCLE_LENGTH = 4
 """The default. tf.data uses the number of cores; a fixed number gives the same order on every machine."""
@@ -212,25 +213,25 @@ class InterleaveOperator(BufferedOperator, HoldingOperator):
         """The number of elements in the rounds."""
         return self.cycle.held if self.datasets.repeats and not self.outbox else 0
 
-    def save(self) -> State:
+    def save(self) -> Position:
         if not self.datasets.repeats:
             self.outbox.extend(self.cycle.end_rounds())  # saved by value
         return self.save_before(0)
 
-    def save_before(self, count: int) -> State:
-        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save, count)
-        return {**super().save(), **inputs, **cycle}
+    def save_before(self, count: int) -> Position:
+        slots, turn = self.cycle.save(self._save, count)
+        position = self.inputs.save(slots, by_place=False)
+        return position.having(held=super().save().held, own={**position.own, **turn})
 
-    def _save(self, slot: _Slot, taken: int) -> Any:
+    def _save(self, slot: _Slot, taken: int) -> Position | None:
         """Save a slot by place if it was read ahead and can be read again: the dataset itself is further ahead."""
         if slot.reads_ahead and self.datasets.repeats and (slot.inner.ahead or self.cycle.rounds is not None):
             return self.datasets.save_by_place(slot.inner, taken)
         return self.datasets.save(slot.inner)
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.inputs.load(state)
-        self.cycle.load(state, lambda saved: self._slot(self.inputs.reopen(saved)))
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.cycle.load(self.inputs.load(position), position, lambda saved: self._slot(self.inputs.reopen(saved)))
 
     def close(self) -> None:
         for slot in self.cycle.places:

@@ -11,10 +11,11 @@ from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
 from dataset.runtime.choice import Learned
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import HoldingOperator, Operator, State
+from dataset.runtime.contract import HoldingOperator, Operator
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.controller import Controller
+from dataset.runtime.position import Position
 
 JOINED_ELEMENTS = 8192  # small elements that are reordered at once, whatever the request
 JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
@@ -204,8 +205,8 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
         """Whether no empty place can be filled any more."""
         return self.cycle.filled == len(self.cycle.places) or self.readers.no_more_inputs
 
-    def save(self) -> State:
-        """Save the state. Does not wait for running reads or hold elements read ahead, if the inputs can repeat.
+    def save(self) -> Position:
+        """Save the position. Does not wait for running reads or hold elements read ahead, if the inputs can repeat.
 
         Otherwise, it waits for the reads that cannot be repeated, those from the source or all, and saves buffered
         elements by value. Reading continues afterwards.
@@ -216,10 +217,10 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
             with self.readers.still():
                 self.outbox.extend(self.cycle.end_rounds())
                 cycle = self.cycle.save(lambda reader, _: self.datasets.save(reader.inner))
-                return {**self._state(by_place=False), **cycle}
+                return self._position(*cycle, by_place=False)
         if not self._context.input_is_replayable:
             with self.readers.still_source():
-                return {**self._state(by_place=False), **self._cycle_by_place()}
+                return self._position(*self._cycle_by_place(), by_place=False)
         return self.save_before(0)
 
     @property
@@ -228,19 +229,20 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
         repeats = self.datasets.repeats and self._context.input_is_replayable
         return self.cycle.held if repeats and not self.outbox else 0
 
-    def save_before(self, count: int) -> State:
-        return {**self._state(by_place=True), **self._cycle_by_place(count)}
+    def save_before(self, count: int) -> Position:
+        return self._position(*self._cycle_by_place(count), by_place=True)
 
-    def _state(self, *, by_place: bool) -> State:
-        return {**super().save(), **self.readers.save_inputs(by_place=by_place)}
+    def _position(self, slots: list[Position | None], turn: dict[str, int], *, by_place: bool) -> Position:
+        position = self.readers.save_inputs(slots, by_place=by_place)
+        return position.having(held=super().save().held, own={**position.own, **turn})
 
-    def _cycle_by_place(self, before: int = 0) -> State:
+    def _cycle_by_place(self, before: int = 0) -> tuple[list[Position | None], dict[str, int]]:
         return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), before)
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.inputs.load(state)
-        self.cycle.load(state, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
+    def load(self, position: Position) -> None:
+        super().load(position)
+        slots = self.inputs.load(position)
+        self.cycle.load(slots, position, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
         self.readers.places = len(self.cycle.places) - self.cycle.filled
 
     @property

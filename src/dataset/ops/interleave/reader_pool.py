@@ -20,18 +20,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeAlias
 
-from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
+from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets, failed
 from dataset.plan.node import holds_user_code
 from dataset.runtime.choice import INLINE
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import State
 from dataset.runtime.metrics.background import CpuClock, Tunable
 from dataset.runtime.parallel.controller import Controller
 from dataset.runtime.parallel.worker_loop import WorkerLoop
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.ledger import Account
-from dataset.runtime.state.saved_chunks import save_error
 
 TARGET_SECONDS = 4e-3
 """Target time between handovers of all workers together: each handover wakes a thread, and all share the GIL."""
@@ -373,21 +372,22 @@ class ReaderPool(WorkerLoop):
         self._line_up(reader)
         return reader
 
-    def save_inputs(self, *, by_place: bool) -> State:
+    def save_inputs(self, slots: list[Position | None], *, by_place: bool) -> Position:
         """Save the position of the source, and the datasets that were opened ahead.
 
         Args:
+            slots: the positions of the datasets that are being read.
             by_place: whether to use the source's replay log. If not, no thread may be reading from the source, whose
                 workers may need the threads that wait for the lock.
         """
         with self.lock:
             arrived = [
-                self._datasets.save_by_place(item.inner) if isinstance(item, ReaderSlot) else save_error(item)
+                self._datasets.save_by_place(item.inner) if isinstance(item, ReaderSlot) else failed(item)
                 for item in self._opened
             ]
             if by_place:
-                return self._inputs.save(arrived, by_place=True)
-        return self._inputs.save(arrived, by_place=False)
+                return self._inputs.save(slots, arrived, by_place=True)
+        return self._inputs.save(slots, arrived, by_place=False)
 
     def _slot(self, inner: Subdataset) -> ReaderSlot:
         reader = ReaderSlot(inner, self._block_length)

@@ -6,7 +6,7 @@ dataset stays empty until its next turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dataset.ops.interleave.subdatasets import Subdataset
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column, Remainder, concatenate_columns, take_column
-from dataset.runtime.contract import State
+from dataset.runtime.position import Position
 
 
 class Occupant(Protocol):
@@ -103,7 +103,9 @@ class RoundRobin(Generic[P]):
         """How many elements may be taken from the rounds without ending them, if they are held in the form of lists."""
         return 0 if self.rounds is None else self.rounds.held
 
-    def save(self, save: Callable[[P, int], Any], before: int = 0) -> State:
+    def save(
+        self, save: Callable[[P, int], Position | None], before: int = 0
+    ) -> tuple[list[Position | None], dict[str, int]]:
         """Return the cycle as plain data.
 
         Args:
@@ -115,12 +117,12 @@ class RoundRobin(Generic[P]):
             None if occupant is None else save(occupant, taken.get(place, 0))
             for place, occupant in enumerate(self.places)
         ]
-        return {"turn": turn, "given": given, "slots": slots}
+        return slots, {"turn": turn, "given": given}
 
-    def load(self, state: State, load: Callable[[Any], P]) -> None:
+    def load(self, slots: Iterable[Position | None], own: Position, load: Callable[[Position], P]) -> None:
         """Restore what ``save`` saved."""
-        self.turn, self.given = int(state["turn"]), int(state["given"])
-        self.places = [None if saved is None else load(saved) for saved in state["slots"]]
+        self.turn, self.given = own.count("turn"), own.count("given")
+        self.places = [None if saved is None else load(saved) for saved in slots]
         self.filled = len(self.places) - self.places.count(None)
 
 

@@ -10,7 +10,7 @@ ahead are not saved. Otherwise, they are saved by value, while no thread is read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dataset.errors import SpecError, StateError
@@ -22,8 +22,9 @@ from dataset.plan.random_state import is_unseeded
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import Call, ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
 from dataset.runtime.resources.exceptions import concerns_iteration, raise_with_location
 from dataset.runtime.resources.interrupts import call as call_user
@@ -44,7 +45,14 @@ from dataset.runtime.state.saved_chunks import (
     load_chunk,
     load_error,
     save_chunk,
+    save_error,
 )
+
+DATASET = "dataset"
+"""The op in the positions of inner datasets."""
+
+_FAILED = "failed"
+"""The op in the position of a dataset that could not be opened."""
 
 
 class Subdataset:
@@ -68,7 +76,7 @@ class Subdataset:
         self.order = order
         self.plan = plan
         self.operator = operator
-        self.log = ReplayLog(operator)
+        self.log = ReplayLog(operator, DATASET)
         self.given = 0
         self.before = 0
         self.ahead = OutcomeQueue()
@@ -102,6 +110,8 @@ class Subdataset:
 _ENDED_MIN = 4  # datasets, before their number of elements is taken as typical
 
 _NOTHING = Elements(Chunk(LEAF, 0, [[]]))
+
+_UNKNOWN = Position(DATASET)  # of a dataset that is read again from its beginning
 
 
 def _ended() -> Subdataset:
@@ -330,17 +340,17 @@ class Subdatasets:
         """Whether a first element has determined the structure."""
         return self._structure is not None
 
-    def save(self, inner: Subdataset | None) -> Any:
+    def save(self, inner: Subdataset | None) -> Position | None:
         """Save an inner dataset, with its read-ahead buffer by value. No thread may be reading from it."""
         if inner is None:
             return None
         if inner.is_whole:  # its operator is not that of its plan, and is at the beginning or the end
-            place = None if inner.given else {"source": None, "behind": 0}
+            position = None if inner.given else _UNKNOWN
         else:
-            place = None if inner.ended else inner.log.present()
-        return self._saved(inner, inner.given, inner.ahead.save(), place)
+            position = None if inner.ended else inner.log.present()
+        return self._saved(inner, inner.given, inner.ahead.save(), position)
 
-    def save_by_place(self, inner: Subdataset, taken: int = 0) -> State:
+    def save_by_place(self, inner: Subdataset, taken: int = 0) -> Position:
         """Save the position after the returned elements of an inner dataset, even while a thread is reading from it.
 
         Only elements that were restored by value are saved by value again.
@@ -354,24 +364,18 @@ class Subdatasets:
         nothing_behind = inner.ended and log.read <= start
         return self._saved(inner, given, inner.ahead.save(start - given), None if nothing_behind else log.place(start))
 
-    def _saved(self, inner: Subdataset, given: int, held: list[Any], place: State | None) -> State:
-        if place is None and not held:
-            return {"argument": None, "order": 0, "given": 0, "source": None, "behind": 0, "held": [], "ended": True}
+    def _saved(self, inner: Subdataset, given: int, ahead: list[Any], position: Position | None) -> Position:
+        if position is None and not ahead:
+            return Position(DATASET, own={"ended": True})
         # A dataset restored from its elements has a different plan, to which this position does not apply.
-        found = place if place is not None and holds_only_elements(inner.argument) else {"source": None, "behind": 0}
-        given += inner.before
-        return {
-            "argument": self._saved_argument(inner),
-            "order": inner.order,
-            "given": given,
-            **found,
-            "held": held,
-            "ended": place is None,
-        }
-
-    def _saved_argument(self, inner: Subdataset) -> Any:
-        is_repeated = inner.place is not None and self.source_repeats
-        return {"place": inner.place} if is_repeated else save_chunk(inner.argument)
+        found = position if position is not None and holds_only_elements(inner.argument) else _UNKNOWN
+        own: dict[str, Any] = {"order": inner.order, "ended": position is None}
+        held = holding(ahead=ahead)
+        if inner.place is not None and self.source_repeats:
+            own["place"] = inner.place
+        else:
+            held["argument"] = save_chunk(inner.argument)
+        return found.having(at=given + inner.before, held=held, own=own)
 
     @property
     def may_skip_calls(self) -> bool:
@@ -383,48 +387,51 @@ class Subdatasets:
         """Whether the operator's input can repeat its elements from a saved position."""
         return self._outer.input_is_replayable
 
-    def save_argument(self) -> tuple[int, State | None]:
-        """Return the number of opened datasets, including one whose opening was interrupted, and its state."""
+    def save_argument(self) -> tuple[int, Position | None]:
+        """Return the number of opened datasets, including one whose opening was interrupted, and its position."""
         if self.argument is None:
             return self.opened, None
         return self.opened + 1, self.unopened(self.argument, self.opened)
 
     @staticmethod
-    def unopened(argument: Chunk, order: int) -> State:
-        """Return the state of a dataset that has not been opened."""
-        saved = {"argument": save_chunk(argument), "order": order, "given": 0, "source": None}
-        return {**saved, "behind": 0, "held": [], "ended": False}
+    def unopened(argument: Chunk, order: int) -> Position:
+        """Return the position of a dataset that has not been opened."""
+        return _UNKNOWN.having(held={"argument": save_chunk(argument)}, own={"order": order, "ended": False})
 
-    def load(self, state: State | None) -> Subdataset | None:
+    def load(self, position: Position | None) -> Subdataset | None:
         """Open the inner dataset at a saved position by calling the function again with the same argument."""
-        return None if state is None else self.reopen(state)
+        return None if position is None else self.reopen(position)
 
     def reopen(
-        self, state: State, argument: Chunk | None = None, own: Callable[[Chunk], Chunk] | None = None
+        self, position: Position, argument: Chunk | None = None, own: Callable[[Chunk], Chunk] | None = None
     ) -> Subdataset:
         """Open a saved inner dataset. Its first read skips the elements that were returned after the saved position.
 
         Args:
-            state: the state of the inner dataset.
-            argument: the argument of the function; by default, the one that the state holds by value.
+            position: the position of the inner dataset.
+            argument: the argument of the function; by default, the one that the position holds by value.
             own: returns the input's own element for an argument by value if the library would open files for it.
         """
-        if state["argument"] is None:
-            return _ended()
         if argument is None:
-            argument = load_chunk(state["argument"], self.argument_spec)
-            assert argument is not None
-        inner = self._open(argument, int(state["order"]), own)
-        inner.ahead.load(state["held"], lambda: inner.plan.element_spec)
-        inner.ended = bool(state["ended"])
-        given, held = int(state["given"]), len(inner.ahead)
-        if state["source"] is not None:
-            inner.log.load({"source": state["source"], "behind": state["behind"]})
+            argument = load_chunk(position.held.get("argument"), self.argument_spec)
+            if argument is None:
+                return _ended()
+        inner = self._open(argument, position.count("order"), own)
+        inner.ahead.load(position.held.get("ahead", ()), lambda: inner.plan.element_spec)
+        inner.ended = position.like("ended", False)
+        held = len(inner.ahead)
+        if position.inputs:
+            inner.log.load(position)
         elif not inner.ended:
-            inner.log.given = given + held
+            inner.log.given = position.at + held
         inner.given = inner.log.given - held
-        inner.before = given - inner.given
+        inner.before = position.at - inner.given
         return inner
+
+
+def failed(error: BaseException) -> Position:
+    """Return the position of a dataset that could not be opened."""
+    return Position(_FAILED, held={"error": save_error(error)})
 
 
 class Inputs:
@@ -447,8 +454,8 @@ class Inputs:
         self.source = source
         self.datasets = datasets
         self._source_ended = False
-        self._saved: deque[State] = deque()  # of datasets opened ahead, from the loaded state
-        self._log = ReplayLog(source)
+        self._saved: deque[Position] = deque()  # of datasets opened ahead, from the loaded state
+        self._log = ReplayLog(source, datasets.node.op)
         self._base = 0  # the position of the log's first element
         self._noted = 0  # noted elements, as the log counts them
         self._opened = 0
@@ -471,8 +478,8 @@ class Inputs:
         """
         if self._saved:
             saved = self._saved[0]
-            if "error" in saved:
-                raise load_error(saved)
+            if saved.op == _FAILED:
+                raise load_error(saved.held["error"])
             return self.reopen(saved)
         argument = self._pull(1) if self.datasets.argument is None else self.datasets.argument
         if argument is None:
@@ -523,12 +530,11 @@ class Inputs:
             inner.place = self._base + count
             self._placed = [*(one for one in self._placed if not one.is_over), inner]
 
-    def reopen(self, saved: State) -> Subdataset:
-        """Open an inner dataset of the state passed to ``load``."""
-        argument = saved["argument"]
-        if argument is None or "place" not in argument:
+    def reopen(self, saved: Position) -> Subdataset:
+        """Open an inner dataset of the position passed to ``load``."""
+        if "place" not in saved.own:
             return self.datasets.reopen(saved, own=self._own_argument)
-        place = argument["place"]
+        place = saved.own["place"]
         if place not in self._arguments:
             raise StateError(f"the state is damaged: it has no argument at position {place!r:.40}")
         own = self._own_argument if self._is_unverified else None
@@ -568,58 +574,54 @@ class Inputs:
         if not self.datasets.source_repeats:
             return self._noted
         places = [one.place for one in self._placed if one.place is not None and not one.is_over]
-        places += [saved["argument"]["place"] for saved in self._saved if _has_place(saved)]
+        places += [saved.own["place"] for saved in self._saved if "place" in saved.own]
         return min([self._noted, *(place - self._base for place in places)])
 
-    def save(self, arrived: list[State], *, by_place: bool) -> State:
+    def save(self, slots: Sequence[Position | None], arrived: Sequence[Position] = (), *, by_place: bool) -> Position:
         """Save the position of the source, and the opened datasets that come before its next element.
 
         Args:
-            arrived: the states of the datasets that wait for a place in the cycle.
+            slots: the positions of the datasets that are being read.
+            arrived: the positions of the datasets that wait for a place in the cycle.
             by_place: whether to use the source's replay log. If not, no thread may be reading from the source.
         """
         log, first, opened, unopened = self._log, self._first, self._opened, None
         has_ended = self._source_ended and first == self._noted  # else it ends again after the elements from ``first``
         if has_ended and not log.is_behind:
-            place = log.present()  # a cache in the source keeps its elements at the end
+            position = log.present()  # a cache in the source keeps its elements at the end
         elif by_place or first < self._noted:
-            place = log.place(first)
+            position = log.place(first)
         else:
             opened, unopened = self.datasets.save_argument()
-            place = log.present()
-        return {
-            **place,
-            "first": self._base + first + (unopened is not None),
-            "ahead": self._noted - first,
-            "opened": opened,
-            "source_ended": has_ended,
-            "next_inputs": [
-                *arrived,
-                *([] if unopened is None else [unopened]),
-                *map(self._saved_again, self._saved),
-            ],
-        }
+            position = log.present()
+        own = {"slots": len(slots), "ahead": self._noted - first, "opened": opened, "source_ended": has_ended}
+        later = (*arrived, *(() if unopened is None else (unopened,)), *map(self._saved_again, self._saved))
+        at = self._base + first + (unopened is not None)
+        return position.having(at=at, inputs=(position.source, *slots, *later), own=own)
 
-    def _saved_again(self, saved: State) -> State:
-        """Return the state of a dataset that was not opened after loading."""
-        if not _has_place(saved) or self.datasets.source_repeats:
+    def _saved_again(self, saved: Position) -> Position:
+        """Return the position of a dataset that was not opened after loading."""
+        if "place" not in saved.own or self.datasets.source_repeats:
             return saved
-        return {**saved, "argument": save_chunk(self._arguments[saved["argument"]["place"]])}
+        own = {**saved.own}
+        return saved.having(held={**saved.held, "argument": save_chunk(self._arguments[own.pop("place")])}, own=own)
 
-    def load(self, state: State) -> None:
-        """Go to a saved position. Datasets are opened on demand."""
+    def load(self, position: Position) -> tuple[Position | None, ...]:
+        """Go to a saved position, and return those of the datasets that were being read; open others on demand."""
         log = self._log
-        log.load(state)
-        self._is_unverified = holds_values(state["source"])
-        self._base = int(state["first"]) - log.given
-        if state["ahead"]:
-            waiting = [*state.get("slots", ()), state.get("inner"), *state["next_inputs"]]
-            places = {saved["argument"]["place"] for saved in waiting if saved is not None and _has_place(saved)}
-            self._pull_again(int(state["ahead"]), places)
+        log.load(position)
+        self._is_unverified = holds_values(position.source.to_plain())
+        self._base = position.at - log.given
+        inner, ahead, slots = position.inputs[1:], position.count("ahead"), position.count("slots")
+        if ahead:
+            self._pull_again(
+                ahead, {saved.own["place"] for saved in inner if saved is not None and "place" in saved.own}
+            )
         self._noted = log.position
-        self.datasets.opened = self._opened = int(state["opened"])
-        self._source_ended = bool(state["source_ended"])
-        self._saved.extend(state["next_inputs"])
+        self.datasets.opened = self._opened = position.count("opened")
+        self._source_ended = position.like("source_ended", False)
+        self._saved.extend(saved for saved in inner[slots:] if saved is not None)
+        return inner[:slots]
 
     def _pull_again(self, count: int, places: set[int]) -> None:
         """Pull the arguments of opened datasets again, and keep those at ``places``."""
@@ -643,8 +645,3 @@ class Inputs:
         if self._own is not None:
             self._own.close()
         self.source.close()
-
-
-def _has_place(saved: State) -> bool:
-    argument = saved.get("argument")
-    return argument is not None and "place" in argument

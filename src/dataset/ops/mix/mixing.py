@@ -19,9 +19,10 @@ from dataset.errors import SpecError, StateError
 from dataset.ops.mix.selector import Choices, Selector
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import State
+from dataset.runtime.contract import Upstream
 from dataset.runtime.parallel.buffered_input import BufferedInput
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.position import Position
 from dataset.runtime.state.replay_log import replay
 
 _AHEAD = 256  # minimum choices drawn at once if drawing ahead is unobservable
@@ -40,6 +41,8 @@ class MixOperator(BufferedOperator):
         stop_on_empty: whether to end with the first input that ends.
     """
 
+    saved = ("ended",)
+
     def __init__(
         self,
         node: Node,
@@ -54,7 +57,6 @@ class MixOperator(BufferedOperator):
         self.feeds = feeds
         self.selector = selector
         self.stop_on_empty = stop_on_empty
-        self.position = 0  # elements returned or failed
         self.ended = False
         self._choices = _NOTHING  # drawn but not used yet
         self._gone = np.zeros(len(feeds), np.bool_)  # inputs that have ended
@@ -67,7 +69,7 @@ class MixOperator(BufferedOperator):
             run = self._gather(self._choices[:n])
             if len(run):
                 self._choices = self._choices[len(run) :]
-                self.position += len(run)
+                self.at += len(run)
                 self._check_replay()
                 return self._join(run)
             if len(self._choices):
@@ -77,10 +79,10 @@ class MixOperator(BufferedOperator):
     def _check_replay(self) -> None:
         """Check that elements which are skipped after a resume are those that were returned before."""
         changed = self.selector.changed_from
-        if changed is not None and replay.is_active and changed < self.position:
+        if changed is not None and replay.is_active and changed < self.at:
             raise StateError(
                 f"{self.node}: the weights of element {changed:,} have changed, but it was returned before the "
-                f"state was saved, as was element {self.position - 1:,}; only weights of later elements may change"
+                f"state was saved, as was element {self.at - 1:,}; only weights of later elements may change"
             )
 
     def _draw(self, n: int) -> bool:
@@ -88,7 +90,7 @@ class MixOperator(BufferedOperator):
         try:
             drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, _AHEAD))
         except Exception:
-            self.position += 1
+            self.at += 1
             raise
         if drawn is None:
             self.ended = True
@@ -178,14 +180,14 @@ class MixOperator(BufferedOperator):
         index = int(self._choices[0])
         self._choices = self._choices[1:]
         if not 0 <= index < len(self.feeds):
-            place, self.position = self.position, self.position + 1
+            place, self.at = self.at, self.at + 1
             raise ValueError(
                 f"{self.node}: choice {index} for element {place} is out of range; there are "
                 f"{len(self.feeds)} datasets, numbered from 0"
             )
         error = self.feeds[index].take_error()
         if error is not None:
-            self.position += 1
+            self.at += 1
             try:
                 raise error
             finally:
@@ -223,30 +225,19 @@ class MixOperator(BufferedOperator):
                 )
         return Chunk.concatenate(parts).take(places.inverse())
 
-    def save(self) -> State:
-        choices, selector = _NOTHING, None
-        if len(self._choices):
-            selector = self.selector.state_before(len(self._choices))
-        if selector is None:
-            choices, selector = self._choices.copy(), self.selector.save()
-        return {
-            **super().save(),
-            "position": self.position,
-            "ended": self.ended,
-            "choices": choices,
-            "gone": self._gone.copy(),
-            "selector": selector,
-            "feeds": [feed.save() for feed in self.feeds],
-        }
+    def upstream(self) -> Sequence[Upstream]:
+        return (self.selector, *self.feeds)
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.position, self.ended = int(state["position"]), bool(state["ended"])
-        self._choices, self._gone = state["choices"].copy(), state["gone"].copy()
-        self.selector.load(state["selector"])
+    def save(self) -> Position:
+        position, choices = super().save(), self._choices
+        if len(choices) and (selector := self.selector.position_before(len(choices))) is not None:
+            position, choices = position.having(inputs=(selector, *position.inputs[1:])), _NOTHING
+        return position.having(own={**position.own, "choices": choices.copy(), "gone": self._gone.copy()})
+
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._choices, self._gone = position.own["choices"].copy(), position.own["gone"].copy()
         self._check_loaded()
-        for feed, saved in zip(self.feeds, state["feeds"], strict=True):
-            feed.load(saved)
 
     def _check_loaded(self) -> None:
         """Reject a state that can only choose inputs that have ended: pulling would never return."""
@@ -257,12 +248,6 @@ class MixOperator(BufferedOperator):
             fits = bool(remaining) and live in (None, remaining)
         if not fits:
             raise StateError(f"{self.node}: the saved choices do not fit the inputs that have ended")
-
-    def close(self) -> None:
-        self.selector.close()
-        for feed in self.feeds:
-            feed.source.close()
-        super().close()
 
 
 class _Places:

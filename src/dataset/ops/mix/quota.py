@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dataset.ops.mix.selector import Choices, Selector
-from dataset.runtime.contract import State
+from dataset.ops.mix.selector import SELECTOR, Choices, Selector
+from dataset.runtime.position import Position
 
 _TABLE_MAX = 1024  # up to this period, choices are precomputed and repeated
 
@@ -74,19 +74,19 @@ class QuotaSelector(Selector):
     def live(self) -> list[int]:
         return self._live
 
-    def state_before(self, unused: int) -> State | None:
+    def position_before(self, unused: int) -> Position | None:
         if not len(self._table):
             return None  # earlier counts cannot be derived from the current ones
-        return {**self.save(), "made": (self.made - unused) % self.total}
+        return self.save().having(at=(self.made - unused) % self.total)
 
-    def save(self) -> State:
-        return {"live": list(self._live), "made": self.made, "counts": list(self.counts)}
+    def save(self) -> Position:
+        return Position(SELECTOR, self.made, own={"live": list(self._live), "counts": list(self.counts)})
 
-    def load(self, state: State) -> None:
-        self._live = [int(index) for index in state["live"]]
+    def load(self, position: Position) -> None:
+        self._live = [int(index) for index in position.own["live"]]
         self._begin()
-        self.made = int(state["made"])
-        self.counts = [int(count) for count in state["counts"]]
+        self.made = position.at
+        self.counts = [int(count) for count in position.own["counts"]]
 
 
 def _whole(weights: Sequence[Fraction]) -> list[int]:

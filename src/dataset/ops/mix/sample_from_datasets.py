@@ -12,7 +12,7 @@ from dataset.errors import SpecError, StateError
 from dataset.ops.mix.choose_from_datasets import Mix
 from dataset.ops.mix.quota import QuotaSelector
 from dataset.ops.mix.schedule import Weights, WeightSchedule, is_schedule, schedule_of
-from dataset.ops.mix.selector import Choices, ReadSelector, Selector
+from dataset.ops.mix.selector import SELECTOR, Choices, ReadSelector, Selector
 from dataset.ops.repeat import Repeat
 from dataset.ops.take import Take
 from dataset.plan.checks import require_bool, require_one_of, require_plans
@@ -24,7 +24,7 @@ from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import State
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import RandomPass, random_state
 from dataset.runtime.resources.exceptions import raise_with_location
 
@@ -138,27 +138,27 @@ class RandomSelector(Selector):
     def live(self) -> list[int]:
         return np.flatnonzero(self._live).tolist()
 
-    def save(self) -> State:
-        return self.state_before(0)
+    def save(self) -> Position:
+        return self.position_before(0)
 
-    def state_before(self, unused: int) -> State:
+    def position_before(self, unused: int) -> Position:
         random = self.random.save()
-        drawn = random["drawn"] - unused
-        return {"random": {**random, "drawn": drawn}, "live": self._live.copy(), "weights": self._saved_weights()}
+        random["drawn"] -= unused
+        return Position(SELECTOR, own={"random": random, "live": self._live.copy(), "weights": self._saved_weights()})
 
-    def _saved_weights(self) -> State | None:
+    def _saved_weights(self) -> dict[str, Any] | None:
         schedule = self.schedule
         if schedule.function is not None:
             return None  # saving calls no user code
         weights = np.array(schedule.weights)
         return {"at": list(schedule.numbers), "of": weights, "interpolation": schedule.interpolation}
 
-    def load(self, state: State) -> None:
-        self.random.load(state["random"])
-        self._live = np.array(state["live"], np.bool_)
-        if state["weights"] is None or self.schedule.function is not None:
+    def load(self, position: Position) -> None:
+        self.random.load(position.own["random"])
+        self._live = np.array(position.own["live"], np.bool_)
+        if position.own["weights"] is None or self.schedule.function is not None:
             return
-        saved = self._loaded_weights(state["weights"])
+        saved = self._loaded_weights(position.own["weights"])
         number, count = max(1, self._number(self.random.stream.position)), len(self._live)
         self.changed_from = saved.first_change(self.schedule, number - 1, count)
         if self.changed_from == number - 1:
@@ -171,7 +171,7 @@ class RandomSelector(Selector):
                 f"{now})]"
             )
 
-    def _loaded_weights(self, saved: State) -> WeightSchedule:
+    def _loaded_weights(self, saved: Any) -> WeightSchedule:
         try:
             weights = [(float(value) for value in row) for row in saved["of"]]
             points = list(zip(saved["at"], weights, strict=True))
@@ -216,12 +216,12 @@ class VaryingSelector(ReadSelector):
         usable = np.isfinite(weights).all() and (weights >= 0).all() and (weights.max(axis=1) > 0).all()
         return weights if usable else None
 
-    def save(self) -> State:
-        return {**super().save(), "random": self.random.save()}
+    def save(self) -> Position:
+        return super().save().having(own={"random": self.random.save()})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.random.load(state["random"])
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.random.load(position.own["random"])
 
 
 def _bounds(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -11,11 +11,15 @@ import numpy.typing as npt
 from dataset.plan.node import Node, holds_user_code
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 
 Choices: TypeAlias = npt.NDArray[np.int64]
+
+SELECTOR = "selector"
+"""The op in the positions of selectors."""
 
 
 class Selector(ABC):
@@ -40,15 +44,15 @@ class Selector(ABC):
         return None
 
     @abstractmethod
-    def save(self) -> State:
-        """Return the position as plain data."""
+    def save(self) -> Position:
+        """Return the position."""
 
-    def state_before(self, unused: int) -> State | None:  # noqa: ARG002  # for subclasses
-        """Return the state before the last ``unused`` choices; None if they must be saved by value."""
+    def position_before(self, unused: int) -> Position | None:  # noqa: ARG002  # for subclasses
+        """Return the position before the last ``unused`` choices; None if they must be saved by value."""
         return None
 
     @abstractmethod
-    def load(self, state: State) -> None:
+    def load(self, position: Position) -> None:
         """Restore a saved position."""
 
     def close(self) -> None:  # noqa: B027  # most hold nothing
@@ -71,7 +75,7 @@ class ReadSelector(Selector):
     @property
     def position(self) -> int:
         """The position of the element being converted."""
-        return self._reader.position
+        return self._reader.at
 
     def draw(self, n: int) -> Choices | None:
         chunk = self._later.collect(self._reader.pull, n)
@@ -81,12 +85,12 @@ class ReadSelector(Selector):
         assert isinstance(column, np.ndarray)
         return column
 
-    def save(self) -> State:
-        return {"reader": self._reader.save(), "later": self._later.save()}
+    def save(self) -> Position:
+        return Position(SELECTOR, inputs=(self._reader.save(),), held=holding(later=self._later.save()))
 
-    def load(self, state: State) -> None:
-        self._reader.load(state["reader"])
-        self._later.load(state["later"], lambda: None)
+    def load(self, position: Position) -> None:
+        self._reader.load(position.source)
+        self._later.load(position.held.get("later", ()), lambda: None)
 
     def close(self) -> None:
         self._reader.close()

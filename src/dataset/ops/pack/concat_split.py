@@ -22,7 +22,8 @@ from dataset.plan.spec import BYTES, TensorSpec
 from dataset.runtime.chunks.chunk import Chunk, Column, lineage_of
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position, holding
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 _AHEAD = 64  # elements read at once if reading ahead is unobservable
@@ -167,12 +168,12 @@ class ConcatSplitOperator(SequencesOperator):
         self._carry = self._rest
         super()._begin_window()
 
-    def save(self) -> State:
-        state = super().save()
-        rest = None if state["held"] is None else save_chunk(self._rest)
-        return {**state, "carry": save_chunk(self._carry), "rest": rest}
+    def save(self) -> Position:
+        position = super().save()
+        rest = save_chunk(self._rest) if position.own["by_value"] else None
+        return position.having(held={**position.held, **holding(carry=save_chunk(self._carry), rest=rest)})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._carry = load_chunk(state["carry"], lambda: self.node.source.element_spec)
-        self._rest = load_chunk(state["rest"], lambda: self.node.source.element_spec)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._carry = load_chunk(position.held.get("carry"), lambda: self.node.source.element_spec)
+        self._rest = load_chunk(position.held.get("rest"), lambda: self.node.source.element_spec)

@@ -21,7 +21,7 @@ from dataset.plan.spec import ComponentSpec, TensorSpec, flatten_spec, is_dense
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Chunk, Column
-from dataset.runtime.contract import State
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import random_state
 
 T = TypeVar("T")
@@ -215,8 +215,8 @@ class SequencesOperator(RowsOfWindowsOperator):
         super()._begin_window()
         self._known = None
 
-    def load(self, state: State) -> None:
-        super().load(state)
+    def load(self, position: Position) -> None:
+        super().load(position)
         if self._parts:
             self._known = self._features_of(self._parts[0])
 

@@ -18,8 +18,9 @@ from dataset.errors import StateError
 from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 from dataset.runtime.random.streams import RandomPass
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
@@ -50,7 +51,7 @@ class RowsOfWindowsOperator(UnaryOperator):
         if node.random is not None:
             epochs = context.iteration.epochs
             self._random = RandomPass(context.draws(node.random), epochs, node.random, again=False)
-        self._log = ReplayLog(source)
+        self._log = ReplayLog(source, node.op)
         self._start: int | None = 0  # of the window, in elements of the log; None if the window was saved by value
         self._index = 0  # of the window
         self._origin = 0  # elements and failures of the input before the window
@@ -245,58 +246,53 @@ class RowsOfWindowsOperator(UnaryOperator):
         self._checksum = None
         self._ended = self._input_ended
 
-    def save(self) -> State:
-        state = {
-            "op": self.node.op,
+    def save(self) -> Position:
+        own: dict[str, Any] = {
             "window": self._index,
-            "origin": self._origin,
             "given": self._given,
             "checksum": self._checksum,
             "ended": self._ended,
             "random": None if self._random is None else self._random.save(),
-            "held": None,
+            "by_value": False,
         }
         log, start = self._log, self._start
         if start == log.position:
-            return {**state, **log.present()}
+            return log.present().having(at=self._origin, own=own)
         if start is not None and self._context.input_is_replayable and log.mark_before(start) is not None:
-            return {**state, **log.place(start)}
-        held = {
-            "passed": self._passed,
-            "pulled": self._pulled,
-            "unaccepted": save_chunk(self._unaccepted),
-            "parts": [save_chunk(part) for part in self._parts],
-            "failures": save_pending(list(self._failures)),
-            "rows": save_pending([*self._made.outcomes(), *map(self._row, range(self._next, self._count))]),
-            "input_ended": self._input_ended,
-        }
-        return {**state, **log.present(), "held": held}
+            return log.place(start).having(at=self._origin, own=own)
+        own |= {"by_value": True, "passed": self._passed, "pulled": self._pulled, "input_ended": self._input_ended}
+        held = holding(
+            unaccepted=save_chunk(self._unaccepted),
+            parts=[save_chunk(part) for part in self._parts],
+            failures=save_pending(list(self._failures)),
+            rows=save_pending([*self._made.outcomes(), *map(self._row, range(self._next, self._count))]),
+        )
+        return log.present().having(at=self._origin, held=held, own=own)
 
-    def load(self, state: State) -> None:
-        self._log.load(state)
+    def load(self, position: Position) -> None:
+        self._log.load(position)
         self._start = self._log.position
-        self._index, self._origin = int(state["window"]), int(state["origin"])
-        self._given = self._behind = int(state["given"])
-        if min(self._index, self._origin, self._given) < 0:
-            raise StateError(f"{self.node}: the state is damaged: it has a negative position")
-        self._checksum = None if state["checksum"] is None else int(state["checksum"])
-        self._ended = bool(state["ended"])
+        self._index, self._origin = position.count("window"), position.at
+        self._given = self._behind = position.count("given")
+        self._checksum = None if position.own["checksum"] is None else position.count("checksum")
+        self._ended = position.like("ended", False)
         if self._random is not None:
-            self._random.load(state["random"])
-        if state["held"] is not None:
-            self._load_held(state["held"])
+            self._random.load(position.own["random"])
+        if position.like("by_value", False):
+            self._load_held(position)
 
-    def _load_held(self, held: State) -> None:
+    def _load_held(self, position: Position) -> None:
         self._start, self._checksum, self._behind = None, None, 0
-        self._passed, self._pulled = int(held["passed"]), int(held["pulled"])
-        if not 0 <= self._pulled <= min(self._passed, self._window):
+        self._passed, self._pulled = position.count("passed"), position.count("pulled")
+        if self._pulled > min(self._passed, self._window):
             raise StateError(f"{self.node}: the state is damaged: its window has {self._pulled} elements")
-        self._unaccepted = load_chunk(held["unaccepted"], lambda: self.node.source.element_spec)
-        parts = [load_chunk(part, self.part_spec) for part in held["parts"]]
+        held = position.held
+        self._unaccepted = load_chunk(held.get("unaccepted"), lambda: self.node.source.element_spec)
+        parts = [load_chunk(part, self.part_spec) for part in held.get("parts", ())]
         self._parts = [part for part in parts if part is not None]
-        self._failures.extend(load_pending(held["failures"], lambda: None))  # type: ignore[arg-type]  # only errors
-        self._made.load(held["rows"], lambda: self.node.element_spec)
-        self._input_ended = bool(held["input_ended"])
+        self._failures.extend(load_pending(held.get("failures", []), lambda: None))  # type: ignore[arg-type]  # only errors
+        self._made.load(held.get("rows", ()), lambda: self.node.element_spec)
+        self._input_ended = position.like("input_ended", False)
 
     def close(self) -> None:
         self._failures.clear()  # an exception in it would keep its frames alive

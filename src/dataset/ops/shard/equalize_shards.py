@@ -14,7 +14,8 @@ from dataset.plan.node import Node, ShareNode, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,8 @@ class EqualizeShards(UnaryNode, ShareNode):
 
 class EqualizeShardsOperator(UnaryOperator):
     """Operator that counts down the remaining elements. Exceptions are raised and not counted."""
+
+    saved = ("part",)
 
     def __init__(self, context: ExecutionContext, node: EqualizeShards) -> None:
         super().__init__(context(node.source))
@@ -88,11 +91,12 @@ class EqualizeShardsOperator(UnaryOperator):
         own = part == self.node.share.rank
         self.source = self.context(self.node.source if own else self.node.parts[part])
 
-    def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "left": self.left, "part": self.part}
+    def save(self) -> Position:
+        position = super().save()
+        return position.having(own={**position.own, "left": self.left})
 
-    def load(self, state: State) -> None:
-        if int(state["part"]) != self.part:
-            self._open(int(state["part"]))
-        super().load(state)
-        self.left = None if state["left"] is None else int(state["left"])
+    def load(self, position: Position) -> None:
+        if position.count("part") != self.part:
+            self._open(position.count("part"))
+        super().load(position)
+        self.left = None if position.own["left"] is None else position.count("left")

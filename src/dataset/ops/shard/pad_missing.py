@@ -12,8 +12,9 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.iteration.iterator import probe
+from dataset.runtime.position import Position, holding
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -57,9 +58,9 @@ class PadMissingOperator(UnaryOperator):
                 return chunk_of_rows([element], structure_of(element))
         raise SpecError(f"{self.node}: no process has an element that shows the shapes of the padding")
 
-    def save(self) -> State:
-        return {"op": PadMissing.op, **super().save(), "last": save_chunk(self._last)}
+    def save(self) -> Position:
+        return super().save().having(held=holding(last=save_chunk(self._last)))
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._last = load_chunk(state["last"], lambda: self.node.element_spec)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._last = load_chunk(position.held.get("last"), lambda: self.node.element_spec)

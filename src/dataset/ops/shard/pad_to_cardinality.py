@@ -17,7 +17,8 @@ from dataset.plan.values import filled
 from dataset.runtime.chunks.chunk import Chunk, pack
 from dataset.runtime.chunks.padding_slots import zeros_like
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.position import Position, holding
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 _AT_ONCE_MAX = 1024
@@ -87,6 +88,8 @@ class PadToCardinalityOperator(UnaryOperator):
     An element that fails is not replaced: the number of zeros is known before.
     """
 
+    saved = ("_missing",)
+
     def __init__(self, source: Operator, node: PadToCardinality) -> None:
         super().__init__(source)
         self.node = node
@@ -127,11 +130,10 @@ class PadToCardinalityOperator(UnaryOperator):
         chosen = [columns[number] for number in structure.flatten(numbers)]
         return Chunk(structure, chunk.length, chosen, lineage=chunk.lineage)
 
-    def save(self) -> State:
+    def save(self) -> Position:
         last = None if self._last is None else save_chunk(zeros_like(self._last))
-        return {"op": self.node.op, **super().save(), "missing": self._missing, "last": last}
+        return super().save().having(held=holding(last=last))
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._missing = int(state["missing"])
-        self._last = load_chunk(state["last"], lambda: self.node.source.element_spec)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._last = load_chunk(position.held.get("last"), lambda: self.node.source.element_spec)

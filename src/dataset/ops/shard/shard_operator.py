@@ -22,8 +22,9 @@ from dataset.plan.node import UnaryNode, is_infallible
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
+from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 
 _STEP_MAX = 32768  # maximum elements per pull
 _FAR = 64  # minimum number of elements of other processes to skip instead of pulling them
@@ -49,13 +50,15 @@ class ShardOperator(UnaryOperator):
         is_infallible: whether no element of the input can fail.
     """
 
+    saved = ("ended",)
+
     def __init__(self, source: Operator, node: UnaryNode, shard: BlockCyclicShard, *, is_infallible: bool) -> None:
         super().__init__(source)
         self.node = node
         self.whole = shard  # the shard if the input is sharded from its beginning
         self.is_infallible = is_infallible
         self.elements = node.source.cardinality() if is_infallible else UNKNOWN_CARDINALITY
-        self.read = self.given = 0
+        self.read = 0
         self.ended = False
         self._held = OutcomeQueue()  # elements that were read but not returned; after the end, also the substitute
         self._first = OutcomeQueue()  # the elements at the positions ``_kept``
@@ -97,20 +100,20 @@ class ShardOperator(UnaryOperator):
         try:
             return self._held.give_joined(n if self.ended else min(n, self._ready()))
         finally:
-            self.given += waiting - len(self._held)
+            self.at += waiting - len(self._held)
 
     def _ready(self) -> int:
         """Return how many elements may be returned; at most 0 if more of the input must be read."""
         if self._own is not None:
-            return self.shard.own_in(max(self.read, 0)) - self.given
+            return self.shard.own_in(max(self.read, 0)) - self.at
         rounds, place = divmod(self.read, self.shard.round)
-        return (rounds + (place >= self.shard.shown)) * self.shard.turn - self.given
+        return (rounds + (place >= self.shard.shown)) * self.shard.turn - self.at
 
     def _wanted(self, n: int) -> int:
         """Return how many input elements must be read to return ``n`` more elements, or to know that there are none."""
         if self._own is None:
-            return (self.given + n - 1) // self.shard.turn * self.shard.round + self.shard.shown
-        given = min(self.given + n, self._own)
+            return (self.at + n - 1) // self.shard.turn * self.shard.round + self.shard.shown
+        given = min(self.at + n, self._own)
         return max(self._kept.stop, self.shard.places(given - 1) + 1 if given else 0)
 
     def _read(self, n: int) -> bool:
@@ -145,7 +148,7 @@ class ShardOperator(UnaryOperator):
         """Handle the end of the input, which may be within a round."""
         self.ended = True
         own, again = self.shard.share_of(self.read if self._own is None else self.elements - self.base)
-        if self.given < own:
+        if self.at < own:
             return  # the last turn is held, and complete
         self._held.clear()  # a round that is left out
         if again and self.shard.remainder == "pad":
@@ -156,45 +159,42 @@ class ShardOperator(UnaryOperator):
                 self._held.put(first.slice(again.start - self._kept.start, first.length))
         self._first.clear()
 
-    def save(self) -> State:
-        return {
-            "op": self.node.op,
-            **super().save(),
+    def save(self) -> Position:
+        position = super().save()
+        own = {
             "rank": self.shard.rank,
             "world_size": self.shard.world_size,
             "elements": self.elements,
             "turn": self.shard.turn,
             "base": self.base,
             "read": self.base + self.read,
-            "given": self.given,
-            "held": self._held.save(),
-            "first": self._first.save(),
-            "ended": self.ended,
         }
+        held = holding(held=self._held.save(), first=self._first.save())
+        return position.having(held=held, own={**position.own, **own})
 
-    def advance(self, state: State, count: int) -> State | None:
-        if state["held"] or state["ended"] or not (self.is_infallible or assumes_no_failures()):
+    def advance(self, position: Position, count: int) -> Position | None:
+        if "held" in position.held or position.own["ended"] or not (self.is_infallible or assumes_no_failures()):
             return None
-        base, read, given = int(state["base"]), int(state["read"]), int(state["given"]) + count
+        base, read, given = position.count("base"), position.count("read"), position.at + count
         shard, own, kept = self._sharded_from(base)
         if (own is not None and given > own) or read < base + kept.stop:
             return None
-        position = base + shard.places(given - 1) + 1
-        below = self.source.advance(state["source"], position - read)
-        return None if below is None else {**state, "source": below, "read": position, "given": given}
+        reached = base + shard.places(given - 1) + 1
+        below = self.source.advance(position.source, reached - read)
+        return None if below is None else position.after(count, below, read=reached)
 
-    def load(self, state: State) -> None:
+    def load(self, position: Position) -> None:
         share = [self.whole.rank, self.whole.world_size, self.elements]
-        if [state["rank"], state["world_size"], state["elements"]] != share:
+        if [position.own[name] for name in ("rank", "world_size", "elements")] != share:
             raise StateError(f"{self.node}: the state is from a different process or has different elements")
-        super().load(state)
-        base, read, given = int(state["base"]), int(state["read"]), int(state["given"])
-        if min(base, read, given) < 0 or max(base, read) > self.elements >= 0:
+        base, read = position.count("base"), position.count("read")
+        if max(base, read) > self.elements >= 0:
             raise StateError(f"{self.node}: saved position {base} exceeds {self.elements} elements")
         self._begin(base)
-        self.read, self.given, self.ended = read - base, given, bool(state["ended"])
-        self._held.load(state["held"], lambda: self.node.source.element_spec)
-        self._first.load(state["first"], lambda: self.node.source.element_spec)
+        super().load(position)
+        self.read = read - base
+        self._held.load(position.held.get("held", ()), lambda: self.node.source.element_spec)
+        self._first.load(position.held.get("first", ()), lambda: self.node.source.element_spec)
 
 
 def _own_part(chunk: Chunk, shard: BlockCyclicShard, start: int) -> Chunk | None:

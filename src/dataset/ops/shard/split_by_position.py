@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.errors import StateError
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_known
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import UnaryNode, is_infallible
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
+from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures
+from dataset.runtime.position import Position
 from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Stream
 
@@ -184,18 +184,17 @@ class SplitOperator(UnaryOperator):
         super().__init__(source)
         self.node = node
         self.is_infallible = is_infallible
-        self.position = 0
         self._block = range(0)  # positions; the part has these of them:
         self._own: Array = np.zeros(0, np.int64)
 
     def pull(self, n: int) -> Chunk | None:
         stop = self.node.part.stop
-        while stop is None or self.position < stop:
+        while stop is None or self.at < stop:
             own = self._upcoming()[:n]
             chunk, passed = self._read(own)
             if not passed:
                 return None
-            mine = own[own < self.position] - (self.position - passed)
+            mine = own[own < self.at] - (self.at - passed)
             if chunk is not None and len(mine):
                 is_run = int(mine[-1] - mine[0]) == len(mine) - 1
                 return chunk.slice(int(mine[0]), int(mine[-1]) + 1) if is_run else chunk.take(mine)
@@ -203,40 +202,29 @@ class SplitOperator(UnaryOperator):
 
     def _upcoming(self) -> Array:
         """Return the positions of the part from the current one to the end of a block."""
-        if self.position not in self._block:
-            self._block = range(self.position, self.position + _BLOCK)
+        if self.at not in self._block:
+            self._block = range(self.at, self.at + _BLOCK)
             self._own = self.node.part.between(self._block.start, self._block.stop)
-        return self._own[np.searchsorted(self._own, self.position) :]
+        return self._own[np.searchsorted(self._own, self.at) :]
 
     def _read(self, own: Array) -> tuple[Chunk | None, int]:
         """Read up to the last of these positions, or skip elements of other parts; return how many, 0 at the end."""
-        others = (int(own[0]) if len(own) else self._block.stop) - self.position
+        others = (int(own[0]) if len(own) else self._block.stop) - self.at
         chunk = None
         try:
             if others < _FAR and len(own):
-                chunk = self.source.pull(int(own[-1]) + 1 - self.position)
+                chunk = self.source.pull(int(own[-1]) + 1 - self.at)
                 passed = 0 if chunk is None else chunk.length
             else:
                 passed = self.source.skip(others)
         except Exception:
-            self.position += 1
+            self.at += 1
             raise
-        self.position += passed
+        self.at += passed
         return chunk, passed
 
-    def save(self) -> State:
-        return {"op": SplitByPosition.op, **super().save(), "position": self.position}
-
-    def advance(self, state: State, count: int) -> State | None:
-        position = int(state["position"])
-        later = self.node.part.after(position, count)
+    def advance(self, position: Position, count: int) -> Position | None:
+        later = self.node.part.after(position.at, count)
         if later is None or not (self.is_infallible or assumes_no_failures()):
             return None
-        below = self.source.advance(state["source"], later - position)
-        return None if below is None else {**state, "source": below, "position": later}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.position = int(state["position"])
-        if self.position < 0:
-            raise StateError(f"{self.node}: the state is damaged: its position is {self.position}")
+        return self.advance_input(position, later - position.at)

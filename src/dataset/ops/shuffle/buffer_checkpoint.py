@@ -34,7 +34,6 @@ from dataset.runtime.chunks.file_trace import FileTrace, Mark, Opening, OpensDat
 from dataset.runtime.chunks.lineage import load_lineage, save_lineage
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, NOWHERE, Numbers, References
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import State
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name_of, names_in, saved_key
 from dataset.runtime.state.saved_chunks import digest, load_chunk, load_error, save_chunk, save_error, save_value
 
@@ -71,7 +70,7 @@ class BufferCheckpoint:
             if self._by_value > _BY_VALUE_MAX:
                 self._context.mark_not_replayable(repeats=True)
 
-    def save(self, parts: Sequence[Outcome | None]) -> State:
+    def save(self, parts: Sequence[Outcome | None]) -> dict[str, Any]:
         """Return chunks of elements of one structure, and exceptions, as plain data."""
         chunks = [part for part in parts if isinstance(part, Chunk)]
         references = references_of(chunks)
@@ -88,7 +87,7 @@ class BufferCheckpoint:
                 saved.append(_by_value(part))
         return {"parts": saved, "files": writer.state}
 
-    def load(self, state: State) -> list[Outcome | None]:
+    def load(self, state: dict[str, Any]) -> list[Outcome | None]:
         """Load what ``save`` returned.
 
         Raises:
@@ -206,7 +205,7 @@ class _Writer:
         self._numbers: dict[tuple[type[Any], int], list[Node]] = {}
         self._files: list[Any] = []
         self._marks: list[Array] = []  # one matrix per file, with one row per mark
-        self.state: State | None = None
+        self.state: dict[str, Any] | None = None
 
     def write(self, references: References, chunks: Sequence[Chunk]) -> npt.NDArray[np.bool_]:
         """Set ``state``, and return which elements it refers to. All elements of ``chunks`` have ``references``."""
@@ -281,7 +280,7 @@ class _Writer:
         known: npt.NDArray[np.bool_],
         order: npt.NDArray[np.intp],
         chunks: Sequence[Chunk],
-    ) -> State:
+    ) -> dict[str, Any]:
         marks = np.concatenate(self._marks)
         places = np.cumsum(known) - 1  # index among the known elements
         sampled = order[known[order]]

@@ -12,7 +12,8 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, has_random_access, is_exact
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, seek
+from dataset.runtime.contract import Operator, seek
+from dataset.runtime.position import Position
 
 _STEP = 4096  # elements per pull
 
@@ -49,7 +50,7 @@ def made_again(context: ExecutionContext, node: Node, positions: Array) -> Chunk
     return Chunk.concatenate(made).take(where)
 
 
-def made_again_behind(context: ExecutionContext, node: Node, origin: State, positions: Array) -> Chunk:
+def made_again_behind(context: ExecutionContext, node: Node, origin: Position, positions: Array) -> Chunk:
     """Recompute the elements at these positions, counted from ``origin``, a state of the operator of ``node``.
 
     All elements from the first to the last position are computed. They must exist and not fail.
@@ -71,7 +72,7 @@ def made_again_behind(context: ExecutionContext, node: Node, origin: State, posi
     return Chunk.concatenate(found).take(np.searchsorted(wanted, positions))
 
 
-def go_behind(operator: Operator, origin: State, count: int) -> None:
+def go_behind(operator: Operator, origin: Position, count: int) -> None:
     """Move an operator to ``count`` elements after one of its states."""
     missing = count - seek(operator, count, origin)
     if missing:

@@ -35,8 +35,9 @@ from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.lineage import or_unknown
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, seek
+from dataset.runtime.contract import Operator, seek
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
+from dataset.runtime.position import Position
 from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Draws, Stream, random_state
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -404,44 +405,37 @@ class ShuffleOperator(BufferedUnaryOperator):
         made = self.stream.position if self._rest is None else self._total - self._rest.left
         return made - len(self.outbox)
 
-    def save(self) -> State:
-        place = {"op": Shuffle.op, "key": self.key, "iteration": self.iteration, "epoch": self.epoch}
+    def save(self) -> Position:
+        own: dict[str, Any] = {"key": self.key, "iteration": self.iteration, "epoch": self.epoch}
         if self.by_position:
-            origin = {} if self._origin is None else {"source": self._origin}
-            return {**place, "given": self._given, **origin}
+            return Position(self.op, self._given, () if self._origin is None else (self._origin,), own=own)
         held = None if self._rest is None else self._rest.rest()
         if self._buffer is not None:
             held = self._buffer.everything()
         elif self._filling:
             held = Chunk.concatenate(self._filling)
         stage = "giving" if self._buffer is not None else "rest" if self._rest is not None else "filling"
-        return {
-            **place,
-            "source": self.source.save(),
-            "drawn": self.stream.position,
-            "stage": stage,
-            "hole": self._hole,
-            "elements": self.elements.save([held, *self.outbox.outcomes()]),
-        }
+        own |= {"drawn": self.stream.position, "stage": stage, "hole": self._hole}
+        elements = self.elements.save([held, *self.outbox.outcomes()])
+        return Position(self.op, inputs=(self.source.save(),), held={"elements": elements}, own=own)
 
-    def advance(self, state: State, count: int) -> State | None:
-        if not self.is_exact or "given" not in state:
+    def advance(self, position: Position, count: int) -> Position | None:
+        if not self.is_exact or position.held:
             return None
-        given = int(state["given"]) + count
-        return None if is_known(self.count) and given > self.count else {**state, "given": given}
+        return None if is_known(self.count) and position.at + count > self.count else position.after(count)
 
-    def load(self, state: State) -> None:
-        self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
+    def load(self, position: Position) -> None:
+        self.key, self.iteration, self.epoch = map(position.count, ("key", "iteration", "epoch"))
         self.context.iteration.epochs.resume(self.node.random, self.key, self.iteration)
         self.stream = Stream(self.key, self.iteration, self.epoch)
-        if "given" in state:
-            self._load_given(int(state["given"]))
-            if self._origin is not None:
-                self._origin = state["source"]
-                if not self._restored:
-                    self.source.load(state["source"])
-        else:
-            self._load_held(state)
+        if position.held:
+            self._load_held(position)
+            return
+        self._load_given(position.at)
+        if self._origin is not None:
+            self._origin = position.source
+            if not self._restored:
+                self.source.load(position.source)
 
     def _load_given(self, given: int) -> None:
         if not self.by_position:
@@ -450,14 +444,14 @@ class ShuffleOperator(BufferedUnaryOperator):
             raise StateError(f"shuffle: the saved state is at element {given}, which is out of range for the input")
         self._restored = given
 
-    def _load_held(self, state: State) -> None:
-        super().load(state)
+    def _load_held(self, position: Position) -> None:
+        self.source.load(position.source)
         self.by_position = False
-        self.stream.seek(int(state["drawn"]))
-        self._hole = int(state["hole"])
-        held = self._load_elements(state["elements"])
+        self.stream.seek(position.count("drawn"))
+        self._hole = position.like("hole", -1)
+        held = self._load_elements(position.held["elements"])
         self._hold(0 if held is None else held.nbytes)
-        stage = state["stage"]
+        stage = position.own["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
             self._start_giving(held)
         elif stage == "rest":
@@ -469,7 +463,7 @@ class ShuffleOperator(BufferedUnaryOperator):
         else:
             raise StateError(f"shuffle: the saved buffer does not fit a buffer of {self.size} elements")
 
-    def _load_elements(self, data: State) -> Chunk | None:
+    def _load_elements(self, data: Any) -> Chunk | None:
         """Load the elements of the outbox, and return those of the buffer."""
         held, *ahead = self.elements.load(data)
         self.outbox.extend(item for item in ahead if item is not None)

@@ -14,7 +14,8 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position
 
 _KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # kind of dtype -> the kinds of numbers it accepts
 
@@ -71,6 +72,8 @@ def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
 class CounterOperator(Operator):
     """Operator that holds the next number."""
 
+    op = Counter.op
+
     def __init__(self, start: Any, step: Any, lineage: LineageWriter | None = None) -> None:
         self.next = start
         self.step = step
@@ -88,17 +91,17 @@ class CounterOperator(Operator):
             chunk.lineage = self._lineage.of(numbers[:n])
         return chunk
 
-    def save(self) -> State:
-        return {"op": Counter.op, "next": np.asarray(self.next)}
+    def save(self) -> Position:
+        return Position(self.op, own={"next": np.asarray(self.next)})
 
-    def advance(self, state: State, count: int) -> State | None:
-        number = state["next"]
+    def advance(self, position: Position, count: int) -> Position | None:
+        number = position.own["next"]
         if number.dtype.kind not in "iu":
             return None  # each step rounds
         bits = 8 * number.dtype.itemsize
         wrapped = (int(number) + count * int(self.step)) % 2**bits
         signed = wrapped - 2**bits if number.dtype.kind == "i" and wrapped >= 2 ** (bits - 1) else wrapped
-        return {**state, "next": np.array(signed, number.dtype)}
+        return position.after(0, next=np.array(signed, number.dtype))
 
-    def load(self, state: State) -> None:
-        self.next = state["next"][()]
+    def load(self, position: Position) -> None:
+        self.next = position.own["next"][()]

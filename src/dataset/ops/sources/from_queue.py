@@ -26,10 +26,11 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.state.saved_chunks import load_pending
 
@@ -106,6 +107,8 @@ class FromQueueOperator(BufferedOperator):
     A saved state holds the elements that were taken and not returned.
     """
 
+    saved = ("_ended",)
+
     node: FromQueue
 
     def __init__(self, node: FromQueue, context: ExecutionContext) -> None:
@@ -114,7 +117,6 @@ class FromQueueOperator(BufferedOperator):
         self._coordinator = context.iteration.coordinator
         self._coordinator.register(self, self._reader.close)  # before it waits for threads, which may wait here
         self._rows = SignatureRows(f"{node.label()} received", node.signature, "element_spec")
-        self._position = 0  # of the next element of the queue
         self._ended = False
 
     def produce(self, n: int) -> Chunk | None:
@@ -155,17 +157,10 @@ class FromQueueOperator(BufferedOperator):
     def _put(self, outcome: Any) -> None:
         if isinstance(outcome, Chunk):
             self.outbox.put(outcome)
-            self._position += outcome.length
+            self.at += outcome.length
         else:
-            self.outbox.put(with_location(outcome, self.node, self._position))
-            self._position += 1
-
-    def save(self) -> State:
-        return {**super().save(), "position": self._position, "ended": self._ended}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._position, self._ended = int(state["position"]), bool(state["ended"])
+            self.outbox.put(with_location(outcome, self.node, self.at))
+            self.at += 1
 
     def close(self) -> None:
         self._coordinator.unregister(self)
@@ -183,7 +178,7 @@ class LoggedQueueOperator(FromQueueOperator):
         super().__init__(node, context)
         self._log: Any = None
         self._unlogged = OutcomeQueue()  # taken, but not in the log yet, because writing failed
-        self._place: State = {}  # where the record begins in the log that was put into the outbox last
+        self._place: Any = None  # where the record begins in the log that was put into the outbox last
         self._run = 0  # the number of its outcomes
 
     def _opened(self) -> Any:
@@ -218,7 +213,7 @@ class LoggedQueueOperator(FromQueueOperator):
         if outcomes is None:
             return False
         self._put_record(place, outcomes)
-        self._position += self._run
+        self.at += self._run
         return True
 
     def _write(self) -> None:
@@ -233,25 +228,25 @@ class LoggedQueueOperator(FromQueueOperator):
         log.append(saved)
         self._put_record(place, self._unlogged.take_all())
 
-    def _put_record(self, place: State, outcomes: list[Outcome]) -> None:
+    def _put_record(self, place: Any, outcomes: list[Outcome]) -> None:
         self._place = place
         while outcomes:  # no variable keeps an exception, see runtime/contract.py
             self.outbox.put(outcomes.pop(0))
         self._run = len(self.outbox)
 
-    def save(self) -> State:
+    def save(self) -> Position:
         waiting = len(self.outbox)
         place = None if self._log is None else self._place if waiting else self._log.place()
-        position = self._position - waiting - len(self._unlogged)
         behind = self._run - waiting if waiting else 0
-        return {"op": self.node.op, "log": place, "behind": behind, "position": position, "ended": self._ended}
+        own = {"log": place, "behind": behind, "_ended": self._ended}
+        return Position(self.op, self.at - waiting - len(self._unlogged), own=own)
 
-    def load(self, state: State) -> None:
-        behind = int(state["behind"])
-        self._position, self._ended = int(state["position"]) - behind, bool(state["ended"])
-        if state["log"] is None:
+    def load(self, position: Position) -> None:
+        behind = position.count("behind")
+        self.at, self._ended = position.at - behind, position.like("_ended", False)
+        if position.own["log"] is None:
             return
-        self._opened().go_to(state["log"])
+        self._opened().go_to(position.own["log"])
         if behind and not (self._read() and 0 < behind <= self._run):
             raise StateError(f"{self.node}: the state is damaged: it is within a record that the log does not contain")
         while behind:

@@ -19,12 +19,13 @@ from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import WRITTEN, collect, collect_by_python
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State, StoppingOperator
+from dataset.runtime.contract import Operator, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.row_writer import RowWriter
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import call, interruptible
 
@@ -94,7 +95,6 @@ class GeneratorOperator(StoppingOperator):
     def __init__(self, node: Any, rows: SignatureRows, lineage: LineageWriter | None = None) -> None:
         self.node = node
         self._lineage = lineage
-        self.position = 0  # of the next value
         self._left = 0  # values to discard before the position
         self._values: Any = None  # an iterator
         self._interrupted: Any = None  # the iterator that was interrupted, until another one is at the position
@@ -163,7 +163,7 @@ class GeneratorOperator(StoppingOperator):
 
     def _start(self) -> None:
         """Run the generator, up to the position of a saved state or an interrupt."""
-        self._left = self.position
+        self._left = self.at
         values = call(self._open)
         if self._left and values is self._interrupted:
             raise self._too_few(0)
@@ -173,7 +173,7 @@ class GeneratorOperator(StoppingOperator):
             try:
                 self._collect(rows, min(self._left, _AT_ONCE))
             except StopIteration:
-                raise self._too_few(self.position - self._left + len(rows)) from None
+                raise self._too_few(self.at - self._left + len(rows)) from None
             except (Exception, GeneratorExit):
                 if isinstance(values, GeneratorType):
                     raise
@@ -195,7 +195,7 @@ class GeneratorOperator(StoppingOperator):
         elif n == 1 or self._left:
             collect(self._values, None, n, rows)
         else:
-            n = min(n, max(_AT_ONCE, self.position))  # arrays for all may not fit into memory
+            n = min(n, max(_AT_ONCE, self.at))  # arrays for all may not fit into memory
             self._writer.begin(Block(n) if self.write_into_batch else None)
             try:
                 self._writer.collect(self._values, None, n, rows)
@@ -207,7 +207,7 @@ class GeneratorOperator(StoppingOperator):
         if self._interrupted is None:
             return StopIteration()
         return ClosedError(
-            f"{self.node}: an interrupt came while element {self.position} was computed. To continue, the "
+            f"{self.node}: an interrupt came while element {self.at} was computed. To continue, the "
             f"function must repeat the earlier elements, but it does not; return a new generator from each call"
         )
 
@@ -228,8 +228,8 @@ class GeneratorOperator(StoppingOperator):
     def _placed(self, chunk: Chunk) -> Chunk:
         """Return a chunk of the next values, which are counted."""
         if self._lineage is not None:
-            chunk.lineage = self._lineage.run(self.position, chunk.length)
-        self.position += chunk.length
+            chunk.lineage = self._lineage.run(self.at, chunk.length)
+        self.at += chunk.length
         return chunk
 
     def _queue(self, outcome: Outcome) -> None:
@@ -239,15 +239,15 @@ class GeneratorOperator(StoppingOperator):
             self._fail(outcome)
 
     def _fail(self, error: BaseException) -> None:
-        self._ready.put(with_location(error, self.node, self.position))
-        self.position += 1
+        self._ready.put(with_location(error, self.node, self.at))
+        self.at += 1
 
-    def save(self) -> State:
+    def save(self) -> Position:
         ended = self._ended and not self._ready
-        return {"op": self.node.op, "position": self.position - len(self._ready), "ended": ended}
+        return Position(self.op, self.at - len(self._ready), own={"ended": ended})
 
-    def load(self, state: State) -> None:
-        self.position, self._ended = int(state["position"]), bool(state["ended"])
+    def load(self, position: Position) -> None:
+        self.at, self._ended = position.at, position.like("ended", False)
 
     def close(self) -> None:
         close = getattr(self._values, "close", None)

@@ -18,7 +18,8 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import RandomPass, random_state
 
 _SIZE = 2**32  # tf.data yields 32 random bits as an int64
@@ -61,6 +62,8 @@ class Random(Node, generated=True):
 class RandomOperator(Operator):
     """Operator that holds a position in the random stream."""
 
+    op = "random"
+
     def __init__(self, random: RandomPass, lineage: LineageWriter | None) -> None:
         self.random = random
         self._lineage = lineage
@@ -71,8 +74,8 @@ class RandomOperator(Operator):
             chunk.lineage = self._lineage.run(self.random.stream.position - n, n)
         return chunk
 
-    def save(self) -> State:
-        return {"op": "random", **self.random.save()}
+    def save(self) -> Position:
+        return Position(self.op, own=self.random.save())
 
-    def load(self, state: State) -> None:
-        self.random.load(state)
+    def load(self, position: Position) -> None:
+        self.random.load(position.own)

@@ -17,7 +17,8 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import LineageWriter
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import IndexedOperator, Operator, State
+from dataset.runtime.contract import IndexedOperator, Operator
+from dataset.runtime.position import Position
 
 _INT64_MAX = 2**63 - 1
 
@@ -82,17 +83,18 @@ class Range(RowsNode, gatherable=True, seekable=True, exact=True, generated=True
 class RangeOperator(IndexedOperator):
     """Operator that holds a position in the range."""
 
+    op = Range.op
+
     def __init__(self, numbers: range, dtype: np.dtype[Any], lineage: LineageWriter | None = None) -> None:
         self.numbers = numbers
         self._lineage = lineage
         self.dtype = dtype
-        self.position = 0
 
     def pull(self, n: int) -> Chunk | None:
-        part = self.numbers[self.position : self.position + n]
+        part = self.numbers[self.at : self.at + n]
         if not part:
             return None
-        self.position += len(part)
+        self.at += len(part)
         # Computed as integers and then cast: floats could lose small steps, and small integers wrap.
         if abs(part.start) < _INT64_MAX and abs(part.stop) < _INT64_MAX:
             numbers = np.arange(part.start, part.stop, part.step, dtype=np.int64)
@@ -115,16 +117,9 @@ class RangeOperator(IndexedOperator):
         return chunk
 
     def skip(self, n: int) -> int:
-        passed = min(n, len(self.numbers) - self.position)
-        self.position += passed
+        passed = min(n, len(self.numbers) - self.at)
+        self.at += passed
         return passed
 
-    def save(self) -> State:
-        return {"op": Range.op, "position": self.position}
-
-    def advance(self, state: State, count: int) -> State | None:
-        position = int(state["position"]) + count
-        return {**state, "position": position} if position <= len(self.numbers) else None
-
-    def load(self, state: State) -> None:
-        self.position = int(state["position"])
+    def advance(self, position: Position, count: int) -> Position | None:
+        return position.after(count) if position.at + count <= len(self.numbers) else None

@@ -23,8 +23,9 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.chunks.lineage import Lineage, with_epochs_of
 from dataset.runtime.context import ExecutionContext, source_lineage
-from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
+from dataset.runtime.contract import IndexedOperator, Operator, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.runtime.position import Position
 from dataset.runtime.state.replay_log import ReplayLog
 
 READ_AHEAD = 8192
@@ -180,6 +181,8 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         op: the name of the op; by default that of ``rows``.
     """
 
+    op = ""
+
     def __init__(self, numbers: Operator, rows: RowSource, context: ExecutionContext, op: str | None = None) -> None:
         super().__init__(numbers)
         self.op = op or rows.op
@@ -188,7 +191,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
-        self._log = ReplayLog(numbers)
+        self._log = ReplayLog(numbers, self.op)
         self._ahead: Array = np.zeros(0, np.int64)  # row numbers
         self._ahead_lineage: Lineage | None = None  # of the numbers
         self._given = 0  # how many rows of these were returned
@@ -252,20 +255,17 @@ class RowsOperator(UnaryOperator, IndexedOperator):
     def move_numbers(self, moving: Callable[[Operator], Operator]) -> None:
         """Put an operator between the input and this operator, from which nothing was pulled."""
         self.source = moving(self.source)
-        self._log = ReplayLog(self.source)
+        self._log = ReplayLog(self.source, self.op)
 
-    def save(self) -> State:
+    def save(self) -> Position:
         ahead = len(self._ahead) - self._given
-        return {"op": self.op, **(self._log.place(self._log.read - ahead) if ahead else self._log.present())}
+        return self._log.place(self._log.read - ahead) if ahead else self._log.present()
 
-    def advance(self, state: State, count: int) -> State | None:
-        if self.rows_left_out:
-            return None
-        source = self.source.advance(state["source"], int(state["behind"]) + count)
-        return None if source is None else {**state, "source": source, "behind": 0}
+    def advance(self, position: Position, count: int) -> Position | None:
+        return None if self.rows_left_out else self.advance_log(position, count)
 
-    def load(self, state: State) -> None:
-        self._log.load(state)
+    def load(self, position: Position) -> None:
+        self._log.load(position)
 
     def close(self) -> None:
         self.rows.close()

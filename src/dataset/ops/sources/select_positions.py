@@ -14,7 +14,8 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import Lineage, later
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
+from dataset.runtime.contract import IndexedOperator, Operator, UnaryOperator
+from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,33 +110,34 @@ def source_of(node: Node, positions: Array) -> tuple[Node, Array, SourcePasses |
 class SelectPositionsOperator(UnaryOperator):
     """Operator that counts the elements it has returned. An exception counts as one element."""
 
+    op = SelectPositions.op
+
     source: IndexedOperator
 
     def __init__(self, source: IndexedOperator, positions: Array, passes: SourcePasses | None) -> None:
         super().__init__(source)
         self.positions = positions
         self.passes = passes
-        self.given = 0
 
     def pull(self, n: int) -> Chunk | None:
-        wanted = self.positions[self.given : self.given + n]
+        wanted = self.positions[self.at : self.at + n]
         if not len(wanted):
             return None
         try:
             chunk = self.source.gather(wanted)
         except Exception:
-            self.given += 1
+            self.at += 1
             raise
         if chunk.lineage is not None and self.passes is not None:
-            chunk.lineage = self.passes.of(chunk.lineage, self.given)
-        self.given += chunk.length
+            chunk.lineage = self.passes.of(chunk.lineage, self.at)
+        self.at += chunk.length
         return chunk
 
-    def save(self) -> State:
-        return {"op": SelectPositions.op, "given": self.given}
+    def save(self) -> Position:
+        return Position(self.op, self.at)
 
-    def load(self, state: State) -> None:
-        self.given = int(state["given"])
+    def load(self, position: Position) -> None:
+        self.at = position.at
 
 
 class Gatherer:

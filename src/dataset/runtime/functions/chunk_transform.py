@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import with_location
 
 
@@ -20,7 +21,6 @@ class ChunkTransformOperator(BufferedUnaryOperator):
 
     def __init__(self, source: Operator, node: Node) -> None:
         super().__init__(source, node)
-        self.position = 0  # elements taken from the input, including failed ones
 
     @abstractmethod
     def convert(self, inputs: Chunk) -> Chunk | None:
@@ -34,7 +34,7 @@ class ChunkTransformOperator(BufferedUnaryOperator):
             try:
                 inputs = self.source.pull(n)
             except Exception:
-                self.position += 1
+                self.at += 1
                 raise
             if inputs is None:
                 return None
@@ -48,7 +48,7 @@ class ChunkTransformOperator(BufferedUnaryOperator):
                 if self.outbox:
                     return self.outbox.give(n)
             else:
-                self.position += inputs.length
+                self.at += inputs.length
             if output is not None:
                 return output
 
@@ -57,19 +57,11 @@ class ChunkTransformOperator(BufferedUnaryOperator):
             try:
                 output = self.convert(inputs.slice(index, index + 1))
             except Exception as error:  # noqa: BLE001  # raised in its place
-                self.outbox.put(with_location(error, self.node, self.position))
+                self.outbox.put(with_location(error, self.node, self.at))
             else:
                 if output is not None:
                     self.outbox.put(output)
-            self.position += 1
+            self.at += 1
 
-    def save(self) -> State:
-        return {**super().save(), "position": self.position}
-
-    def advance(self, state: State, count: int) -> State | None:
-        source = self.source.advance(state["source"], count) if self.one_to_one and "outbox" not in state else None
-        return None if source is None else {**state, "source": source, "position": int(state["position"]) + count}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.position = int(state["position"])
+    def advance(self, position: Position, count: int) -> Position | None:
+        return self.advance_input(position, count) if self.one_to_one else None

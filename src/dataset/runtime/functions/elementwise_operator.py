@@ -18,7 +18,7 @@ from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
 from dataset.runtime.chunks.ownership import collect, collect_by_python
-from dataset.runtime.contract import Operator, State, StoppingOperator
+from dataset.runtime.contract import Operator, StoppingOperator
 from dataset.runtime.functions.kernels.columns import (
     LENGTH_MIN,
     ColumnFunction,
@@ -36,7 +36,8 @@ from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.row_writer import RowWriter
-from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, passed_over
+from dataset.runtime.parallel.tasks import Divisible, Task, Worker, passed_over
+from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -109,7 +110,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         self._begin(0)
 
     def _begin(self, position: int) -> None:
-        self.position = position  # elements taken from the input whose calls are done
+        self.at = position  # elements taken from the input whose calls are done
         self._todo = Remainder()  # inputs after an exception
         self.given: deque[Run] = deque()
 
@@ -244,7 +245,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
             pull = self.source.pull
             inputs = pull(n) if self.input_reader is None else self.input_reader(pull, n)
         except Exception:
-            self.position += 1  # a failed element of the input has a number, too
+            self.at += 1  # a failed element of the input has a number, too
             raise
         if self.parses_blocks and not on_columns and inputs is not None and inputs.is_packed:
             return inputs.unpacked()
@@ -253,14 +254,11 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def run(self, inputs: Chunk) -> Chunk | None:
         """Return the next outcome for these inputs, or None. Others wait in the outbox, and inputs that are left."""
         try:
-            if self.write_into_batch:
-                done = self._run_for_batch(inputs)
-            else:
-                done = self.kernel.run(self, inputs, self.position)
+            done = self._run_for_batch(inputs) if self.write_into_batch else self.kernel.run(self, inputs, self.at)
         except BaseException:  # such as KeyboardInterrupt: no element is lost
             self.unread(inputs, 0)
             raise
-        self.position += done.count
+        self.at += done.count
         if done.count < inputs.length:
             self.unread(inputs, done.count)
         try:
@@ -272,12 +270,10 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Write the outputs into the arrays of a batch, so that stacking them costs nothing."""
         size, block = self._element_bytes, Block(inputs.length)
         if size >= LARGE_BYTES and self.runs_on_columns:
-            return run_in_steps(
-                partial(self.kernel.run, self), inputs, self.position, max(1, STEP_BYTES // size), block
-            )
-        self.writer.begin(block, self.position)
+            return run_in_steps(partial(self.kernel.run, self), inputs, self.at, max(1, STEP_BYTES // size), block)
+        self.writer.begin(block, self.at)
         try:
-            done = self.kernel.run(self, inputs, self.position)
+            done = self.kernel.run(self, inputs, self.at)
         finally:
             self.writer.begin(None)
         try:
@@ -320,15 +316,15 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         if not self.given or self.outbox:
             return n
         start, inputs, outputs = self.given[0]
-        if start > self.position:
-            return min(n, start - self.position)
+        if start > self.at:
+            return min(n, start - self.at)
         if not inputs:
             self.given.popleft()
             self._pass_outputs(outputs)
             return 0
         passed = self._pass_inputs(inputs)
         if passed:
-            self.given[0] = self.position, inputs - passed, outputs
+            self.given[0] = self.at, inputs - passed, outputs
         else:  # the input has become shorter; the next read finds its end
             self.given.clear()
         return 0
@@ -342,7 +338,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
             passed = self.source.pass_unmade(n)
         else:
             passed = passed_over(self.source, n)
-        self.position += passed
+        self.at += passed
         return passed
 
     def pass_unmade(self, n: int) -> int:
@@ -373,7 +369,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
             except BaseException:  # such as KeyboardInterrupt: no element is lost or repeated
                 n -= len(self.outbox)
                 self.outbox.clear()
-                self.given.appendleft((self.position, 0, n))
+                self.given.appendleft((self.at, 0, n))
                 raise
             if chunk is None:
                 return
@@ -385,12 +381,12 @@ class ElementwiseOperator(StoppingOperator, Divisible):
 
     def next_task(self, n: int) -> Task | None:
         if self.outbox:
-            return Task(None, self.position, len(self.outbox), self.outbox.take_all())
+            return Task(None, self.at, len(self.outbox), self.outbox.take_all())
         inputs = self.next_inputs(n)
         if inputs is None:
             return None
-        task = Task(inputs, self.position, inputs.length)
-        self.position += inputs.length
+        task = Task(inputs, self.at, inputs.length)
+        self.at += inputs.length
         return task
 
     def worker(self) -> Worker:
@@ -445,16 +441,18 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Whether inputs that were taken from ``source`` are waiting."""
         return bool(self._todo)
 
-    def save(self) -> State:
-        state = super().save()
-        return {**state, "todo": save_chunk(self._todo.rest())} if self._todo else state
+    def save(self) -> Position:
+        position = super().save()
+        if not self._todo:
+            return position
+        return position.having(held={**position.held, "todo": save_chunk(self._todo.rest())})
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self._todo = Remainder(load_chunk(state.get("todo"), lambda: self.node.source.element_spec))
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self._todo = Remainder(load_chunk(position.held.get("todo"), lambda: self.node.source.element_spec))
 
-    def advance(self, state: State, count: int) -> State | None:
-        return self.after_inputs(state, count) if self.one_to_one else None
+    def advance(self, position: Position, count: int) -> Position | None:
+        return self.advance_input(position, count) if self.one_to_one else None
 
     def close(self) -> None:
         if self._remote is not None:

@@ -18,12 +18,12 @@ import numpy as np
 from dataset.plan.structure import is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
-from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator, first_outcome, run_in_steps
 from dataset.runtime.functions.kernels.kernel import Done, all_outcomes, outcomes_of_output
 from dataset.runtime.metrics.step_times import StepTimes
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.parallel.tasks import Divisible, InputReader, Run, Task, Worker
+from dataset.runtime.parallel.tasks import Divisible, InputReader, Task, Worker
+from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import with_location
 
 T = TypeVar("T")
@@ -66,8 +66,8 @@ class FusedOperator(Divisible):
         self._first.read_through(reader)
 
     @property
-    def position(self) -> int:  # type: ignore[override]  # it is read-only
-        return self._first.position
+    def at(self) -> int:  # type: ignore[override]  # it is read-only
+        return self._first.at
 
     def produce(self, n: int) -> Chunk | None:
         return self._timed(self._produce, n)
@@ -111,7 +111,7 @@ class FusedOperator(Divisible):
             return self._first.next_inputs(n)
         except Exception:
             for stage in self._stages[1:]:
-                stage.position += 1  # an element that failed upstream also has a number
+                stage.at += 1  # an element that failed upstream also has a number
             raise
 
     def _call(self, inputs: Chunk) -> Chunk | None:
@@ -140,7 +140,7 @@ class FusedOperator(Divisible):
         passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
         with self._first.sharing(inputs):
-            first, calls = self._first.calls(inputs, self._first.position)
+            first, calls = self._first.calls(inputs, self._first.at)
             count = 0
             for place, arguments in enumerate(calls):
                 given, count = arguments, place + 1
@@ -174,9 +174,9 @@ class FusedOperator(Divisible):
         stage = self._stages[index]
         is_of_element = isinstance(error, Exception | GeneratorExit)
         if is_of_element or self._works_for_others:
-            position = stage.position
+            position = stage.at
             for later in self._stages[index:]:
-                later.position += 1
+                later.at += 1
             if not is_of_element:
                 return Done(place, outcomes, error)
             return Done(place + 1, [*outcomes, with_location(error, stage.node, position)])
@@ -203,11 +203,11 @@ class FusedOperator(Divisible):
 
     # The state is that of the stages, so unfused pipelines can load it, and vice versa.
 
-    def save(self) -> State:
+    def save(self) -> Position:
         return self._last.save()
 
-    def load(self, state: State) -> None:
-        self._last.load(state)
+    def load(self, position: Position) -> None:
+        self._last.load(position)
         self._passes = any(stage.given for stage in self._stages)
 
     def pass_given(self, n: int) -> int:
@@ -228,28 +228,28 @@ class FusedOperator(Divisible):
     def may_be_marked(self) -> bool:
         return not (self._waits_inside() or any(stage.given for stage in self._stages[:-1]))
 
-    def advance(self, state: State, count: int) -> State | None:
-        return self._last.advance(state, count)
+    def advance(self, position: Position, count: int) -> Position | None:
+        return self._last.advance(position, count)
 
-    def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
+    def with_given(self, position: Position, runs: Sequence[Run], read: int) -> Position | None:
         if self.one_to_one:
-            return self._last.with_given(state, runs, read)  # the last stage numbers its inputs like the first
+            return self._last.with_given(position, runs, read)  # the last stage numbers its inputs like the first
         if not runs:
-            return state
-        if len(runs) > 1 or "given" in state:
+            return position
+        if len(runs) > 1 or position.given:
             return None  # only the first stage knows the input numbers, and only the last knows the outputs
         ((start, inputs, outputs),) = runs
-        states = [state]
+        positions = [position]
         for _ in self._stages[1:]:
-            states.append(states[-1]["source"])
-        at_once = start == states[-1]["position"]
+            positions.append(positions[-1].source)
+        at_once = start == positions[-1].at
         if outputs and not at_once:
             return None  # earlier outputs were not given, and the last stage would skip them instead
-        below = self._first.with_given(states.pop(), [(start, inputs, 0)] if inputs else [], read)
-        while states:
-            above = states.pop()
-            below = {**above, "source": below, "position": start + inputs if at_once else above["position"]}
-        return {**below, "given": [[start + inputs, 0, outputs]]} if outputs else below  # type: ignore[dict-item]
+        below = self._first.with_given(positions.pop(), [(start, inputs, 0)] if inputs else [], read)
+        while positions:
+            above = positions.pop()
+            below = above.having(inputs=(below,), at=start + inputs if at_once else above.at)
+        return below.having(given=((start + inputs, 0, outputs),)) if below is not None and outputs else below
 
     # Tasks for several workers.
 
@@ -263,7 +263,7 @@ class FusedOperator(Divisible):
             return self._first.next_task(n)
         finally:
             for stage in self._stages[1:]:
-                stage.position = self._first.position
+                stage.at = self._first.at
 
     def worker(self) -> Worker:
         copied = copy.copy(self)

@@ -7,14 +7,13 @@ iterators shared by threads.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dataset.errors import StateError
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
-from dataset.runtime.contract import State
 from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.interrupts import Finalizer, guarded, install, uninstall
@@ -36,7 +35,9 @@ class ChunkScan:
     """
 
     @guarded
-    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, state: State | None = None) -> None:
+    def __init__(
+        self, plan: Node, options: Options, open_observer: OpenObserver, state: dict[str, Any] | None = None
+    ) -> None:
         self._envelope = Envelope(plan)
         self._epochs = EpochLedger()
         if state is not None:
@@ -75,7 +76,7 @@ class ChunkScan:
         self._left -= 0 if chunk is None else chunk.length
         return chunk
 
-    def state_dict(self) -> State:
+    def state_dict(self) -> dict[str, Any]:
         """Return the position after the elements that were pulled, as plain data."""
         return self._envelope.seal(self._root.save(), self._profile.elements_until(self._left), self._epochs)
 

@@ -20,8 +20,9 @@ from dataset.plan.structure import LEAF, Structure, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position, holding
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import save_pending
@@ -79,6 +80,8 @@ class DevicePrefetchOperator(UnaryOperator):
     An exception raised by the conversion also takes the place of its element.
     """
 
+    op = "outgoing"
+
     def __init__(self, source: Operator, context: ExecutionContext, node: Node, how: DevicePrefetch) -> None:
         super().__init__(source)
         self._context = context
@@ -131,26 +134,21 @@ class DevicePrefetchOperator(UnaryOperator):
             self._source = _items(self._feed, self._how.convert)
             raise
 
-    def save(self) -> State:
+    def save(self) -> Position:
         log = self._feed.log
         by_place = self._how.ahead and self._context.input_is_replayable and not (self._saved_left or log.is_behind)
         if by_place and self._items:
-            return self._state(log.place(self._feed.given), [])
-        place = log.present()
-        return self._state(place, save_pending([item.outcome for item in self._items]) + self._feed.saved.save())
+            return log.place(self._feed.given)
+        items = save_pending([item.outcome for item in self._items]) + self._feed.saved.save()
+        return log.present().having(held=holding(items=items))
 
-    def _state(self, place: State, held: list[Any]) -> State:
-        """Return the state; ``held`` contains the elements before those at the place."""
-        return {"op": "outgoing", **place, "held": held}
+    def advance(self, position: Position, count: int) -> Position | None:
+        return self.advance_log(position, count)
 
-    def advance(self, state: State, count: int) -> State | None:
-        source = None if state["held"] else self.source.advance(state["source"], state["behind"] + count)
-        return None if source is None else self._state({"source": source, "behind": 0}, [])
-
-    def load(self, state: State) -> None:
-        self._feed.saved.load(state["held"], lambda: self._node.element_spec)
+    def load(self, position: Position) -> None:
+        self._feed.saved.load(position.held.get("items", ()), lambda: self._node.element_spec)
         self._saved_left = len(self._feed.saved)
-        self._feed.log.load(state)
+        self._feed.log.load(position)
         self._feed.given = self._feed.log.given
         self._is_direct = not (self._how.ahead or self._saved_left or self._feed.given)
 
@@ -170,7 +168,7 @@ class _Feed(Iterator[Any]):
     def __init__(self, source: Operator, context: ExecutionContext | None) -> None:
         self._source = source
         self._context = context
-        self.log = ReplayLog(source)
+        self.log = ReplayLog(source, DevicePrefetchOperator.op)
         self.saved = OutcomeQueue()
         self.given = 0
         """Elements that were handed out, counted like those of the replay log."""

@@ -32,9 +32,10 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.lineage import Lineage, joined, records_of
 from dataset.runtime.chunks.source_records import Provenance
 from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
-from dataset.runtime.contract import HoldingOperator, Operator, State, farthest
+from dataset.runtime.contract import HoldingOperator, Operator, farthest
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
+from dataset.runtime.position import AHEAD, Position, holding
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.resources.exceptions import concerns_iteration, shorten_traceback
@@ -177,7 +178,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._epochs = opened.epochs
         self._finish = opened.close
         self._context = opened.context
-        self._log = ReplayLog(self._root)
+        self._log = ReplayLog(self._root, AHEAD)
         self._step = 1  # elements per pull; if more, the log counts them
         self._stores_read = -1  # how many caches were being read when ``_step`` was last reconsidered
         install()
@@ -379,7 +380,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if self._step == 1 and stores != self._stores_read and self._structure is not None:
             self._stores_read = stores
             if self._may_read_ahead():
-                self._step, self._log = 2, ReplayLog(self._root)
+                self._step, self._log = 2, ReplayLog(self._root, AHEAD)
         for callback in self._callbacks:
             callback.look(self._statistics)
 
@@ -495,7 +496,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                     # Another jump may be possible from a later position, such as after the end of a pass.
                     self._pass_over(1 if jumped >= _FAR else left)
             if self._step > 1 and not self._not_handed_out():
-                self._log = ReplayLog(self._root)  # the former one did not count what was skipped
+                self._log = ReplayLog(self._root, AHEAD)  # the former one did not count what was skipped
             return self._skipped - begun
 
     def _skip_ahead(self, count: int) -> None:
@@ -532,7 +533,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             end_former()
         return passed
 
-    def _go_to(self, place: State) -> Callable[[], None]:
+    def _go_to(self, place: Position) -> Callable[[], None]:
         """Go to a place known to be valid within the same iteration; return a function that closes what was open."""
         if self._is_fresh:
             self._is_fresh = False
@@ -768,7 +769,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return Provenance(records_of(None if self._lineage is None else joined(self._lineage)))
 
     @_entry
-    def state_dict(self) -> State:
+    def state_dict(self) -> dict[str, Any]:
         """Return the position after the last element handed out, as plain data.
 
         Returns:
@@ -793,11 +794,11 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             if self._coordinator.failed:
                 self._coordinator.check_usable()
             ahead = self._not_handed_out()
-            place = self._place(ahead)
+            position = self._position(ahead)
             elements = self._before + self._skipped + self._profile.elements_until(self._left) - ahead
-        return self._envelope.seal(place, elements, self._epochs)
+        return self._envelope.seal(position, elements, self._epochs)
 
-    def _place(self, ahead: int) -> State | None:
+    def _position(self, ahead: int) -> Position | None:
         """Return the position after the last element handed out; None after the end.
 
         Args:
@@ -811,19 +812,19 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 "the iterator was interrupted while it handed out an element that is not plain data: take this element "
                 "with next() before saving the state, or continue from an earlier state"
             )
-        place: State = {"source": None, "behind": 0}
+        position = Position(AHEAD)
         if ahead and self._step > 1:
-            place = self._log.place(self._log.read - ahead)
+            position = self._log.place(self._log.read - ahead)
         elif ahead and self._unread is None and isinstance(self._root, HoldingOperator):
-            place["source"] = self._root.save_before(ahead)
+            position = Position(AHEAD, inputs=(self._root.save_before(ahead),))
         elif not self._exhausted:
-            place = self._log.present()
-        if held or place["behind"]:
-            return {"op": iteration.resharding.AHEAD, **place, "held": save_pending(held)}
-        return place["source"]  # type: ignore[no-any-return]
+            position = self._log.present()
+        if held or position.given:
+            return position.having(held=holding(element=save_pending(held)))
+        return position.source if position.inputs else None
 
     @_entry
-    def load_state_dict(self, state: State, *, moved: Moved | Mapping[str, str] | None = None) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, moved: Moved | Mapping[str, str] | None = None) -> None:
         """Go to the position that ``state`` describes, from any position.
 
         Iterators opened later over the same Dataset count on from the state: after a state of the fifth epoch, the next
@@ -848,33 +849,36 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._check_usable()
         self._load(state, moved)
 
-    def _load(self, state: State, moved: Moved | Mapping[str, str] | None, *, from_start: bool = False) -> None:
+    def _load(
+        self, state: dict[str, Any], moved: Moved | Mapping[str, str] | None, *, from_start: bool = False
+    ) -> None:
         """Go to the position that ``state`` describes, or to the beginning of the iteration in which it was saved."""
         install()  # the end of the data has restored the program's handlers
         state = self._envelope.open(state)
         mapping = iteration.mapping_of(moved)
-        place, unread = state["operator"], list[Outcome]()
+        position, unread = state["operator"], list[Outcome]()
+        if position is None or position.op != AHEAD:
+            position = Position(AHEAD, inputs=() if position is None else (position,))
         with self._lock:
             begun = self._skipped + self._profile.elements_until(self._left) > self._not_handed_out()
             epochs = EpochLedger(instead_of=self._epochs)
             self._envelope.resume(state, epochs)
             fresh = self._open(epochs, mapping)
-            log = ReplayLog(fresh.root)
+            log = ReplayLog(fresh.root, AHEAD)
             try:
-                if place is None or place.get("op") != iteration.resharding.AHEAD:
-                    place = {"source": place, "behind": 0, "held": []}
-                unread = [] if from_start else load_pending(place["held"], lambda: self._plan.element_spec)
-                if place["source"] is not None and not from_start:
+                if not from_start:
+                    unread = load_pending(position.held.get("element", []), lambda: self._plan.element_spec)
+                if position.inputs and not from_start:
                     if state["shares"] != iteration.resharding.shares(self._plan):
                         _require_no_element(unread)
-                        place = iteration.resharding.reshard_state(place, state["shares"], self._plan)
-                    log.load(place)
+                        position = iteration.resharding.reshard_position(position, state["shares"], self._plan)
+                    log.load(position)
             except BaseException as error:
                 fresh.coordinator.shut_down(fresh.close, wait=True)
                 if isinstance(error, StateError) or not isinstance(error, Exception):
                     raise
                 raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
-            self._exhausted = place["source"] is None and not from_start
+            self._exhausted = not (position.inputs or from_start)
             former, finish, finalizer = self._coordinator, self._finish, self._finalizer
             self._take_over(fresh, 0 if from_start else state["elements"])
             self._log = log

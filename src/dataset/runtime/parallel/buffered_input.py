@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import INPUT, Position, holding
 from dataset.runtime.state.saved_chunks import load_chunk, load_error, save_chunk, save_error
 
 
@@ -70,31 +71,37 @@ class BufferedInput:
         if self.left is not None and self.left > 0:
             self.left = max(0, self.left - n)
 
-    def save(self) -> State:
-        """Return the position of this input, as plain data."""
-        return {
-            "source": self.source.save(),
-            "left": self.left,
-            "ended": self.ended,
-            "error": None if self.error is None else save_error(self.error),
-            "waiting": save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None,
-        }
+    def save(self) -> Position:
+        """Return the position of this input."""
+        return Position(
+            INPUT,
+            inputs=(self.source.save(),),
+            held=holding(
+                error=None if self.error is None else save_error(self.error),
+                waiting=save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None,
+            ),
+            own={"left": self.left, "ended": self.ended},
+        )
 
-    def advance(self, state: State, count: int) -> State | None:
+    def advance(self, position: Position, count: int) -> Position | None:
         """Return the position ``count`` elements after a saved one, or None if arithmetic cannot tell."""
-        if state["ended"] or state["error"] is not None or state["waiting"] is not None:
+        if position.own["ended"] or position.held:
             return None
-        below = self.source.advance(state["source"], count)
-        left = state["left"]
+        left, below = position.own["left"], self.source.advance(position.source, count)
         passed = left if left is None or left <= 0 else max(0, left - count)
-        return None if below is None else {**state, "source": below, "left": passed}
+        return None if below is None else position.after(0, below, left=passed)
 
-    def load(self, state: State) -> None:
+    def load(self, position: Position) -> None:
         """Restore a saved position."""
-        self.source.load(state["source"])
-        self.left = None if state["left"] is None else int(state["left"])
-        self.ended = bool(state["ended"])
-        self.error = None if state["error"] is None else load_error(state["error"])
-        waiting = load_chunk(state["waiting"], lambda: self.node.element_spec)
-        self._waiting = [] if waiting is None else [waiting]
-        self.length = 0 if waiting is None else waiting.length
+        self.source.load(position.source)
+        self.left = None if position.own["left"] is None else position.like("left", INFINITE_CARDINALITY)
+        self.ended = position.like("ended", False)
+        error, waiting = position.held.get("error"), position.held.get("waiting")
+        self.error = None if error is None else load_error(error)
+        elements = load_chunk(waiting, lambda: self.node.element_spec)
+        self._waiting = [] if elements is None else [elements]
+        self.length = 0 if elements is None else elements.length
+
+    def close(self) -> None:
+        """Close the input."""
+        self.source.close()

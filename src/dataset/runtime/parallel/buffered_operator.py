@@ -6,8 +6,9 @@ from abc import abstractmethod
 
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.position import Position
 
 
 class BufferedOperator(Operator):
@@ -35,13 +36,13 @@ class BufferedOperator(Operator):
         What is found in addition, such as an exception after these elements, goes into the outbox.
         """
 
-    def save(self) -> State:
-        state = {"op": self.node.op, **super().save()}
-        return {**state, "outbox": self.outbox.save()} if self.outbox else state
+    def save(self) -> Position:
+        position = super().save()
+        return position.having(held={"outbox": self.outbox.save()}) if self.outbox else position
 
-    def load(self, state: State) -> None:
-        super().load(state)  # type: ignore[safe-super]  # that of UnaryOperator, or nothing
-        self.outbox.load(state.get("outbox", ()), lambda: self.node.element_spec)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.outbox.load(position.held.get("outbox", ()), lambda: self.node.element_spec)
 
     def close(self) -> None:
         self.outbox.clear()  # an exception in it would keep its frames alive

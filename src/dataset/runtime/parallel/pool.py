@@ -43,13 +43,14 @@ from dataset.runtime import processes
 from dataset.runtime.choice import INLINE, PROCESSES, Learned
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, assumes_no_failures
+from dataset.runtime.contract import Operator, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, BlockMemory
 from dataset.runtime.parallel.controller import SIZE_MAX, THREADS, Controller
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
+from dataset.runtime.parallel.tasks import Divisible, Task, Worker
 from dataset.runtime.parallel.worker_loop import WorkerLoop
+from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
 
@@ -206,8 +207,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         with self.lock:
             self._made = self._taken = 0
             self._accepted.clear()
-            self._read, self._is_told = self.inner.position, True
-            self._log = ReplayLog(self.inner)
+            self._read, self._is_told = self.inner.at, True
+            self._log = ReplayLog(self.inner, self.inner.op)
         self._leave_mark(self._log)
 
     def _is_enough(self, n: int) -> bool:
@@ -301,11 +302,11 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     def _pull_ahead(self, log: ReplayLog, count: int) -> Chunk | None:
         """Compute 1 to ``count`` elements and keep them like those of a task; return them."""
         self._leave_mark(log)
-        first = self.inner.position
+        first = self.inner.at
         try:
             chunk = self.inner.pull(count)
         finally:
-            self._read, self._is_told = self.inner.position, self.inner.may_be_marked
+            self._read, self._is_told = self.inner.at, self.inner.may_be_marked
         if chunk is not None:
             with self.lock:
                 self._ready.put(chunk)
@@ -441,7 +442,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                     self._ended, self._fetching = True, False
                     self._leave(visit)
                     return None
-                self._read, self._is_told = self.inner.position, self.inner.may_be_marked
+                self._read, self._is_told = self.inner.at, self.inner.may_be_marked
                 self._in_flight += task.count
                 self.counters.inputs += task.count if task.inputs is None else task.inputs.length
                 if self.ordered:
@@ -481,12 +482,12 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
 
     def _fetch(self, size: int) -> Task | None:
         started = time.perf_counter()
-        first = self.inner.position
+        first = self.inner.at
         try:
             while not (allowed := self.inner.pass_given(size)):
                 if self._stopped:
                     return None
-            first = self.inner.position
+            first = self.inner.at
             if self._log is not None:
                 self._leave_mark(self._log)
             task = self.inner.next_task(allowed)
@@ -495,7 +496,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 raise
             task = Task(None, 0, 1, [error])  # raised in the consumer's thread, in its place
         if task is not None:
-            task.numbers = range(first, self.inner.position)
+            task.numbers = range(first, self.inner.at)
             task.input_seconds = time.perf_counter() - started
         return task
 
@@ -503,7 +504,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         """Add a mark to the replay log if it is time for one. Called by the thread that reads the input."""
         if not (self._context.input_is_replayable and self.inner.may_be_marked):
             return
-        log.read = self.inner.position
+        log.read = self.inner.at
         if log.step() and log.is_long:
             with self.lock:
                 first = self._first_not_given()
@@ -591,7 +592,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         with self.lock:
             return self._in_flight + len(self._ready), self._waiting_bytes + self._ready.nbytes
 
-    def save(self) -> State:
+    def save(self) -> Position:
         if self.coordinator.forked:
             self.coordinator.check_usable()
         with self.lock:
@@ -621,7 +622,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 found.append((numbers[some:], 0) if count == len(numbers) else (numbers, some))
         return sorted(found, key=lambda waiting: waiting[0].start)
 
-    def _place(self, log: ReplayLog) -> State | None:
+    def _place(self, log: ReplayLog) -> Position | None:
         """Return the last input position and what was given since, or None if this is not sufficient to resume."""
         waiting = self._not_given()
         if not waiting and (self._ended or not self._active):
@@ -629,7 +630,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         mark = log.mark_before(waiting[0][0].start if waiting else self._read)
         if mark is None or not self._is_told or not all(numbers for numbers, _ in waiting):
             return None
-        number, state = mark
+        number, position = mark
         runs: list[Run] = []
         for numbers, some in waiting:
             if numbers.start > number or some:
@@ -637,9 +638,9 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             number = numbers.stop
         if number < self._read:
             runs.append((number, self._read - number, 0))
-        return self.inner.with_given(state, runs, self._read)
+        return self.inner.with_given(position, runs, self._read)
 
-    def _state_by_value(self) -> State:
+    def _state_by_value(self) -> Position:
         """Wait for the elements in progress, then return a state that holds the waiting elements by value."""
         with self.still(), self.lock:
             self._put_back()
@@ -661,12 +662,12 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._count_made(len(self.inner.outbox), range(0))
             self._ready.take_from(self.inner.outbox)
 
-    def load(self, state: State) -> None:
-        self.inner.load(state)
+    def load(self, position: Position) -> None:
+        self.inner.load(position)
 
-    def advance(self, state: State, count: int) -> State | None:
+    def advance(self, position: Position, count: int) -> Position | None:
         is_known = self.ordered or assumes_no_failures()  # the latter: any elements may be skipped
-        return self.inner.advance(state, count) if is_known else None
+        return self.inner.advance(position, count) if is_known else None
 
     def close(self) -> None:
         if self.coordinator.forked:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import State, UnaryOperator
+from dataset.runtime.contract import UnaryOperator
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.tasks import Divisible, holds_elements
+from dataset.runtime.parallel.tasks import Divisible
+from dataset.runtime.position import Position
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.shared_calls import LENGTH_MIN, CallingFor
-
-_OP = "read_ahead"
 
 
 class ReadAheadOperator(UnaryOperator):
@@ -23,9 +22,9 @@ class ReadAheadOperator(UnaryOperator):
 
     It never reads ahead more elements than it has returned, so the first few elements stay cheap.
 
-    A state is a state of the input after the returned elements, where arithmetic gives it or the input can express what
-    to skip, so pipelines without this operator can load it. Otherwise, it is an earlier state of the input and how many
-    elements to skip. If the input cannot repeat its elements, the held ones go into the input's outbox.
+    Its position is that of the input after the returned elements, where arithmetic gives it or the input can express
+    what to skip, so pipelines without this operator can load it. Otherwise, it is an earlier position of the input and
+    how many elements to skip. If the input cannot repeat its elements, the held ones go into the input's outbox.
 
     Args:
         source: the input, which calls no user code.
@@ -36,6 +35,7 @@ class ReadAheadOperator(UnaryOperator):
             of the source has ended, and the source may have to redo its work.
     """
 
+    op = "read_ahead"
     source: BufferedOperator
 
     def __init__(
@@ -52,7 +52,7 @@ class ReadAheadOperator(UnaryOperator):
         self._elements_max = elements_max
         self._bytes_max = bytes_max
         self._is_steady = is_steady
-        self._log = ReplayLog(source)
+        self._log = ReplayLog(source, self.op)
         self._held = OutcomeQueue()
         self._step = 1
         self.shared: CallingFor | None = None
@@ -109,37 +109,37 @@ class ReadAheadOperator(UnaryOperator):
         in_bytes = self._bytes_max * chunk.length // max(1, chunk.nbytes)
         return min(2 * count, self._elements_max, in_bytes)
 
-    def save(self) -> State:
+    def save(self) -> Position:
         log = self._log
         given = log.position - len(self._held)
         if self._held:
             is_known = self._context.input_is_replayable and log.mark_before(given) is not None
-            state = self._state(log.place(given)) if is_known else None
-            if state is not None:
-                return state
+            position = self._merged(log.place(given)) if is_known else None
+            if position is not None:
+                return position
             for outcome in reversed(self._held.take_all()):
                 self.source.outbox.put_first(outcome)
-        state = self._state(log.present())
-        return self.source.save() if state is None else state
+        position = self._merged(log.present())
+        return self.source.save() if position is None else position
 
-    def _state(self, place: State) -> State | None:
-        """Return a position of the replay log as a state; None if the elements must be saved by value."""
-        before, behind = place["source"], place["behind"]
-        if not behind:
-            return before  # type: ignore[no-any-return]
+    def _merged(self, position: Position) -> Position | None:
+        """Return a position of this operator as one of its input; None if the elements must be saved by value."""
+        before, skipped = position.source, position.skipped
+        if not skipped:
+            return before
         if not isinstance(self.source, Divisible):
-            return {"op": _OP, **place}
-        if holds_elements(before):
+            return position
+        if before.held or before.given:
             return None
-        return self.source.with_given(before, [(before["position"], 0, behind)], before["position"])
+        return self.source.with_given(before, [(before.at, 0, skipped)], before.at)
 
-    def load(self, state: State) -> None:
-        if state["op"] == _OP:
-            self._log.load(state)
+    def load(self, position: Position) -> None:
+        if position.op == self.op:
+            self._log.load(position)
         else:
-            self.source.load(state)
+            self.source.load(position)
 
-    def advance(self, state: State, count: int) -> State | None:
-        if state["op"] == _OP:
-            return self.source.advance(state["source"], state["behind"] + count)
-        return self.source.advance(state, count)
+    def advance(self, position: Position, count: int) -> Position | None:
+        if position.op == self.op:
+            return self.source.advance(position.source, position.skipped + count)
+        return self.source.advance(position, count)

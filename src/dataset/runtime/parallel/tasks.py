@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from dataset.errors import StateError
 from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
+from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 
@@ -65,14 +65,6 @@ Worker: TypeAlias = Callable[[Task], list[Outcome]]
 """Runs tasks, one at a time; raises nothing."""
 
 
-Run: TypeAlias = tuple[int, int, int]
-"""What an operator had given before its state was saved.
-
-It consists of the number of an input, a number of inputs from there on whose outcomes were given completely, and the
-number of outcomes of later inputs that were given in addition.
-"""
-
-
 InputReader: TypeAlias = Callable[[Callable[[int], Chunk | None], int], Chunk | None]
 """Calls the function that it is given with the number that it is given, and returns the result."""
 
@@ -81,7 +73,6 @@ class Divisible(BufferedUnaryOperator):
     """An operator whose work can be divided into tasks.
 
     Attributes:
-        position: how many elements were taken from the input, which is the number of the next one.
         given: runs that are still to be skipped, in order.
         window_per_call: how many elements may be in progress for each worker. With 1 element in 20 taking 20 times as
             long as the others, 32 let ordered output keep up with unordered output.
@@ -92,7 +83,6 @@ class Divisible(BufferedUnaryOperator):
     """
 
     node: UnaryNode
-    position: int
     given: deque[Run]
     window_per_call: ClassVar[int] = 32
     task_size_max: ClassVar[int | None] = None
@@ -105,7 +95,7 @@ class Divisible(BufferedUnaryOperator):
         """Return the task that computes the next 1 to ``n`` elements, or None at the end.
 
         Called by one thread at a time. Elements in the outbox come first, as a finished task. A raised exception takes
-        the place of one element, and of all inputs by which ``position`` advanced.
+        the place of one element, and of all inputs by which ``at`` advanced.
         """
 
     @abstractmethod
@@ -136,38 +126,30 @@ class Divisible(BufferedUnaryOperator):
         """Whether a state can be taken as a position of the input: no elements computed from it are waiting."""
         return not self.outbox
 
-    def save(self) -> State:
-        state = {**super().save(), "position": self.position}
-        return {**state, "given": [list(run) for run in self.given]} if self.given else state
+    def save(self) -> Position:
+        return super().save().having(given=tuple(self.given))
 
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.position = int(state["position"])
-        self.given = load_given(state)
+    def load(self, position: Position) -> None:
+        super().load(position)
+        self.given = deque(position.given)
 
-    def after_inputs(self, state: State, count: int) -> State | None:
-        """Return the state after ``count`` more inputs, failed or not; None if arithmetic cannot tell."""
-        source = None if holds_elements(state) else self.source.advance(state["source"], count)
-        return None if source is None else {**state, "source": source, "position": state["position"] + count}
-
-    def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
-        """Return the state with these runs also marked as given; None if this cannot be expressed.
+    def with_given(self, position: Position, runs: Sequence[Run], read: int) -> Position | None:
+        """Return the position with these runs also marked as given; None if this cannot be expressed.
 
         Args:
-            state: a state taken while ``may_be_marked`` was true.
-            runs: in order, from the position of that state on.
+            position: a position taken while ``may_be_marked`` was true.
+            runs: in order, from that position on.
             read: the number of the input up to which the runs are complete.
         """
-        waiting = (tuple(run) for run in state.get("given", ()))
-        runs = [*runs, *(run for run in waiting if run[0] >= read)]
-        state = {key: value for key, value in state.items() if key != "given"}
-        if runs and runs[0][0] == state["position"]:
+        runs = [*runs, *(run for run in position.given if run[0] >= read)]
+        position = position.having(given=())
+        if runs and runs[0][0] == position.at:
             start, inputs, outputs = runs[0]
-            exact = self.after_inputs(state, inputs) if inputs else None
+            exact = self.advance_input(position, inputs) if inputs else None
             if exact is not None:
-                state = exact
+                position = exact
                 runs[:1] = [(start + inputs, 0, outputs)] if outputs else []
-        return {**state, "given": [list(run) for run in runs]} if runs else state
+        return position.having(given=tuple(runs))
 
     @abstractmethod
     def worker(self) -> Worker:
@@ -193,22 +175,6 @@ class Divisible(BufferedUnaryOperator):
         """Return the outcomes of a task in output order, checked against earlier ones."""
         assert task.outcomes is not None  # the task is finished
         return task.outcomes
-
-
-def holds_elements(state: State) -> bool:
-    """Return whether the state holds elements by value, or runs of elements that are to be skipped."""
-    return bool(state.get("outbox") or state.get("todo") or state.get("waiting") or state.get("given"))
-
-
-def load_given(state: State) -> deque[Run]:
-    """Return the runs in a saved state."""
-    runs = deque[Run]()
-    for run in state.get("given", ()):
-        start, inputs, outputs = map(int, run)
-        if min(start, inputs, outputs) < 0 or (runs and start < runs[-1][0]):
-            raise StateError(f"the state is damaged: its runs of skipped elements are invalid: {run!r:.100}")
-        runs.append((start, inputs, outputs))
-    return runs
 
 
 def passed_over(source: Operator, n: int) -> int:

@@ -20,6 +20,7 @@ from numpy.random.bit_generator import ISeedSequence, ISpawnableSeedSequence
 
 from dataset.plan.checks import require_seed
 from dataset.plan.random_state import RandomState, Turn
+from dataset.runtime.position import counts_in
 
 _WORDS_PER_COUNTER = 4  # Philox4x64 generates four 64-bit words from one counter value
 _FAR = np.array((0, 0, 1, 0), np.uint64)  # the counter 2**128, which no stream reaches
@@ -378,7 +379,8 @@ class RandomPass:
 
     def load(self, state: dict[str, int]) -> None:
         """Restore a saved position."""
-        self._key, self._place = int(state["key"]), (int(state["iteration"]), int(state["epoch"]))
+        key, iteration, epoch, drawn = counts_in(state, "key", "iteration", "epoch", "drawn")
+        self._key, self._place = key, (iteration, epoch)
         self._epochs.resume(self._random, self._key, self._place[0])
         self.stream = Stream(self._key, *self._place)
-        self.stream.seek(int(state["drawn"]))
+        self.stream.seek(drawn)

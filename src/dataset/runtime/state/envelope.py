@@ -5,9 +5,7 @@ It is validated before the position inside is used. A state may have been writte
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from dataset.errors import StateError
 from dataset.plan.epochs import random_states
@@ -16,56 +14,16 @@ from dataset.plan.fingerprints.plan_diff import difference, is_outline, outline
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.plain import digest, unwrapped
-from dataset.runtime.contract import State
+from dataset.runtime.position import Position
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.state import resharding
 from dataset.version import __version__
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 
 KEYS = ("version", "library", "fingerprint", "plan", "shares", "elements", "orders", "operator", "digest")
 
-_COUNTS = frozenset(
-    [
-        "ahead",
-        "base",
-        "batch_size",
-        "before",
-        "behind",
-        "current",
-        "drawn",
-        "dropped",
-        "epoch",
-        "failures",
-        "finished",
-        "gap",
-        "given",
-        "gone",
-        "hole",
-        "iteration",
-        "kept",
-        "key",
-        "left",
-        "length",
-        "made",
-        "number",
-        "offset",
-        "opened",
-        "part",
-        "passed",
-        "place",
-        "position",
-        "raised",
-        "read",
-        "record",
-        "remaining",
-        "since",
-        "skip",
-        "taken",
-        "turn",
-    ]
-)
-"""Names of counts and positions in the states of operators."""
+State: TypeAlias = dict[str, Any]
 
 
 class Envelope:
@@ -87,11 +45,11 @@ class Envelope:
     def _outline(self) -> list[Any]:
         return outline(self._plan)
 
-    def seal(self, place: State | None, elements: int, epochs: EpochLedger) -> State:
+    def seal(self, position: Position | None, elements: int, epochs: EpochLedger) -> State:
         """Wrap a position in a state.
 
         Args:
-            place: the state of the last operator; None after the end.
+            position: the position of the last operator; None after the end.
             elements: the number of elements handed out so far.
             epochs: the ledger of the iterator.
         """
@@ -103,12 +61,14 @@ class Envelope:
             "shares": resharding.shares(self._plan),
             "elements": elements,
             "orders": [list(epochs.place(random)) for random in self._random],
-            "operator": place,
+            "operator": None if position is None else position.to_plain(),
         }
         return {**state, "digest": digest(state)}
 
     def open(self, state: Any) -> State:
         """Validate and return a state of this pipeline; the result of ``to_json`` is also accepted.
+
+        Its entry "operator" becomes a Position, or None.
 
         Raises:
             StateError: if it is not a valid state of this pipeline.
@@ -137,9 +97,8 @@ class Envelope:
             raise StateError(f"the state is damaged: its number of elements is {elements!r:.40}")
         if type(orders) is not list or len(orders) != len(self._random) or not all(map(_is_order, orders)):
             raise StateError(f"the state is damaged: its random orders do not belong to this pipeline: {orders!r:.80}")
-        _check_counts(state["operator"])
-        opened: State = state
-        return opened
+        plain = state["operator"]
+        return {**state, "operator": None if plain is None else Position.from_plain(plain)}
 
     def resume(self, state: State, epochs: EpochLedger) -> None:
         """Set the iterations of operators opened with ``epochs`` to those of a state returned by ``open``."""
@@ -189,28 +148,6 @@ def _check_whole(state: Any) -> None:
         raise StateError("the state is damaged: its fingerprint is not a string")
     if not resharding.are_shares(state["shares"]):
         raise StateError("the state is damaged: it does not say which process it is from")
-
-
-def _check_counts(place: Any) -> None:
-    """Reject positions with a count that is negative or not an integer, which could make operators wait forever."""
-    pending = [place]
-    while pending:
-        part = pending.pop()
-        if type(part) is dict:
-            for key, value in part.items():
-                if key in _COUNTS and not _can_be_count(key, value):
-                    raise StateError(f"the state is damaged: {key!r} is {value!r:.40}, which is not a count")
-            pending += part.values()
-        elif type(part) is list or type(part) is tuple:
-            pending += part
-
-
-def _can_be_count(key: str, value: Any) -> bool:
-    """Return whether ``value`` is a count, or another value that some operator stores under this name."""
-    if type(value) is int:
-        # A negative value means all elements for skip(), and the end for a feed of shard_by_process.
-        return (value >= 0 or key in {"remaining", "left"}) and abs(value) < 1 << 64
-    return not isinstance(value, float | str | bytes) and not (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _is_order(order: Any) -> bool:

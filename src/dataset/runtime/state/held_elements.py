@@ -20,7 +20,8 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext, open_plan
-from dataset.runtime.contract import IndexedOperator, Operator, State
+from dataset.runtime.contract import IndexedOperator, Operator
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _STEP = 1024  # elements per pull when a dataset is read completely
@@ -84,6 +85,9 @@ class ElementsOperator(IndexedOperator):
         lineage: returns the lineage of the elements at some positions; default: that of ``elements``.
     """
 
+    op = Elements.op
+    saved = ("raised",)
+
     def __init__(
         self,
         elements: Chunk,
@@ -93,13 +97,12 @@ class ElementsOperator(IndexedOperator):
         self.elements = elements
         self._lineage = lineage
         self.failures = failures
-        self.position = 0
         self.raised = 0  # number of failures raised
         self.unpacks = elements.is_packed
         """Whether to convert RaggedColumns to lists; operators that read from this one may turn it off."""
 
     def pull(self, n: int) -> Chunk | None:
-        start, stop = self.position, min(self.position + n, self.elements.length)
+        start, stop = self.at, min(self.at + n, self.elements.length)
         if self.raised < len(self.failures):
             place, make_error = self.failures[self.raised]
             if place == start:
@@ -108,7 +111,7 @@ class ElementsOperator(IndexedOperator):
             stop = min(stop, place)
         if start == stop:
             return None
-        self.position = stop
+        self.at = stop
         chunk = self.elements.slice(start, stop)
         if self.unpacks:
             chunk = chunk.unpacked()
@@ -126,19 +129,12 @@ class ElementsOperator(IndexedOperator):
     def skip(self, n: int) -> int:
         if self.failures:
             return super().skip(n)
-        passed = min(n, self.elements.length - self.position)
-        self.position += passed
+        passed = min(n, self.elements.length - self.at)
+        self.at += passed
         return passed
 
-    def save(self) -> State:
-        return {"op": Elements.op, "position": self.position, "raised": self.raised}
-
-    def advance(self, state: State, count: int) -> State | None:
-        position = int(state["position"]) + count
-        return None if self.failures or position > self.elements.length else {**state, "position": position}
-
-    def load(self, state: State) -> None:
-        self.position, self.raised = int(state["position"]), int(state["raised"])
+    def advance(self, position: Position, count: int) -> Position | None:
+        return None if self.failures or position.at + count > self.elements.length else position.after(count)
 
 
 def run_through(plan: Node) -> list[Chunk | Exception]:

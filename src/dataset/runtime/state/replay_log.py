@@ -1,9 +1,9 @@
 """Replay log: recent positions of an input that is read ahead, saved in the place of the elements held.
 
-An operator that reads ahead stores marks: states of its input, each with the number of elements read before it. The
-operator's own state is the last mark before the elements given so far, plus the number of elements in between. After a
-resume, the few elements that had been computed and not given are recomputed. So saving a state does not wait for work
-in progress, and the state holds no elements.
+An operator that reads ahead stores marks: positions of its input, each with the number of elements read before it. Its
+own position is the last mark before the elements given so far, plus the number of elements in between. After a resume,
+the few elements that had been computed and not given are recomputed. So saving a state does not wait for work in
+progress, and the state holds no elements.
 
 Marks cost time. Their interval is chosen so that they take a small share of it.
 """
@@ -13,11 +13,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from dataset.errors import StateError
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.position import Position, skipping
 from dataset.runtime.resources.exceptions import concerns_iteration
+
+M = TypeVar("M")
 
 _SHARE = 50
 """A mark is stored after this many times its own duration: at most 2% of the time."""
@@ -38,25 +42,25 @@ class _Replay(threading.local):
 replay = _Replay()
 
 
-class ReplayMarks:
-    """Marks in a sequence of elements: states, each with the number of elements read before it.
+class ReplayMarks(Generic[M]):
+    """Marks in a sequence of elements: positions, each with the number of elements read before it.
 
     One thread at a time may store marks; any thread may request one meanwhile.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _marks
-        self._marks: list[tuple[int, State]] = []
+        self._marks: list[tuple[int, M]] = []
         self.read = 0
         """Elements read since the first mark."""
 
-    def leave(self, count: int, state: State) -> None:
-        """Store a mark after ``count`` elements, where the input is or was in this state."""
+    def leave(self, count: int, position: M) -> None:
+        """Store a mark after ``count`` elements, where the input is or was at this position."""
         with self._lock:
             if self._marks and self._marks[-1][0] == count:
-                self._marks[-1] = count, state
+                self._marks[-1] = count, position
                 return
-            self._marks.append((count, state))
+            self._marks.append((count, position))
             if len(self._marks) > _MARKS_MAX:
                 del self._marks[1::2]
 
@@ -73,24 +77,26 @@ class ReplayMarks:
             while len(self._marks) > 1 and self._marks[1][0] <= given:
                 del self._marks[0]
 
-    def mark_before(self, count: int) -> tuple[int, State] | None:
+    def mark_before(self, count: int) -> tuple[int, M] | None:
         """Return the last mark that is not after ``count`` elements, with its count; None if there is none."""
         with self._lock:
             return next((mark for mark in reversed(self._marks) if mark[0] <= count), None)
 
 
-class ReplayLog(ReplayMarks):
+class ReplayLog(ReplayMarks[Position]):
     """The marks that one reader stores for its input. Elements are counted from the first mark.
 
     One thread at a time may read; any thread may request the position meanwhile. An exception counts as an element.
 
     Args:
         source: the input.
+        op: the operation that reads it.
     """
 
-    def __init__(self, source: Operator) -> None:
+    def __init__(self, source: Operator, op: str) -> None:
         super().__init__()
         self._source = source
+        self._op = op
         self._due = 0.0  # when the next mark is due, on the clock of time.perf_counter
         self.given = 0
         """How many of these had been given when the loaded state was saved."""
@@ -113,34 +119,31 @@ class ReplayLog(ReplayMarks):
         self._due = ended + max(rest, _SHARE * (ended - now))
         return left
 
-    def place(self, given: int) -> State:
-        """Return the state after ``given`` elements: a state of the input, and how many elements to skip from there."""
+    def place(self, given: int) -> Position:
+        """Return the position after ``given`` elements: that of a mark, and how many elements to skip from there."""
         with self._lock:
             if not self._marks:
                 return self._without_marks(given)
-            count, state = next(mark for mark in reversed(self._marks) if mark[0] <= given)
-        behind = given - count
-        if behind:
-            exact = self._source.advance(state, behind)
-            if exact is not None:
-                return {"source": exact, "behind": 0}
-        return {"source": state, "behind": behind}
+            count, mark = next(mark for mark in reversed(self._marks) if mark[0] <= given)
+        exact = self._source.advance(mark, given - count) if given > count else None
+        return self._position(mark, given - count) if exact is None else self._position(exact, 0)
 
-    def _without_marks(self, given: int) -> State:
+    def _position(self, source: Position, given: int) -> Position:
+        return Position(self._op, inputs=(source,), given=skipping(given))
+
+    def _without_marks(self, given: int) -> Position:
         if self._due:  # another thread may be reading the input
             raise StateError(
                 "the position of the input could not be saved as plain data before the first element was read; does it "
                 "hold elements of user classes?"
             )
-        return {"source": self._source.save(), "behind": given}
+        return self._position(self._source.save(), given)
 
-    def load(self, state: State) -> None:
-        """Restore a saved position of the input. No element is computed before ``go_on``."""
-        self._source.load(state["source"])
-        self.given = int(state["behind"])
-        if self.given < 0:
-            raise StateError(f"the state is damaged: {self.given} elements to skip")
-        self.leave(0, state["source"])
+    def load(self, position: Position) -> None:
+        """Restore a saved position of the reader. No element is computed before ``go_on``."""
+        self._source.load(position.source)
+        self.given = position.skipped
+        self.leave(0, position.source)
 
     def pull(self, n: int) -> Chunk | None:
         """Pull 1 to ``n`` elements from the input and count them. An exception counts as one, an interrupt does not."""
@@ -161,9 +164,9 @@ class ReplayLog(ReplayMarks):
         """Elements read, or given before the loaded state was saved, since the first mark."""
         return max(self.read, self.given)
 
-    def present(self) -> State:
-        """Return the present state of the input, and how many elements are still to be skipped from there."""
-        return {"source": self._source.save(), "behind": max(0, self.given - self.read)}
+    def present(self) -> Position:
+        """Return the present position of the input, and how many elements are still to be skipped from there."""
+        return self._position(self._source.save(), max(0, self.given - self.read))
 
     @property
     def is_behind(self) -> bool:

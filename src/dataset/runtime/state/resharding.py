@@ -17,15 +17,15 @@ from typing import Any
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, share_of, walk
-from dataset.runtime.contract import State
-
-AHEAD = "ahead"
-"""The op in the state of an iterator that had pulled elements ahead of the last one handed out."""
+from dataset.runtime.position import INPUT, SIZE, Position
 
 _SPLIT = "shard_by_process"
 _PADDING = "shard_by_process.pad"
+_REPEAT = "repeat"
+_NUMBERING = frozenset({"enumerate", "random_map"})
+"""The ops that number the elements of all processes: ``base`` elements, and those since the element ``since``."""
+
 _FILES = "files are distributed"
-_INPUTS = frozenset({"source", "feeds"})
 _NUMBERS = frozenset({int, float, str, bool, type(None)})
 
 
@@ -59,8 +59,8 @@ def difference(saved: Sequence[Sequence[int]], plan: Node) -> str:
     return f"; the state is from {words(saved)}, this is {words(mine)}: {why} (docs/howto/sharding.md)"
 
 
-def reshard_state(state: State, saved: list[list[int]], plan: Node) -> State:
-    """Convert the state of an operator with the shares ``saved`` to a state for the shares of ``plan``.
+def reshard_position(position: Position, saved: list[list[int]], plan: Node) -> Position:
+    """Convert the position of an operator with the shares ``saved`` to one for the shares of ``plan``.
 
     Raises:
         StateError: if that is not possible, with the reason.
@@ -69,7 +69,7 @@ def reshard_state(state: State, saved: list[list[int]], plan: Node) -> State:
     try:
         counting = _check(plan, saved, mine)
         (_, old_size), (rank, world_size) = saved[0], mine[0]
-        return _Conversion(old_size, rank, world_size, counting).moved(state, 0)
+        return _Conversion(old_size, rank, world_size, counting).moved(position, 0)
     except _ImmovableError as error:
         raise StateError(
             f"the state is from {words(saved)}, but this is {words(mine)}: it cannot resume from that state "
@@ -118,7 +118,7 @@ def _topmost_splits(plan: Node) -> tuple[list[Node], list[Node]]:
 
 @dataclass(frozen=True)
 class _Conversion:
-    """Conversion of the states of a plan's operators for process ``rank`` of ``world_size``.
+    """Conversion of the positions of a plan's operators for process ``rank`` of ``world_size``.
 
     Attributes:
         old_size: the number of processes that the state was saved by.
@@ -130,58 +130,52 @@ class _Conversion:
     world_size: int
     counting: frozenset[str]
 
-    def moved(self, state: Any, behind: int, *, repeats: bool = False) -> State:
-        """Return the state of an op, advanced by ``behind`` elements of the op.
+    def moved(self, position: Position | None, behind: int, *, repeats: bool = False) -> Position:
+        """Return the position of an op, advanced by ``behind`` elements of the op.
 
         If an op ``repeats`` this one, these elements may belong to a later pass.
         """
-        if type(state) is not dict:
+        if position is None:
             raise _ImmovableError("it contains no position of the split")
-        op = state.get("op", "an op")
+        op, own = position.op, dict(position.own)
         if op == _SPLIT:
-            return self._begun_anew(state, behind, repeats=repeats)
-        size = state.get("batch_size", 1)
+            return self._begun_anew(position, behind, repeats=repeats)
         if behind and op in self.counting:
             raise _ImmovableError(f"{op} counts elements that were read ahead; save it one step later")
-        same_world = self.old_size == self.world_size
+        behind *= own.get(SIZE, 1)
+        skipped, given = _skipped(position), position.given
         # Processes of the same number have read ahead equally many of their own elements, and can do so again.
-        found, passed = (
-            (dict(state), 0)
-            if same_world and "behind" in state and "held" in state
-            else _passed(state, batches=size > 1)
-        )
-        behind = behind * size + passed
-        repeats |= behind > 0 and "finished" in state
-        if _holds_elements(found, op):
+        if self.old_size != self.world_size:
+            behind, given = behind + skipped, ()
+        at = position.at + behind
+        given = tuple((at, inputs, outputs) for _, inputs, outputs in given)
+        # The element that padding holds is an example for the shapes of zeros; any element will do.
+        if not position.inputs or (position.held and op != _PADDING) or not all(map(_is_number, own.values())):
             raise _ImmovableError(f"{op} holds elements of the original process")
-        if "position" in state:
-            found["position"] += behind
-        if state.get("source") is not None:
-            found["source"] = self.moved(state["source"], behind, repeats=repeats)
-        if "feeds" in state:
-            # ``left`` counts elements of this process; -1 (infinite) does not change.
-            feeds = [(self.moved(feed, behind, repeats=repeats), feed["left"]) for feed in state["feeds"]]
-            found["feeds"] = [{**feed, "left": -1 if left == -1 else None} for feed, left in feeds]
-        if "since" in state:
-            found["base"] = state["base"] + (found["position"] - state["since"]) * self.old_size
-            found["since"] = found["position"]
-        return found
+        if op == INPUT:  # the number of elements left is that of this process; -1 (infinite) does not change
+            own["left"] = -1 if own["left"] == -1 else None
+        if op in _NUMBERING:
+            own["base"] += (at - own["since"]) * self.old_size
+            own["since"] = at
+        repeats |= behind > 0 and op == _REPEAT
+        inputs = tuple(self.moved(source, behind, repeats=repeats) for source in position.inputs)
+        return position.having(at=at, inputs=inputs, given=given, own=own)
 
-    def _begun_anew(self, state: State, behind: int, *, repeats: bool) -> State:
-        """Return the state of a split that restarts after all elements given to its processes."""
-        if state["elements"] == UNKNOWN_CARDINALITY:
+    def _begun_anew(self, position: Position, behind: int, *, repeats: bool) -> Position:
+        """Return the position of a split that restarts after all elements given to its processes."""
+        if position.own["elements"] == UNKNOWN_CARDINALITY:
             raise _ImmovableError(
                 "the number of elements that shard_by_process divides is unknown, or some of them may fail"
             )
-        base = state["base"] + self._given_to_all(state, state["given"] + behind, is_this_pass=not repeats)
-        place = {"rank": self.rank, "world_size": self.world_size, "base": base, "given": 0}
-        return {**state, **place, "held": [], "first": [], "ended": False}
+        base = position.own["base"] + self._given_to_all(position.own, position.at + behind, is_this_pass=not repeats)
+        place = {"rank": self.rank, "world_size": self.world_size, "base": base, "ended": False}
+        return position.having(at=0, held={}, own={**position.own, **place})
 
-    def _given_to_all(self, state: State, given: int, *, is_this_pass: bool) -> int:
+    def _given_to_all(self, own: dict[str, Any], given: int, *, is_this_pass: bool) -> int:
         """Return how many elements all processes have been given, if each has as many as this one."""
-        turn = state["turn"]
-        if state["elements"] != INFINITE_CARDINALITY:
-            left = state["elements"] - state["base"]
+        turn = own["turn"]
+        if own["elements"] != INFINITE_CARDINALITY:
+            left = own["elements"] - own["base"]
             if given > left // (self.old_size * turn) * turn:  # this process has its part of the last round
                 if not is_this_pass:
                     raise _ImmovableError("it may be after the end of a pass; save it one step later")
@@ -191,27 +185,14 @@ class _Conversion:
         return int(given * self.old_size)
 
 
-def _passed(state: State, *, batches: bool) -> tuple[State, int]:
-    """Return a part of a state as of its input's position, and the number of elements already passed after it.
-
-    This is a number of elements (``behind``), or one run that begins at the position (``given`` of a parallel
-    operator), of inputs and then of outputs. Inputs and outputs are equally many unless it ``batches``.
-    """
-    if "behind" in state:
-        return {**state, "behind": 0}, state["behind"]
-    match state.get("given"):
-        case [[start, int(inputs), int(outputs)]] if start == state.get("position") and not (outputs and batches):
-            return {key: value for key, value in state.items() if key != "given"}, inputs + outputs
-    return dict(state), 0
-
-
-def _holds_elements(state: State, op: str) -> bool:
-    """Return whether the state of an op contains more than numbers and the states of its inputs."""
-    if not _INPUTS & state.keys():
-        return True
-    if op == _PADDING:
-        return False  # the last element, an example for the shapes of zeros; any element will do
-    return not all(_is_number(value) for key, value in state.items() if key not in _INPUTS)
+def _skipped(position: Position) -> int:
+    """Return how many elements of the input were given after its position, if they are one run that begins there."""
+    if not position.given:
+        return 0
+    (start, inputs, outputs), *others = position.given
+    if others or start != position.at or (outputs and SIZE in position.own):
+        raise _ImmovableError(f"{position.op} holds elements of the original process")
+    return inputs + outputs
 
 
 def _is_number(value: Any) -> bool:
