@@ -217,7 +217,7 @@ class GeneratorOperator(StoppingOperator):
         outcomes: list[Outcome] = [] if written is None else [written]
         if rows:
             outcomes += self._rows.outcomes(rows)
-            if written is None and (len(rows) > 1 or self._writer.is_new) and isinstance(outcomes[0], Chunk):
+            if written is None and len(rows) > 1 and isinstance(outcomes[0], Chunk):
                 self._writer.learn(rows[0], outcomes[0], self._rows.specs)
         if len(outcomes) == 1 and isinstance(outcomes[0], Chunk):
             return self._placed(outcomes[0])

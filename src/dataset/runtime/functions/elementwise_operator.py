@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
-from dataset.runtime.chunks.ownership import collect, collect_by_python
+from dataset.runtime.chunks.ownership import collect_by_python
 from dataset.runtime.contract import Operator, StoppingOperator
 from dataset.runtime.functions.kernels.columns import (
     LENGTH_MIN,
@@ -154,10 +154,8 @@ class ElementwiseOperator(StoppingOperator, Divisible):
             try:
                 if self._is_last is not None:
                     collect_by_python(function, given, count, results, self._is_last)
-                elif count > 1:
-                    self.writer.collect(function, given, count, results, position, self.structure)
                 else:
-                    collect(function, given, 1, results)
+                    self.writer.collect(function, given, count, results, position, self.structure)
             except StopIteration:
                 if not _was_cut(given):
                     raise

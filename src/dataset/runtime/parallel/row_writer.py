@@ -163,14 +163,12 @@ def _is_plain(array: Array) -> bool:
 class RowWriter:
     """Collects the results of one function, and writes those that are like the first one into columns.
 
-    Attributes:
-        is_new: whether it has learned from no result yet.
+    A single result without parts is not written, which takes longer.
     """
 
     def __init__(self) -> None:
         self._template: RowTemplate | None = None
         self._columns: Sequence[Any] = ()
-        self.is_new = True
         self._unwritten = 0  # chunks whose first result was not written
         self._block: Block | None = None
         self._first = 0
@@ -199,6 +197,8 @@ class RowWriter:
             structure: the structure of all results, if it is known.
         """
         template, target = self._template, NO_TARGET
+        if template is not None and count == 1 and template.structure is LEAF:
+            template = None
         if template is not None and (structure is None or structure == template.structure):
             try:
                 target = template.target(count, self._block, position - self._first)
@@ -220,7 +220,6 @@ class RowWriter:
 
         The longer results are not like their template, the more rarely another one is tried.
         """
-        self.is_new = False
         self._unwritten += 1
         if self._unwritten & (self._unwritten - 1) == 0:
             try:

@@ -59,7 +59,7 @@ class RowKernel(Kernel):
             output = calls.finish(inputs, results)
         except Exception:  # noqa: BLE001  # an unusable result fails only its own element
             return self._outcomes_singly(calls, inputs, results, position)
-        if calls.returns_results and (inputs.length > 1 or writer.is_new):
+        if calls.returns_results:
             writer.learn(results[0], output)
         return outcomes_of_output(output, inputs)
 
