@@ -67,7 +67,7 @@ ops/zip.py: ops/test_zip.py
 ops/shard/shard_operator.py: ops/shard/test_shard.py ops/shard/test_shard_by_process.py
     shard advance: position.after(count, below => position.after(count - 1, below
     shard offset: reached = base + shard.places(given - 1) + 1 => reached = base + shard.places(given - 1)
-    shard state: holding(held=self._held.save(), => holding(held=[],
+    shard state: with_held(held=self._held.save(), => with_held(held=[],
     shard end: if self.at < own: => if self.at <= own:
 ops/take_while.py: ops/test_take_while.py
     take_while reads early: 1 if self._one_by_one else n => n
@@ -94,7 +94,7 @@ ops/map.py: optimize/fusion/test_map_fusion.py
 ops/batch/batch.py: ops/batch/test_batch.py
     batch error position: error, position + error.index => error, error.index
     batch position after an error: 1 + sum(chunk.length for chunk in self._waiting) => 1
-    batch state: holding(waiting=waiting) => holding(waiting=None)
+    batch state: with_held(waiting=waiting) => with_held(waiting=None)
     batch advance: advance_input(position, count * self.node.batch_size) => advance_input(position, count)
     batch cardinality: -(-n // size) => n // size
 ops/batch/padded_batch.py: ops/batch/test_padded_batch.py

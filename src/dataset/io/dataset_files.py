@@ -331,7 +331,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         return self._save_at(file.tell(count))
 
     def _save_at(self, place: tuple[int, int] | None) -> Position:
-        """Return the state at a position of the open file, if one is open."""
+        """Return the position at a place in the open file, if one is open."""
         file = None
         if self._name is not None:
             offset, number = (None, None) if place is None else place
@@ -361,7 +361,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
     def load(self, position: Position) -> None:
         super().load(position)
         self._names.load(position)
-        if holds_values(position.source.to_plain()):
+        if holds_values(position.source):
             self._own = self._own_names()
         file, saved_first = position.own["file"], position.own["first"]
         if file is None:

@@ -18,7 +18,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
@@ -336,7 +336,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 
     def _with_items(self, position: Position) -> Position:
         """Return the position with the elements before it."""
-        return position.having(held=holding(items=self._items.save()))
+        return position.with_held(items=self._items.save())
 
     def load(self, position: Position) -> None:
         self._items.load(position.held.get("items", ()), lambda: self.node.element_spec)

@@ -74,7 +74,7 @@ class Operator(ABC):
     def save(self) -> Position:
         """Return the position of this operator and its inputs after the last pulled element."""
         inputs = []
-        for source in self.upstream():  # no generator, whose frames would double the depth of long pipelines
+        for source in self.upstream():  # a generator would add a frame for each operation of a long pipeline
             inputs.append(source.save())  # noqa: PERF401
         return Position(self.op, self.at, tuple(inputs), own={name: getattr(self, name) for name in self.saved})
 

@@ -22,7 +22,7 @@ AHEAD = "ahead"
 INPUT = "input"
 """The op in the positions of buffered inputs."""
 
-SIZE = "batch_size"
+BATCH_SIZE = "batch_size"
 """The own entry of an operation that has counted inputs, and makes this many of them one element."""
 
 _T = TypeVar("_T")
@@ -30,7 +30,7 @@ _COUNT_MAX = (1 << 64) - 1
 _FIELDS = frozenset({"op", "at", "inputs", "held", "given", "own"})
 
 
-@dataclass(slots=True)  # not frozen, which would triple the cost of making one; none is modified
+@dataclass(slots=True)  # not frozen: creating a frozen one takes four times as long; positions are never modified
 class Position:
     """Where an operator is.
 
@@ -77,6 +77,15 @@ class Position:
         """Return this position with other values of some fields."""
         fields = {"op": self.op, "at": self.at, "inputs": self.inputs, "held": self.held, "given": self.given}
         return Position(**{**fields, "own": self.own, **changes})
+
+    def with_held(self, **parts: Any) -> Position:
+        """Return this position with parts that are held in addition; those that hold nothing have no entry."""
+        added = holding(**parts)
+        return self.having(held={**self.held, **added}) if added else self
+
+    def with_own(self, **own: Any) -> Position:
+        """Return this position with other own entries, or more of them."""
+        return self.having(own={**self.own, **own})
 
     def after(self, count: int, *inputs: Position | None, **own: Any) -> Position:
         """Return the position ``count`` elements later, with other positions of the inputs, and own entries."""

@@ -186,8 +186,7 @@ class SavedShardOperator(Operator):
 
     def save(self) -> Position:
         offset, record = self._place
-        position = super().save()
-        return position.having(own={**position.own, "offset": offset, "record": record})
+        return super().save().with_own(offset=offset, record=record)
 
     def load(self, position: Position) -> None:
         super().load(position)

@@ -35,7 +35,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, assumes_no_failures
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.tasks import Divisible, Task, Worker, passed_over
-from dataset.runtime.position import SIZE, Position, Run, holding
+from dataset.runtime.position import BATCH_SIZE, Position, Run
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -358,10 +358,8 @@ class BatchOperator(Divisible):
         )
 
     def save(self) -> Position:
-        position = super().save()
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
-        held = {**position.held, **holding(waiting=waiting)}
-        return position.having(held=held, own={SIZE: self.node.batch_size})
+        return super().save().with_held(waiting=waiting).having(own={BATCH_SIZE: self.node.batch_size})
 
     def load(self, position: Position) -> None:
         super().load(position)

@@ -22,7 +22,7 @@ from dataset.runtime.chunks.lineage import UNKNOWN, Lineage, Rows, divided, join
 from dataset.runtime.chunks.slicing import number_of_rows, row_major, slice_rows
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -209,7 +209,7 @@ class RebatchOperator(UnaryOperator):
             {"rows": save_chunk(rows.chunk(rows.start, rows.stop)), "position": rows.position} for rows in self._held
         ]
         unopened, empty = save_chunk(self._unopened.rest()), save_chunk(self._empty)
-        return super().save().having(held=holding(rows=held, unopened=unopened, empty=empty))
+        return super().save().with_held(rows=held, unopened=unopened, empty=empty)
 
     def load(self, position: Position) -> None:
         super().load(position)

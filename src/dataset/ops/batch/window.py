@@ -23,7 +23,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration, copy_exception
 from dataset.runtime.state.held_elements import Elements
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
@@ -232,7 +232,7 @@ class WindowOperator(UnaryOperator):
             start = place - number
         if self._buffer.length > start:
             items.append(self._buffer.chunk(start, self._buffer.length))
-        return super().save().having(held=holding(items=save_pending(items)))
+        return super().save().with_held(items=save_pending(items))
 
     def advance(self, position: Position, count: int) -> Position | None:
         start = position.count("_gap") + count * self.shift

@@ -27,7 +27,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
@@ -147,9 +147,7 @@ class ReduceGroupsOperator(MapOperator):
 
     def save(self) -> Position:
         states = save_chunk(self._states(list(self._groups.values()))) if self._groups else None
-        position = super().save()
-        held = {**position.held, **holding(states=states)}
-        return position.having(held=held, own={**position.own, "keys": list(self._groups)})
+        return super().save().with_held(states=states).with_own(keys=list(self._groups))
 
     def load(self, position: Position) -> None:
         super().load(position)

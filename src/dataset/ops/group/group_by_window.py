@@ -421,7 +421,7 @@ class WindowsOperator(GroupsOperator):
         opened, unopened = self.windows.save_argument()
         position = super().save()
         inputs = (position.source, unopened or self.windows.save(self.inner))
-        return position.having(inputs=inputs, own={**position.own, "opened": opened})
+        return position.having(inputs=inputs).with_own(opened=opened)
 
     def load(self, position: Position) -> None:
         super().load(position)

@@ -204,7 +204,7 @@ class KeyOperator(ElementwiseOperator):
         self.at -= keyed.length
 
     def position_before(self, elements: Chunk) -> Position:
-        """Return the state before the last elements, which are ``elements``."""
+        """Return the position before the last elements, which are ``elements``."""
         todo, position = self._todo, self.at
         self.unread(elements, 0)
         self.at -= elements.length

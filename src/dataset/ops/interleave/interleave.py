@@ -221,7 +221,7 @@ class InterleaveOperator(BufferedOperator, HoldingOperator):
     def save_before(self, count: int) -> Position:
         slots, turn = self.cycle.save(self._save, count)
         position = self.inputs.save(slots, by_place=False)
-        return position.having(held=super().save().held, own={**position.own, **turn})
+        return position.having(held=super().save().held).with_own(**turn)
 
     def _save(self, slot: _Slot, taken: int) -> Position | None:
         """Save a slot by place if it was read ahead and can be read again: the dataset itself is further ahead."""

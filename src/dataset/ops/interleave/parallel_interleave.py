@@ -234,7 +234,7 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
 
     def _position(self, slots: list[Position | None], turn: dict[str, int], *, by_place: bool) -> Position:
         position = self.readers.save_inputs(slots, by_place=by_place)
-        return position.having(held=super().save().held, own={**position.own, **turn})
+        return position.having(held=super().save().held).with_own(**turn)
 
     def _cycle_by_place(self, before: int = 0) -> tuple[list[Position | None], dict[str, int]]:
         return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), before)

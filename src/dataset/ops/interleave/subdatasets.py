@@ -610,7 +610,7 @@ class Inputs:
         """Go to a saved position, and return those of the datasets that were being read; open others on demand."""
         log = self._log
         log.load(position)
-        self._is_unverified = holds_values(position.source.to_plain())
+        self._is_unverified = holds_values(position.source)
         self._base = position.at - log.given
         inner, ahead, slots = position.inputs[1:], position.count("ahead"), position.count("slots")
         if ahead:

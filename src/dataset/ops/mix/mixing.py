@@ -232,7 +232,7 @@ class MixOperator(BufferedOperator):
         position, choices = super().save(), self._choices
         if len(choices) and (selector := self.selector.position_before(len(choices))) is not None:
             position, choices = position.having(inputs=(selector, *position.inputs[1:])), _NOTHING
-        return position.having(own={**position.own, "choices": choices.copy(), "gone": self._gone.copy()})
+        return position.with_own(choices=choices.copy(), gone=self._gone.copy())
 
     def load(self, position: Position) -> None:
         super().load(position)

@@ -23,7 +23,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, lineage_of
 from dataset.runtime.chunks.lineage import Lineage, joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 _AHEAD = 64  # elements read at once if reading ahead is unobservable
@@ -171,7 +171,7 @@ class ConcatSplitOperator(SequencesOperator):
     def save(self) -> Position:
         position = super().save()
         rest = save_chunk(self._rest) if position.own["by_value"] else None
-        return position.having(held={**position.held, **holding(carry=save_chunk(self._carry), rest=rest)})
+        return position.with_held(carry=save_chunk(self._carry), rest=rest)
 
     def load(self, position: Position) -> None:
         super().load(position)

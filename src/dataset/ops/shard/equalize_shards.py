@@ -92,8 +92,7 @@ class EqualizeShardsOperator(UnaryOperator):
         self.source = self.context(self.node.source if own else self.node.parts[part])
 
     def save(self) -> Position:
-        position = super().save()
-        return position.having(own={**position.own, "left": self.left})
+        return super().save().with_own(left=self.left)
 
     def load(self, position: Position) -> None:
         if position.count("part") != self.part:

@@ -14,7 +14,7 @@ from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.iteration.iterator import probe
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -59,7 +59,7 @@ class PadMissingOperator(UnaryOperator):
         raise SpecError(f"{self.node}: no process has an element that shows the shapes of the padding")
 
     def save(self) -> Position:
-        return super().save().having(held=holding(last=save_chunk(self._last)))
+        return super().save().with_held(last=save_chunk(self._last))
 
     def load(self, position: Position) -> None:
         super().load(position)

@@ -18,7 +18,7 @@ from dataset.runtime.chunks.chunk import Chunk, pack
 from dataset.runtime.chunks.padding_slots import zeros_like
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 _AT_ONCE_MAX = 1024
@@ -132,7 +132,7 @@ class PadToCardinalityOperator(UnaryOperator):
 
     def save(self) -> Position:
         last = None if self._last is None else save_chunk(zeros_like(self._last))
-        return super().save().having(held=holding(last=last))
+        return super().save().with_held(last=last)
 
     def load(self, position: Position) -> None:
         super().load(position)

@@ -24,7 +24,7 @@ from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 
 _STEP_MAX = 32768  # maximum elements per pull
 _FAR = 64  # minimum number of elements of other processes to skip instead of pulling them
@@ -160,17 +160,15 @@ class ShardOperator(UnaryOperator):
         self._first.clear()
 
     def save(self) -> Position:
-        position = super().save()
-        own = {
-            "rank": self.shard.rank,
-            "world_size": self.shard.world_size,
-            "elements": self.elements,
-            "turn": self.shard.turn,
-            "base": self.base,
-            "read": self.base + self.read,
-        }
-        held = holding(held=self._held.save(), first=self._first.save())
-        return position.having(held=held, own={**position.own, **own})
+        position = super().save().with_held(held=self._held.save(), first=self._first.save())
+        return position.with_own(
+            rank=self.shard.rank,
+            world_size=self.shard.world_size,
+            elements=self.elements,
+            turn=self.shard.turn,
+            base=self.base,
+            read=self.base + self.read,
+        )
 
     def advance(self, position: Position, count: int) -> Position | None:
         if "held" in position.held or position.own["ended"] or not (self.is_infallible or assumes_no_failures()):

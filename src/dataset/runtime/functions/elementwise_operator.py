@@ -440,10 +440,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         return bool(self._todo)
 
     def save(self) -> Position:
-        position = super().save()
-        if not self._todo:
-            return position
-        return position.having(held={**position.held, "todo": save_chunk(self._todo.rest())})
+        return super().save().with_held(todo=save_chunk(self._todo.rest()))
 
     def load(self, position: Position) -> None:
         super().load(position)

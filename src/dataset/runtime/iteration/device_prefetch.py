@@ -22,7 +22,7 @@ from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.position import Position, holding
+from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import save_pending
@@ -140,7 +140,7 @@ class DevicePrefetchOperator(UnaryOperator):
         if by_place and self._items:
             return log.place(self._feed.given)
         items = save_pending([item.outcome for item in self._items]) + self._feed.saved.save()
-        return log.present().having(held=holding(items=items))
+        return log.present().with_held(items=items)
 
     def advance(self, position: Position, count: int) -> Position | None:
         return self.advance_log(position, count)

@@ -35,7 +35,7 @@ from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, 
 from dataset.runtime.contract import HoldingOperator, Operator, farthest
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
-from dataset.runtime.position import AHEAD, Position, holding
+from dataset.runtime.position import AHEAD, Position
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.resources.exceptions import concerns_iteration, shorten_traceback
@@ -820,7 +820,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         elif not self._exhausted:
             position = self._log.present()
         if held or position.given:
-            return position.having(held=holding(element=save_pending(held)))
+            return position.with_held(element=save_pending(held))
         return position.source if position.inputs else None
 
     @_entry

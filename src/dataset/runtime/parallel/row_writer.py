@@ -163,7 +163,7 @@ def _is_plain(array: Array) -> bool:
 class RowWriter:
     """Collects the results of one function, and writes those that are like the first one into columns.
 
-    A single result without parts is not written, which takes longer.
+    A single result without parts is not written: collecting it takes less time.
     """
 
     def __init__(self) -> None:

@@ -23,6 +23,7 @@ from dataset.plan.node import Node, inputs_first
 from dataset.redaction import redacted
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext, Moved, open_beside, unmoved
+from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import digest, save_value
 
 REMEDY = (
@@ -259,9 +260,9 @@ def _moved(name: Any, context: ExecutionContext) -> Any:
     return [_moved(part, context) for part in name] if type(name) is list else name
 
 
-def holds_values(state: Any) -> bool:
-    """Return whether a part of a saved state determines elements: by value, or by byte offsets in a file."""
-    waiting = [state]
+def holds_values(position: Position) -> bool:
+    """Return whether a part of a saved position determines elements: by value, or by byte offsets in a file."""
+    waiting: list[Any] = [position.to_plain()]
     while waiting:
         part = waiting.pop()
         if type(part) is dict:

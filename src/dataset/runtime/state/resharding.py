@@ -17,7 +17,7 @@ from typing import Any
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.node import Node, share_of, walk
-from dataset.runtime.position import INPUT, SIZE, Position
+from dataset.runtime.position import BATCH_SIZE, INPUT, Position
 
 _SPLIT = "shard_by_process"
 _PADDING = "shard_by_process.pad"
@@ -142,7 +142,7 @@ class _Conversion:
             return self._begun_anew(position, behind, repeats=repeats)
         if behind and op in self.counting:
             raise _ImmovableError(f"{op} counts elements that were read ahead; save it one step later")
-        behind *= own.get(SIZE, 1)
+        behind *= own.get(BATCH_SIZE, 1)
         skipped, given = _skipped(position), position.given
         # Processes of the same number have read ahead equally many of their own elements, and can do so again.
         if self.old_size != self.world_size:
@@ -169,7 +169,7 @@ class _Conversion:
             )
         base = position.own["base"] + self._given_to_all(position.own, position.at + behind, is_this_pass=not repeats)
         place = {"rank": self.rank, "world_size": self.world_size, "base": base, "ended": False}
-        return position.having(at=0, held={}, own={**position.own, **place})
+        return position.having(at=0, held={}).with_own(**place)
 
     def _given_to_all(self, own: dict[str, Any], given: int, *, is_this_pass: bool) -> int:
         """Return how many elements all processes have been given, if each has as many as this one."""
@@ -190,7 +190,7 @@ def _skipped(position: Position) -> int:
     if not position.given:
         return 0
     (start, inputs, outputs), *others = position.given
-    if others or start != position.at or (outputs and SIZE in position.own):
+    if others or start != position.at or (outputs and BATCH_SIZE in position.own):
         raise _ImmovableError(f"{position.op} holds elements of the original process")
     return inputs + outputs
 
