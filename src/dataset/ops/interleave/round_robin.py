@@ -6,12 +6,13 @@ dataset stays empty until its next turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dataset.errors import StateError
 from dataset.ops.interleave.subdatasets import Subdataset
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column, Remainder, concatenate_columns, take_column
@@ -119,9 +120,16 @@ class RoundRobin(Generic[P]):
         ]
         return slots, {"turn": turn, "given": given}
 
-    def load(self, slots: Iterable[Position | None], own: Position, load: Callable[[Position], P]) -> None:
-        """Restore what ``save`` saved."""
+    def load(self, slots: Sequence[Position | None], own: Position, load: Callable[[Position], P]) -> None:
+        """Restore what ``save`` saved, with its number of places.
+
+        Raises:
+            StateError: if it has no place that has the turn, or has finished its block.
+        """
         self.turn, self.given = own.count("turn"), own.count("given")
+        if self.turn >= len(slots) or self.given >= self.block_length:
+            reached = f"place {self.turn} of {len(slots)}, element {self.given} of {self.block_length}"
+            raise StateError(f"the state is damaged: {own.op!r:.40} is at {reached}")
         self.places = [None if saved is None else load(saved) for saved in slots]
         self.filled = len(self.places) - self.places.count(None)
 
