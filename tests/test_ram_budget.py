@@ -67,29 +67,10 @@ def operators(operator):
         operator = getattr(operator, "inner", None) or getattr(operator, "source", None)
 
 
-@pytest.fixture(autouse=True)
-def who_rests_says_so(monkeypatch):
-    """Make idle threads notify the test."""
-    prefetch_room = PrefetchOperator._room
-
-    def room(self, wanted):
-        found = prefetch_room(self, wanted)
-        self.rests = not found
-        self._filled.notify_all()
-        return found
-
-    monkeypatch.setattr(PrefetchOperator, "_room", room)
-
-
 def wait_until_at_rest(iterator):
     """Wait until there is no background work, starting at the consumer, because each stage waits for the next one."""
     for operator in operators(iterator._root):
-        if isinstance(operator, PrefetchOperator) and operator._thread is not None:
-            with operator._filled:
-                operator.rests = False
-                operator._freed.notify()  # check again
-                assert operator._filled.wait_for(lambda op=operator: op.rests or op._ended, WAIT)
-        elif isinstance(operator, ParallelOperator):
+        if isinstance(operator, PrefetchOperator | ParallelOperator):
             wait_until_left(operator)
         elif isinstance(operator, ParallelInterleaveOperator):
             wait_until_left(operator.readers)

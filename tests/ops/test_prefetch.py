@@ -44,8 +44,9 @@ class Source:
 def thread_is_at_rest(iterator):
     """Wait until the prefetch thread can go no further: it holds all that it may."""
     operator = iterator._root
-    with operator._freed:
-        assert operator._filled.wait_for(lambda: not operator._reserved and operator._held >= operator.knob.value, WAIT)
+    with operator.lock:
+        assert operator._stillness.wait_for(lambda: not operator._visits, WAIT)
+    assert len(operator._items) >= operator.knob.value
 
 
 @pytest.mark.parametrize("size", [1, 7, AUTOTUNE, None])
@@ -158,7 +159,7 @@ def test_a_resumed_prefetch_holds_no_more_than_its_size():
 
 def test_a_prefetch_that_repeat_has_finished_with_leaves_no_thread_behind():
     def alive():
-        return sum(thread.name == "dataset-prefetch" for thread in threading.enumerate())
+        return sum(thread.name == "dataset-worker" for thread in threading.enumerate())
 
     gc.collect()
     before = alive()
@@ -198,12 +199,12 @@ def test_the_thread_reads_the_clock_at_the_two_ends_of_a_task(monkeypatch):
     clock = CountingClock()
     for module in (prefetch, replay_log, background):
         monkeypatch.setattr(module, "time", clock)
-    rests = counted(monkeypatch, prefetch.PrefetchOperator, "_rest")
+    visits = counted(monkeypatch, prefetch.PrefetchOperator, "_do_tasks")
     marks = counted(monkeypatch, replay_log.ReplayLog, "step")
     iterator = iter(Dataset.range(200).map(str).batch(2).prefetch(2))
     assert len(list(iterator)) == 100
     counters = iterator._root.counters
-    assert clock.reads <= 2 * (counters.tasks + counters.waits + len(rests)) + sum(marks) + 4
+    assert clock.reads <= 2 * (counters.tasks + counters.waits + len(visits)) + sum(marks) + 4
 
 
 def test_a_pull_without_a_thread_reads_the_clock_twice(monkeypatch):

@@ -40,21 +40,17 @@ class VirtualThread:
     def end(self, seconds):
         return seconds
 
-    def join(self):
-        pass
-
     def begin(self):
         now, cpu = self.clock.now, self.clock.cpu
         chunk = self.stage.source.pull(1)
         seconds = self.clock.now - now
         self.clock.now, self.clock.cpu = now, cpu
-        self.stage._reserved = 1
-        self.stage._held += 1
+        self.stage._in_progress = 1
         self.current = chunk, seconds, self.free + seconds
 
     def run(self, until):
         stage, clock = self.stage, self.clock
-        while self.current or stage._held < stage.knob.value:
+        while self.current or stage.buffered()[0] < stage.knob.value:
             if not self.current:
                 self.begin()
             chunk, seconds, ended = self.current
@@ -73,7 +69,7 @@ class VirtualThread:
             ended = self.current[2]
             self.clock.now = self.clock.now if self.locked else max(self.clock.now, ended)
             self.run(ended)
-        return self.stage._give_saved(n)
+        return self.stage._give(n)
 
 
 class Run:
@@ -88,13 +84,11 @@ class Run:
         clock, self.ended, self.starts = Clock(), [], []
 
         def pull(stage, n):
-            if stage._thread is None:
-                if stage._items:
-                    return stage._give_saved(n)
+            if not stage._is_logged:
                 self.starts.append(clock.now)
-                stage._thread = VirtualThread(stage, clock, locked)
-                stage._reads_ahead = stage._has_left = True
-            return stage._thread.take(n)
+                self.thread = VirtualThread(stage, clock, locked)
+                stage._is_logged = True
+            return self.thread.take(n)
 
         def compute(x):
             clock.work(next(make))
@@ -103,6 +97,7 @@ class Run:
         with monkeypatch.context() as patch:
             patch.setattr(prefetch, "time", clock)
             patch.setattr(PrefetchOperator, "pull", pull)
+            patch.setattr(PrefetchOperator, "call_workers", lambda _: None)
             if way is not None:
                 patch.setattr(PatientPrefetchOperator, "_look", lambda _: clock.now)
             with iter(Dataset.range(10**9).map(compute).prefetch(AUTOTUNE).with_options(UNTUNED)) as iterator:
@@ -113,7 +108,7 @@ class Run:
                     next(iterator)
                     clock.work(next(use))
                     self.ended.append(clock.now)
-                self.inline, self.stage._thread = self.stage.inline, None
+                self.inline = self.stage.inline
 
     def count(self, since=0.0):
         return sum(time >= since for time in self.ended)

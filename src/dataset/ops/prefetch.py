@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, may_wait
@@ -18,9 +19,9 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
-from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
 
 AUTOTUNE_BUFFER_SIZE = 2
@@ -81,76 +82,65 @@ class Prefetch(
         return kind(source, self, size, context)
 
 
-class PrefetchOperator(UnaryOperator, BackgroundOperator):
-    """Operator with a bounded queue of chunks and exceptions between a pulling thread and the consumer.
+class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
+    """Operator with a bounded queue of chunks and exceptions between a worker that pulls and the consumer.
 
-    The thread starts at the first pull. It never holds more elements than its knob allows, including those in progress,
-    and fewer if memory is short. If user code may wait for something, it pulls one at a time, so that finished elements
-    do not wait, too. Otherwise, it pulls as many as take about a millisecond.
+    The worker starts at the first pull, leaves when there is no room, and is called when the consumer takes something.
+    It never holds more elements than the knob allows, including those in progress, and fewer if memory is short. If
+    user code may wait for something, it pulls one at a time, so that finished elements do not wait, too. Otherwise, it
+    pulls as many as take about a millisecond.
 
     A state is a position of the input slightly before the last returned element, and the number of elements between
     them (see runtime/state/replay_log.py). Only if the input cannot repeat its order does a state hold the queue by
-    value, after waiting for the element in progress. Elements of such a state are returned before the thread starts.
+    value, after waiting for the element in progress. Elements of such a state are returned before the worker starts.
 
-    One lock guards all fields. ``_filled`` wakes the consumer: an item is available or will never be. ``_freed`` wakes
-    the thread: there is room or it must stop. Memory released elsewhere does not wake the thread: a refused thread
-    always holds items, and it wakes when one of them is taken.
+    Memory released elsewhere calls no worker: a refused worker has always left items, and is called when one is taken.
     """
 
     relays: ClassVar[bool] = True
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
-        super().__init__(source)
+        UnaryOperator.__init__(self, source)
+        WorkerLoop.__init__(self, context, node, size, counted=False)
         self.node = node
-        self.knob = size
-        self.counters = context.counters
-        self.coordinator = context.iteration.coordinator
         self._context = context
         self._log = ReplayLog(source, self.op)
+        self._is_logged = False  # whether the log counts the elements that are read
         self._given = 0  # elements, as the log counts them; an exception counts as one
-        self._account = context.iteration.limits.ledger.account()
-        self._pulse = context.iteration.pulse
         self._takes_many = not may_wait(node.source)
-        lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
-        self._filled = Condition(lock)
-        self._freed = Condition(lock)
         self._items = OutcomeQueue()
-        self._held = 0  # elements in _items and in progress; an exception counts as one
-        self._reserved = 0  # of these, elements in progress: the thread is in source.pull
-        self._paused = False
-        self._stopped = False
+        self._in_progress = 0  # elements that the worker pulls now
+        self._at_once = 1  # how many it pulls next
         self._ended = False
-        self._leaving = False  # the thread must end; its finished elements are returned
-        self._thread: threading.Thread | None = None
-        self._has_left = False  # the thread has stopped using this operator
-        self._reads_ahead = False  # whether the thread computes the next element
+        self._reads_ahead = True  # whether a worker computes the elements
+        self._rests_since = 0.0  # when the last worker left because there was no room
+        self.coordinator.register(self, self.wake)
 
     def pull(self, n: int) -> Chunk | None:
-        if self._thread is None:
-            if self._items:
-                return self._give_saved(n)
-            self._start()
-        elif self.coordinator.forked:  # before the lock, which a thread of the parent may have held
+        if self.coordinator.forked:  # before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
-        with self.coordinator.blocked(), self._filled:  # the waiting thread may be a worker that _thread needs
-            if not self._items:
+        if not self._is_logged:
+            if self._items.items:  # of a loaded state
+                return self._give(n)
+            self._begin()
+        with self.coordinator.blocked(), self.lock:  # the waiting thread may be a worker that this one needs
+            if not self._items.items:
                 self._wait()
-            return self._take(n) if self._items else None
+            return self._take(n) if self._items.items else None
 
-    def _give_saved(self, n: int) -> Chunk | None:
-        """Return elements of a loaded state or of an ended thread."""
-        with self._filled:
+    def _give(self, n: int) -> Chunk | None:
+        """Return elements that wait."""
+        with self.lock:
             return self._take(n)
 
-    def _start(self) -> None:
+    def _begin(self) -> None:
+        """Begin to count elements, and store a mark before a worker reads any."""
         if not self._log.is_behind:
-            self._log = ReplayLog(self.source, self.op)  # elements pulled without the thread were not counted
+            self._log = ReplayLog(self.source, self.op)
             if self._context.input_is_replayable:
-                self._log.step()  # here, so that a position is known before the thread runs
+                self._log.step()
         self._given = self._log.given
-        self._has_left = False
-        self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
-        self._reads_ahead = True
+        self._is_logged = True
 
     def _wait(self) -> None:
         """Wait until an item is available or will never be."""
@@ -159,14 +149,17 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             while not (self._items or self._ended):
                 if self._stopped:
                     self.coordinator.check_usable()
-                self._filled.wait()
+                    raise ClosedError("this part of the pipeline has been closed")
+                self.call_workers(needed=True)
+                self._news.wait()
         finally:
             self.counters.add_wait(started, time.perf_counter())
 
     def skip(self, n: int) -> int:
-        if self._reads_ahead or self._items:
+        if self._items or self._visits:
             return super().skip(n)
         self._log.go_on()
+        self._is_logged = False
         return self.source.skip(n)
 
     def _take(self, n: int) -> Chunk | None:
@@ -182,75 +175,64 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             self._given += taken
             return chunk
         finally:
-            self._held -= taken
             self.counters.taken += taken
-            self.counters.least_ready = min(self.counters.least_ready, self._held - self._reserved)
+            self.counters.least_ready = min(self.counters.least_ready, len(self._items))
             if counted_bytes != self._items.counted_bytes:
                 self._account.release(counted_bytes - self._items.counted_bytes)
-            self._freed.notify()
+            if self._reads_ahead and not self._visits:
+                with contextlib.suppress(RuntimeError, MemoryError):  # a consumer that finds no elements reports it
+                    self.call_workers()
 
-    def _run(self) -> None:
-        try:
-            self._read_ahead()
-        except BaseException as error:  # noqa: BLE001  # raised by the iterator
-            if not self._stopped:
-                self.coordinator.fail(error, str(self.node))
-        finally:
-            with self._filled:
-                self._has_left = True
-                self._filled.notify_all()
+    def _missing_workers(self) -> int:
+        return int(not self._visits and self._room() > 0)
 
-    def _read_ahead(self) -> None:
-        count, clock, ended_at = 1, CpuClock(), None
-        while count := self._reserve(count):
+    def _room(self) -> int:
+        """Return how many more elements may be held; 0 if no worker may compute any now."""
+        if self._paused or self._stopped or self._ended or not (self._is_logged and self._reads_ahead):
+            return 0
+        return max(0, self.knob.value - len(self._items) - self._in_progress)
+
+    def _do_tasks(self, visit: object) -> None:
+        clock, ended_at = CpuClock(), time.perf_counter()
+        if self._rests_since:
+            self.counters.rest_seconds += ended_at - self._rests_since
+        while count := self._reserve(visit):
             item: Outcome | None = self._prepare(ended_at)
             if self._stopped:  # perhaps before the log reached its position
-                return
+                continue
             clock.begin()
             started = time.perf_counter()
             if item is None:
                 item = self._make(count)
             ended_at = time.perf_counter()
-            ended = self._deliver(item, ended_at - started, clock, ended_at)
+            self._deliver(item, ended_at - started, clock, ended_at)
             del item  # see _deliver
-            if ended:
-                return
             if self._takes_many:
-                count = _next_count(count, ended_at - started)
+                self._at_once = _next_count(count, ended_at - started)
             if ended_at >= self._pulse.due:
                 self._pulse.beat(ended_at)
 
-    def _reserve(self, wanted: int) -> int:
-        """Wait for room and reserve it. Return how many elements to compute; 0 to stop."""
-        with self._freed:
-            count = self._room(wanted) or self._rest(wanted)
-            self._reserved = count
-            self._held += count
+    def _reserve(self, visit: object) -> int:
+        """Reserve memory. Return how many elements to compute; if there is no room, leave and return 0."""
+        with self.lock:
+            room = self._room()
+            count = self._account.reserve(min(self._at_once, room)) if room else 0
+            self._in_progress = count
+            if not count:
+                self.counters.refusals += room > 0
+                self._rests_since = 0.0 if self._ended else time.perf_counter()
+                self._leave(visit)
             return count
 
-    def _rest(self, wanted: int) -> int:
-        """Wait until there is room. Return the reserved count; 0 to stop."""
-        started = time.perf_counter()
-        count = 0
-        while not (self._stopped or self._leaving or count):
-            self._freed.wait()
-            count = self._room(wanted)
-        self.counters.rest_seconds += time.perf_counter() - started
-        return count
+    def _leave(self, visit: object) -> None:
+        super()._leave(visit)
+        self._news.notify_all()
 
-    def _room(self, wanted: int) -> int:
-        """Reserve memory. Return for how many elements there is room."""
-        if self._paused or self._stopped or self._leaving or self._held >= self.knob.value:
-            return 0
-        count = self._account.reserve(min(wanted, self.knob.value - self._held))
-        self.counters.refusals += not count
-        return count
-
-    def _prepare(self, now: float | None) -> BaseException | None:
+    def _prepare(self, now: float) -> BaseException | None:
         """Update the replay log before each read. Return an interrupt, to be raised in the consumer's thread.
 
         Args:
-            now: the end of the last read on the clock of ``time.perf_counter``, if there was one.
+            now: a recent time on the clock of ``time.perf_counter``.
         """
         try:
             self._log.go_on(lambda: self._stopped)
@@ -271,34 +253,25 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                 raise
             return error  # raised by pull, in the consumer's thread
 
-    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> bool:
-        """Put an item into the queue; return True at the end.
+    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> None:
+        """Put an item into the queue; None is the end.
 
-        The thread keeps no reference to it: an exception refers to the consumer's frames, and through them to the
+        The worker keeps no reference to it: an exception refers to the consumer's frames, and through them to the
         iterator, which could then never be garbage-collected.
         """
         made, nbytes = (item.length, item.nbytes) if isinstance(item, Chunk) else (0, 0)
         cpu_seconds = clock.end(seconds)
-        with self._filled:
-            self._held -= self._reserved
-            self._account.settle(self._reserved, made, nbytes)
-            self._reserved = 0
+        with self.lock:
+            self._account.settle(self._in_progress, made, nbytes)
+            self._in_progress = 0
             if item is None:
                 self._ended = True
             else:
                 count = made or 1
-                self._held += count
                 self._items.put(item, nbytes)
                 self.counters.inputs += count
                 self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0, ended=ended_at)
-            self._filled.notify_all()
-            return self._ended
-
-    def _wake(self) -> None:
-        with self._filled:
-            self._stopped = True
-            self._freed.notify_all()
-            self._filled.notify_all()
+            self._news.notify_all()
 
     @property
     def capacity(self) -> int:
@@ -307,32 +280,19 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 
     def buffered(self) -> tuple[int, int]:
         """Return the number of held elements, including those in progress, and the bytes of finished elements."""
-        with self._filled:
-            return self._held, self._items.counted_bytes
+        with self.lock:
+            return len(self._items) + self._in_progress, self._items.counted_bytes
 
     def save(self) -> Position:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        holds_nothing = not self._items and (self._ended or self._thread is None)
-        if not self._reads_ahead or holds_nothing:
+        holds_nothing = not self._items and (self._ended or not self._visits)
+        if not self._is_logged or holds_nothing:
             return self._with_items(self._log.present())
         if self._context.input_is_replayable or self._log.is_behind:  # the latter: nothing new was read
             return self._log.place(self._given)
-        return self._state_by_value()
-
-    def _state_by_value(self) -> Position:
-        """Save the queue by value, after waiting for the element in progress."""
-        with self.coordinator.blocked(), self._filled:
-            self._paused = True
-            try:
-                while self._reserved:
-                    if self._stopped:
-                        self.coordinator.check_usable()
-                    self._filled.wait()
-                return self._with_items(self._log.present())
-            finally:
-                self._paused = False
-                self._freed.notify()
+        with self.still():  # the element in progress is finished first
+            return self._with_items(self._log.present())
 
     def _with_items(self, position: Position) -> Position:
         """Return the position with the elements before it."""
@@ -341,7 +301,6 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
     def load(self, position: Position) -> None:
         self._items.load(position.held.get("items", ()), lambda: self.node.element_spec)
         self._log.load(position)
-        self._held = len(self._items)
         self._account.hold(self._items.counted_bytes)
 
     def advance(self, position: Position, count: int) -> Position | None:
@@ -350,13 +309,8 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
     def close(self) -> None:
         if self.coordinator.forked:
             return
-        self._wake()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            with self.coordinator.blocked():
-                thread.join()
+        self.end_workers()
         self._items.clear()  # an exception among them would keep its frames alive
-        self._account.close()
         super().close()
 
 
@@ -378,11 +332,11 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
 
     def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
         super().__init__(source, node, size, context)
+        self._reads_ahead = False
         self._holder = source if isinstance(source, HoldingOperator) else None
         self._computes_many = self._takes_many and not context.is_traced and self._holder is None
         self._count = 1  # how many elements to compute at once without the thread
         self._element_bytes = 1  # of the elements that were measured last
-        self._is_logged = False  # whether the log counts the elements that are computed there
         self._unlooked = 0  # elements until the next look at the times
         self._next_rest = 1
         self.choice = Choice((INLINE, THREAD))
@@ -397,7 +351,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         """The number of elements that wait here; or that the input holds, unless the next pull is measured."""
         if self._holder is not None:
             return self._holder.held if self._unlooked else 0
-        waits_here = self._is_logged and self._thread is None and self._context.input_is_replayable
+        waits_here = self._is_logged and not self._reads_ahead and self._context.input_is_replayable
         return self._items.waiting() if waits_here else 0
 
     def save_before(self, count: int) -> Position:
@@ -405,25 +359,28 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             return self._log.place(self._given - count)
         return Position(self.op, inputs=(self._holder.save_before(count),))
 
-    def skip(self, n: int) -> int:
-        self._is_logged = self._is_logged and self._reads_ahead
-        return super().skip(n)
-
     def pull(self, n: int) -> Chunk | None:
-        if self._reads_ahead:
-            return self._pull_ahead(n)
+        if self._reads_ahead or self._visits:
+            if self._reads_ahead and self._look() and self.choice.way == THREAD:
+                return super().pull(n)
+            self._end_worker()  # or continue to, after an interrupt
+        if self._items.items:
+            return self._give(n)
+        return None if self._ended else self._pull_inline(n)
+
+    def _pull_inline(self, n: int) -> Chunk | None:
+        """Compute elements in the consumer's thread, or begin to work with a thread."""
         started = None
         if not self._unlooked:
-            if self._items:
-                return self._give_saved(n)
             started = self._look()
             if self.choice.way == THREAD:
+                self._reads_ahead, self._is_logged = True, False
                 return super().pull(n)
             if self._log.is_behind:
                 self._log.go_on()
                 started = time.perf_counter()
         if self._count > n and self._context.input_is_replayable:
-            return self._give_saved(n) if self._compute_many(started) else None
+            return self._give(n) if self._compute_many(started) else None
         self._is_logged = False
         chunk = self.source.pull(n)
         if chunk is not None:
@@ -456,10 +413,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self._account.settle(count, made, nbytes)
         if chunk is None:
             return False
-        with self._filled:
-            self._items.put(chunk, nbytes)
-            self._held += made
-        self._reads_ahead = True
+        self._items.put(chunk, nbytes)
         return True
 
     def _measure(self, chunk: Chunk, started: float) -> None:
@@ -473,40 +427,33 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self._element_bytes = max(1, chunk.nbytes // chunk.length)
         self._count = max(1, min(count, _TARGET_BYTES // self._element_bytes))
 
-    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> bool:
-        with self._filled:
+    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> None:
+        with self.lock:
             self._note(seconds)
-        return super()._deliver(item, seconds, clock, ended_at)
+        super()._deliver(item, seconds, clock, ended_at)
 
     def _note(self, seconds: float) -> None:
         self._made_seconds += seconds
         self._longest_seconds = max(self._longest_seconds, seconds)
 
-    def _pull_ahead(self, n: int) -> Chunk | None:
-        if self._thread is not None:
-            if not self._leaving:
-                self._look()
-                if self.choice.way == INLINE:
-                    self._leave_thread()
-            if not self._leaving:
-                return super().pull(n)
-            self._end_thread()
-        if self._items:
-            return self._give_saved(n)
-        if self._ended:
-            return None
-        self._reads_ahead = False
-        return self.pull(n)
+    def _end_worker(self) -> None:
+        """End the worker after its element in progress, which the consumer needs next anyway."""
+        if self.coordinator.forked:
+            self.coordinator.check_usable()
+        self._reads_ahead, self._next_rest = False, 1
+        self._wait_for_stillness()
+        self._rests_since = 0.0
+        self.coordinator.check_usable()  # raises if the worker ended with a fault
 
     @property
     def inline(self) -> bool:
         """Whether elements are computed without a thread."""
-        return self._thread is None
+        return not self._reads_ahead
 
     @property
     def capacity(self) -> int:
         """The size set by the knob, or the number of elements that were computed at once without the thread."""
-        return max(self.knob.value, self._held)
+        return max(self.knob.value, len(self._items))
 
     @property
     def is_settled(self) -> bool:
@@ -583,30 +530,9 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self._actions.append(Action(now, "raise", before, knob.value, reason))
 
     def _begin_segment(self, now: float) -> None:
-        with self._filled:
+        with self.lock:
             self._segment = Segment(self.counters.taken, now, time.process_time())
             self._made_seconds = self._longest_seconds = 0.0
-
-    def _leave_thread(self) -> None:
-        if self.coordinator.forked:
-            self.coordinator.check_usable()
-        self._next_rest = 1
-        with self._freed:
-            self._leaving = True
-            self._freed.notify_all()
-
-    def _end_thread(self) -> None:
-        """End the thread after its element in progress, which the consumer needs next anyway."""
-        if self.coordinator.forked:
-            self.coordinator.check_usable()
-        assert self._thread is not None
-        with self.coordinator.blocked(), self._filled:
-            while not self._has_left:
-                self._filled.wait()
-        self._thread.join()
-        self.coordinator.check_usable()  # raises if the thread ended with a fault
-        self._thread = None
-        self._leaving = False
 
 
 def _next_count(count: int, seconds: float) -> int:

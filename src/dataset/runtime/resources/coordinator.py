@@ -58,9 +58,9 @@ _live: weakref.WeakSet[Coordinator] = weakref.WeakSet()
 class Coordinator:
     """Starts, stops and outlives the background threads of one iterator.
 
-    Operators that work continuously, such as ``prefetch``, have a thread of their own: ``start``. Intermittent work is
-    given to worker threads, which all operators share: ``submit``. A worker is started if there is work and none is
-    idle.
+    The work of operators is given to worker threads, which all of them share: ``submit``. A worker is started if there
+    is work and none is idle. What blocks for long, such as a connection to a process, has a thread of its own:
+    ``start``.
 
     Args:
         workers_max: the maximum number of running workers; None for no common limit besides those of the operators. A
