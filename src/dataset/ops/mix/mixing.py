@@ -136,9 +136,10 @@ class MixOperator(BufferedOperator):
         seen = [index for index in places.present if self.feeds[index].seen_early]
         if not seen:
             return run[:stop]
-        uncertain = [index for index in seen if self.feeds[index].left is None]
-        stop = self._gather_uncertain(uncertain, run, places, stop)
-        for index in seen:  # only failures can still cut the run
+        if self.stop_on_empty:  # what is read for choices after the end of an input would be lost
+            uncertain = [index for index in seen if self.feeds[index].left is None]
+            stop = self._gather_uncertain(uncertain, run, places, stop)
+        for index in seen:
             stop = self._gather_from(index, places, stop)
         return run[:stop]
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dataset.plan.structure import is_tuple
+from dataset.plan.structure import LEAF, is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator, first_outcome, run_in_steps
@@ -50,6 +50,7 @@ class FusedOperator(Divisible):
         self._bounds = [None if calls_each is None else threading.Semaphore(calls_each) for _ in stages]
         self._element_bytes = 0  # of the last output; 0 if unknown
         self._passed_bytes: int | None = None  # maximum between two stages, per element; measured on the first element
+        self._passes_bare = False  # whether elements between two stages are bare components, not tuples or dicts
         self._passes = False  # whether a stage must skip elements that were given before a state was saved
         self._works_for_others = False  # if true, an interrupt is an outcome like any other
         self.one_to_one = all(stage.one_to_one for stage in stages)
@@ -84,7 +85,7 @@ class FusedOperator(Divisible):
                 return self._pull_unfused(n)
             if self._passed_bytes is None:
                 inputs = self._next_inputs(1)
-            elif n > 1 and n * self._passed_bytes < _CACHE_BYTES:
+            elif (n > 1 or not self._passes_bare) and n * self._passed_bytes < _CACHE_BYTES:
                 return self._last.pull(n)
             else:
                 inputs = self._next_inputs(n)
@@ -94,6 +95,7 @@ class FusedOperator(Divisible):
             if output is not None:
                 if self._passed_bytes is None:
                     self._passed_bytes = max(stage.bytes_passed for stage in self._stages[:-1])
+                    self._passes_bare = all(stage.structure in {None, LEAF} for stage in self._stages[:-1])
                 return output
 
     def _waits_inside(self) -> bool:
