@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, ParseError, TensorSpec, io
+from dataset import Dataset, ParseError, io
 from dataset.testing import check_operator
 
 FEATURES = {"x": io.FixedLenFeature((), np.int64), "w": io.RaggedFeature(bytes)}
@@ -32,15 +32,6 @@ def test_it_is_resumed_exactly(pattern, threads):
     check_operator(lambda: batches(pattern, reader_num_threads=threads), expected, positions=3)
 
 
-def test_its_spec_is_known_without_reading(pattern):
-    spec = batches(pattern, drop_final_batch=True, label_key="x").element_spec
-    assert spec[1] == TensorSpec((4,), np.int64)
-    assert spec[0]["w"].shape == (4, None)
-    (features, label) = next(iter(batches(pattern, drop_final_batch=True, label_key="x")))
-    assert spec[0]["w"].is_compatible_with(features["w"])
-    assert (list(features), label.shape) == (["w"], (4,))
-
-
 def test_a_record_that_cannot_be_parsed_takes_the_place_of_its_batch(pattern):
     reader = lambda name: Dataset.from_list([b"", io.encode_example({"x": 1})])
     iterator = iter(io.make_batched_features_dataset(pattern, 1, FEATURES, reader, num_epochs=1, shuffle=False))
@@ -53,7 +44,6 @@ def test_a_record_that_cannot_be_parsed_takes_the_place_of_its_batch(pattern):
     ("options", "error", "words"),
     [
         ({"label_key": "y"}, ValueError, r"label_key must be one of the features \['x', 'w'\], got 'y'"),
-        ({"reader": 3}, TypeError, "reader"),
         ({"shuffle": 1}, TypeError, "shuffle must be True or False"),
         ({"reader_num_threads": 0}, ValueError, "make_batched_features_dataset"),
     ],

@@ -15,7 +15,6 @@ import pytest
 import dataset.io.tfrecord.index_source as module
 from dataset import DataLossError, Dataset, TFRecordDataset, io
 from dataset.io.tfrecord.records_at import RecordsAt
-from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from support.folders import flip
 from support.pipelines import unoptimized
@@ -86,22 +85,13 @@ def test_any_record_can_be_had_at_once(paths):
         del dataset
 
 
-def test_records_can_be_had_in_worker_processes(paths):
-    dataset = TFRecordDataset(paths, index=True)
-    lengths = Dataset.range(24).map(lambda i: len(dataset[i]), num_parallel_calls=2, executor="process")
-    assert [int(n) for n in lengths] == list(map(len, RECORDS))
-
-
 @pytest.mark.parametrize(
     "chain",
     [
         lambda d: d,
-        lambda d: d.skip(5),
         lambda d: d.skip(2).shard(3, 2).skip(1).take(4),
-        lambda d: d.shuffle(5, seed=1),
         lambda d: d.shard(2, 1).shuffle(None, seed=1).repeat(2).batch(5),
         lambda d: d.shuffle(None, seed=1).shard(2, 0).skip(3),
-        lambda d: d.batch(4).shuffle(None, seed=1),
         lambda d: d.map(lambda x: x * 2).shuffle(None, seed=1).skip(3),
         lambda d: Dataset.zip(d, d.skip(3)).shuffle(None, seed=2),
         lambda d: d.concatenate(d.shuffle(None, seed=2)).skip(20),
@@ -135,10 +125,9 @@ def test_what_is_left_out_is_not_read(paths, monkeypatch, chain, expected, optim
         assert read == [every[i] for i in expected]
 
 
-@pytest.mark.parametrize("chain", [lambda d: d, lambda d: d.repeat(3), lambda d: d.batch(8).prefetch(2)])
-def test_the_state_of_a_full_shuffle_does_not_grow_with_the_data(tmp_path, chain):
+def test_the_state_of_a_full_shuffle_does_not_grow_with_the_data(tmp_path):
     path = write(tmp_path / "a", [b"%d" % i for i in range(5000)])
-    iterator = iter(chain(TFRecordDataset(path, index=True).shuffle(None, seed=1)))
+    iterator = iter(TFRecordDataset(path, index=True).shuffle(None, seed=1).batch(8).prefetch(2))
     next(iterator)
     assert len(pickle.dumps(iterator.state_dict())) < 3000
 
@@ -161,10 +150,7 @@ def test_a_damaged_record_fails_in_its_place_and_costs_no_other(damaged):
     [
         (lambda d: d.filter(lambda _: True), True),  # a skipped record has a number, so there is no random access
         (lambda d: d, True),
-        (lambda d: d.batch(3), True),
-        (lambda d: d.skip(6), False),
         (lambda d: d.shard(2, 0), False),
-        (lambda d: d.take(5), False),
         (lambda d: d.shuffle(4, seed=1).filter(lambda _: True), True),
         (lambda d: d.shuffle(None, seed=1).batch(4).filter(lambda _: True), True),
         (lambda d: d.map(lambda x: x + x).ignore_errors(), False),
@@ -212,40 +198,12 @@ def test_what_is_wrong_with_a_file_shows_when_the_dataset_is_made(paths, tmp_pat
         TFRecordDataset(str(tmp_path / "text"), index=True)
 
 
-def test_many_files_are_not_all_open_at_once_and_runs_of_neighbours_are_found(paths, monkeypatch):
-    monkeypatch.setattr(module, "FILES_OPEN_MAX", 2)
-    with no_leaks():
-        rows = TFRecordDataset(paths, index=True).plan.open_rows(DroppedCount())
-        order = random.Random(0).sample(range(24), 24)
-        for numbers in (*itertools.permutations([2, 3, 4, 5]), range(24), [7, 7, 8, 8], order):
-            assert rows.take(np.array(numbers)).rows() == [RECORDS[i] for i in numbers]
-        assert len(rows._files) == 2
-        rows.close()
-
-
 def test_many_threads_may_index_at_once(paths, monkeypatch):
     monkeypatch.setattr(module, "FILES_OPEN_MAX", 1)  # so that readers close each other's files
     dataset = TFRecordDataset(paths, index=True)
     places = [random.Random(0).randrange(len(RECORDS)) for _ in range(2000)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(dataset.__getitem__, places)) == [RECORDS[i] for i in places]
-
-
-def test_the_buffer_size_bounds_what_is_read_at_once(paths, monkeypatch):
-    sizes = []
-    read = RecordsAt._read
-
-    def noted(self, offset, size):
-        sizes.append(size)
-        return read(self, offset, size)
-
-    monkeypatch.setattr(RecordsAt, "_read", noted)
-    assert list(TFRecordDataset(paths, buffer_size=60, index=True)) == RECORDS
-    assert max(sizes) <= 60
-    assert len(sizes) < len(RECORDS)  # several records per read
-    sizes.clear()
-    assert list(TFRecordDataset(paths, index=True)) == RECORDS
-    assert len(sizes) == 3  # one read for each file with records
 
 
 @pytest.mark.parametrize("optimized", [True, False])

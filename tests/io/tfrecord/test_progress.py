@@ -36,17 +36,6 @@ def test_it_is_drawn_on_a_terminal_ten_times_a_second_at_most(clock, monkeypatch
     assert drawn[-1] == "copy:  50%, 50 of 100 records, 100/s, 50 kB [##########          ]\n"
 
 
-def test_a_shorter_line_wipes_out_a_longer_one_and_fits_a_narrow_terminal(clock, monkeypatch):
-    terminal = terminal_for(monkeypatch)
-    monkeypatch.setenv("COLUMNS", "25")
-    with ProgressLine("copy") as line:
-        clock[0] = 0.2
-        line.add(1000, 999)
-        clock[0] = 1000
-        monkeypatch.setenv("COLUMNS", "20")
-    assert terminal.getvalue() == "\rcopy: 1,000 records, 5,0\rcopy: 1,000 records     \n"
-
-
 @pytest.mark.parametrize("show", [None, True, False])
 def test_without_a_console_or_with_one_that_goes_away_nobody_is_stopped(monkeypatch, clock, show):
     terminal = terminal_for(monkeypatch)
@@ -58,16 +47,3 @@ def test_without_a_console_or_with_one_that_goes_away_nobody_is_stopped(monkeypa
     monkeypatch.setattr(sys, "stderr", None)
     with ProgressLine("copy", 100, show) as line:
         line.add(1, 1)
-
-
-@pytest.mark.parametrize("columns", [1, 20, 34, 38, 44, 80])
-def test_the_bar_takes_what_room_there_is(columns):
-    line = ProgressLine("copy", 100, show=False)
-    line.add(20, 1)
-    text = line.text(1, columns)
-    assert len(text) <= columns
-    assert text.startswith("copy:  20%, 20 of 100 records, 20/s, 1 B"[:columns])
-    assert ("[" in text) == (columns >= 48)
-    line.add(100, 5)  # more than was announced
-    assert line.text(0, 80) == "copy: 100%, 120 of 100 records, 0/s, 6 B [####################]"
-    assert ProgressLine("copy", 0, show=False).text(1, 80) == "copy: 0 records, 0/s, 0 B"

@@ -1,8 +1,7 @@
-"""Tests of reading TFRecord files: all records, resuming from every position, and release of resources."""
+"""Tests of reading TFRecord files: all records, reading from every position, and memory."""
 
 from __future__ import annotations
 
-import random
 import tempfile
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset.errors import DataLossError
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordWriter
 from support.block_files import check_places
@@ -38,20 +36,6 @@ def test_what_was_written_comes_back(records, kind, block, n, verify):
         assert read(TFRecordFile(path, kind, block, verify), n) == (records, None)
 
 
-@pytest.mark.parametrize("verify", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
-def test_runs_of_equal_records_and_big_ones_between_small_ones_come_back(kind, verify, save):
-    runs = [b"a" * 20] * 50 + [b"b" * 21] + [b"c" * 20] * 3 + [b""] * 40 + [b"d" * 20] * 50
-    big = random.Random(1).randbytes(3 << 20)
-    sizes = [b"small", big, b"", big[:70_000], b"x" * 40_000, *[b"small"] * 100, big[:262_140], big[:262_128], b"end"]
-    for records in (runs, runs[::-1], runs[50:], runs[:50], sizes):
-        path = save(COMPRESS[kind](frames(records)))
-        for block in (None, 500, 1000) if records is not sizes else (None,):
-            found, error = read(TFRecordFile(path, kind, block, verify))
-            assert (found, error) == (records, None)
-            assert set(map(type, found)) == {bytes}
-
-
 # Places.
 
 
@@ -67,25 +51,7 @@ def test_every_place_can_be_gone_back_to(kind, block, save):
     assert check_places(file, 1) == records
 
 
-def test_a_place_between_records_is_data_loss(save):
-    file = TFRecordFile(save(frames([b"one", b"two"])))
-    file.seek(1, 1)
-    found, error = read(file)
-    assert (found, error.offset, error.record) == ([], 1, 1)
-
-
-def test_going_back_from_damage_starts_afresh(save):
-    with TFRecordFile(save(frames([b"one", b"two"])[:-1])) as file:
-        assert file.records(9) == [b"one"]
-        with pytest.raises(DataLossError):
-            file.records(9)
-        assert (file.tell(), file.exhausted) == ((19, 1), True)
-        file.seek(0, 0)
-        assert not file.exhausted
-        assert file.records(9) == [b"one"]
-
-
-# Files, arguments and resources.
+# Memory.
 
 
 @pytest.mark.parametrize("kind", KINDS)
