@@ -1,14 +1,11 @@
-"""Tests of the reader of one CSV file: rows in order, errors in place, from any position, with all parsers."""
+"""Tests of the reader of one CSV file: rows in order, errors in their places, with the kernels and without."""
 
-import contextlib
 import dataclasses
-import gzip
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
+from dataset.io.csv import layout as layouts
 from dataset.io.csv import reader
 from dataset.io.csv.reader import CsvFile
 from support.csv_files import layout, outcomes, same
@@ -50,39 +47,6 @@ def test_errors_stand_in_their_places_whatever_is_read_at_once(save, size):
                 assert same(got, expected)
 
 
-@pytest.mark.parametrize("content", [MIXED, b"1,2,a\n3,4,b", b"1,2,a\r\n\r", b'1,2,"a', b"", b"\xef\xbb\xbf1,2,a\n5"])
-@pytest.mark.parametrize("compression", ["", "GZIP"])
-@pytest.mark.parametrize("size", [1, 40, None])
-def test_reading_goes_on_from_any_place(save, size, compression, content):
-    path = save(gzip.compress(content) if compression else content)
-    whole = outcomes(CsvFile(path, LAYOUT, compression, size), 1)
-    file = CsvFile(path, LAYOUT, compression, size)
-    for position in [*range(len(whole) + 1), 0]:
-        place = file.tell() if position else (0, 0)
-        other = CsvFile(path, LAYOUT, compression, size)
-        other.seek(*place)
-        assert other.tell() == place
-        assert same(outcomes(other), whole[position:])
-        with contextlib.suppress(ValueError):
-            file.columns(1)
-
-
-# All ways of parsing return the same rows: whole blocks, row by row, and the standard library.
-
-
-broken = st.text('a1,"\n\r', max_size=40).map(str.encode)
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=broken, sizes=st.tuples(st.integers(1, 10), st.integers(1, 100)), n=st.integers(1, 5))
-def test_any_text_reads_alike_in_blocks_of_any_size(save, text, sizes, n):
-    path = save(text)
-    shape = layout("", np.int64(3))
-    found = [outcomes(CsvFile(path, shape, None, size), n) for size in (*sizes, None)]
-    assert same(found[0], found[1])
-    assert same(found[0], found[2])
-
-
 def test_long_and_short_texts_and_line_ends_in_quotes_come_out_alike(save):
     texts = ["", "x" * 5000, "two\nlines", 'a "b"', "y"] * 30 + ["a\n" * 200_000]
     path = save(b"".join(b'"%s","1"\n' % text.replace('"', '""').encode() for text in texts))
@@ -91,40 +55,39 @@ def test_long_and_short_texts_and_line_ends_in_quotes_come_out_alike(save):
         assert found == [(text.encode(), 1) for text in texts]
 
 
-def test_a_byte_order_mark_is_passed_over(save):
-    for header in (False, True):
-        content = b"\xef\xbb\xbf" + (b'"a",b\n' if header else b"") + b"1,2\n"
-        for size in (1, None):
-            file = CsvFile(save(content), layout(np.int64, np.int64), None, size, header)
-            assert outcomes(file) == [(1, 2)]
-
-
-def test_lines_are_counted_from_the_first_line_of_the_file(save):
-    path = save(b'"a\nb",c\r\n1,2\r3\n')
-    file = CsvFile(path, layout(np.int64, np.int64), header=True)
-    assert outcomes(file) == [(1, 2), f"ParseError: {path}, line 4: the row has 1 field, expected 2"]
-
-
-def test_a_quotation_mark_that_is_never_closed_is_reported_on_its_line(save):
-    path = save(b'1,"a\nb","c\nd\n')
-    (error,) = outcomes(CsvFile(path, layout(np.int64, "", "")))
-    assert error.startswith(f"ParseError: {path}, line 2, column 2: the quotation mark that opens here is never closed")
+NAMED = dataclasses.replace(layout(np.int64, select_cols=[1]), names=("price",))
 
 
 @pytest.mark.parametrize(
-    ("columns", "expected"),
-    [({"select_cols": [1]}, "at least 2"), ({"exclude_cols": [0]}, "2"), ({"exclude_cols": [0, 2, 3]}, "2 to 4")],
+    ("content", "shape", "words"),
+    [
+        (b'1,"a\nb",c\r\n1,2\r3\n', layout(np.int64, ""), "line 4: the row has 1 field, expected 2"),
+        (
+            b'1,"a\nb","c\nd\n',
+            layout(np.int64, "", ""),
+            "line 2, column 2: the quotation mark that opens here is never",
+        ),
+        (b"1\n", layout(np.int64, select_cols=[1]), "line 1: the row has 1 field, expected at least 2"),
+        (b"1\n", layout(np.int64, exclude_cols=[0]), "line 1: the row has 1 field, expected 2"),
+        (b"1\n", layout(np.int64, exclude_cols=[0, 2, 3]), "line 1: the row has 1 field, expected 2 to 4"),
+        (b"x,y\n", NAMED, "line 1, column 1 ('price'): b'y' is not an integer"),
+    ],
 )
-def test_the_number_of_fields_that_are_expected_is_in_messages(save, columns, expected):
-    found = outcomes(CsvFile(save(b"1\n1,2\n1,2,3,4,5\n"), layout(np.int64, **columns)))
-    assert f"line 1: the row has 1 field, expected {expected}" in found[0]
-    assert found[1] == (2,)
+def test_messages_say_the_line_of_the_file_the_column_and_what_was_expected(save, content, shape, words):
+    path = save(content)
+    assert outcomes(CsvFile(path, shape))[-1].startswith(f"ParseError: {path}, {words}")
 
 
-def test_names_of_columns_are_in_messages(save):
-    shape = dataclasses.replace(layout(np.int64, select_cols=[1]), names=("price",))
-    (error,) = outcomes(CsvFile(save(b"x,y\n"), shape))
-    assert "line 1, column 1 ('price'): b'y' is not an integer" in error
+def test_more_columns_than_fields_are_read_at_once(save):
+    count = layouts._FIELDS_MAX + 1
+    path = save(b",".join([b"7"] * count) + b"\n8")
+    assert outcomes(CsvFile(path, layout(*[np.int32] * count)))[0] == (7,) * count
+
+
+def test_two_layouts_in_turn_are_not_mixed_up(save):
+    files = [CsvFile(save(b"1,2\n" * 3), shape) for shape in (layout(np.int64, bytes), layout(bytes, np.float64))]
+    for _ in range(3):
+        assert [file.columns(1)[1].tolist() for file in files] == [[b"2"], [2.0]]
 
 
 @pytest.mark.parametrize("size", [1, None])
