@@ -134,18 +134,6 @@ def test_a_state_goes_on_with_and_without_the_rules(behind, how, first, then, mo
     assert_same_outcomes(found, expected)
 
 
-def test_batches_are_writable_and_share_nothing():
-    features = {"cells": io.VarLenFeature(np.int64), "rows": io.FixedLenSequenceFeature((), np.int64, True)}
-    records = [io.encode_example({"cells": [i] * 3, "rows": [i] * 2}) for i in range(40)]
-    dataset = Dataset.from_tensor_slices(np.array(records, object)).map(io.ExampleParser(features)).batch(8)
-    batches = list(dataset.with_options(only("parser_and_batch_fusion")))
-    arrays = [(batch["cells"].values, batch["cells"].indices, batch["rows"]) for batch in batches]
-    for number, parts in enumerate(arrays):
-        for part in parts:
-            part[:] = number
-    assert all((part == number).all() for number, parts in enumerate(arrays) for part in parts)
-
-
 AHEAD = {
     "shuffle": shuffled,
     "prefetch": lambda dataset: dataset.prefetch(5),

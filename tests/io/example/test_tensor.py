@@ -53,15 +53,10 @@ def test_values_that_are_not_arrays_of_tensorflow_are_refused(value):
         (message(2, tensor_content=b"abcd"), np.float32, "2 values of float32 were declared, but there are 4 bytes"),
         (message(1, dtype=10, tensor_content=b"\2"), bool, "a bool is 0 or 1, got 2"),
         (message(*[1] * 65, float_val=[1]), np.float32, "NumPy does not support the shape .* found 65"),
-        (message(*[1] * 65, dtype=7, string_val=[b"a"]), bytes, "NumPy does not support the shape .* found 65"),
         (message(2**62, 2**62, 0), np.float32, "NumPy does not support the shape"),
         (message(10**9, dtype=7, tensor_content=b"\1a"), bytes, "1000000000 texts were declared"),
         (message(1, dtype=7, tensor_content=b"\x80" * 20), bytes, "the length of a text is damaged"),
-        (
-            message(10**9, float_val=[1]),
-            np.float32,
-            "1000000000 values were declared, but there are only 1; .*larger max_bytes",
-        ),
+        (message(10**9, float_val=[1]), np.float32, "values were declared, but there are only 1; .*larger max_bytes"),
         (message(10**6, 10**6, 10**6), np.float32, "there are only 0"),
     ],
 )
