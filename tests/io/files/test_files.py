@@ -1,12 +1,10 @@
-"""Tests of local files: all types of paths, and atomic writes."""
+"""Tests of local files: what is no path, and atomic writes."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from unittest.mock import Mock
@@ -18,6 +16,7 @@ from dataset.io.files import atomic
 from dataset.io.files.atomic import AtomicFile, _temporary_name, commit_together, write_file
 from dataset.io.files.opening import path_string
 from support.folders import names_in, tree
+from support.process_helpers import run_code
 
 
 def mode_of(path):
@@ -35,17 +34,6 @@ def umask():
     before = os.umask(0o022)
     yield
     os.umask(before)
-
-
-class Odd(os.PathLike):
-    def __fspath__(self):
-        return b"a/b"
-
-
-@pytest.mark.parametrize("path", ["a/b", b"a/b", Path("a/b"), Odd()])
-def test_a_path_in_any_form_becomes_a_string(path):
-    assert path_string(path) == "a/b"
-    assert type(path_string(path)) is str
 
 
 @pytest.mark.parametrize(
@@ -80,9 +68,7 @@ target.commit()
 
 
 def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path):
-    command = [sys.executable, "-c", FORKED, tmp_path / "a"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_code(FORKED, tmp_path / "a")
     assert "only the process that opened this file can commit it" in done.stderr
     assert tree(tmp_path) == {"a": b"once and again"}
 
@@ -220,7 +206,7 @@ os._exit(9)
 
 
 def test_what_a_dead_process_left_is_removed_by_the_next_writer_of_any_file_there(tmp_path):
-    subprocess.run([sys.executable, "-c", KILLED, tmp_path / "other"], check=False)
+    run_code(KILLED, tmp_path / "other", check=False)
     (left,) = names_in(tmp_path)
     mine = [".a.0123456789abcdef.tmp", ".a.0123456789abcdef01234567.tmp", f".b{left[6:]}", left[1:], f"{left}.tmp"]
     for name in mine:
@@ -242,34 +228,6 @@ def committed(tmp_path, names="abc"):
     for file in files:
         file.file.write(b"new")
     return files
-
-
-@pytest.mark.parametrize("old", ["", "abc", "bc"])
-@pytest.mark.parametrize("step", ["prepare", "withdraw", "publish"])
-@pytest.mark.parametrize("failing", [0, 1, 2])
-def test_files_that_belong_together_are_all_new_or_all_old_or_without_the_first(old, step, failing, tmp_path):
-    for name in old:
-        (tmp_path / name).write_bytes(b"old")
-    before = tree(tmp_path)
-    files = committed(tmp_path)
-
-    def fail():
-        raise OSError(errno.EIO, "the disk is gone")
-
-    setattr(files[failing]._target, step, fail)
-    if step == "withdraw" and failing:  # only the first one is removed
-        commit_together(files)
-        assert tree(tmp_path) == dict.fromkeys("abc", b"new")
-        return
-    with pytest.raises(OSError, match="the disk is gone") as caught:
-        commit_together(files)
-    if step == "publish" and failing != 1:  # it is not the first one that is renamed
-        assert "a" not in tree(tmp_path)
-        assert f"{tmp_path / 'a'} is missing" in caught.value.__notes__[0]
-    else:
-        assert tree(tmp_path) == before
-        assert not hasattr(caught.value, "__notes__")
-    assert not any(name.startswith(".") for name in tree(tmp_path))
 
 
 def test_the_parents_of_new_directories_are_written_through(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import gc
 import io
 import itertools
 import random
-from unittest.mock import Mock
 
 import pytest
 
@@ -120,17 +119,6 @@ def test_elements_asked_for_one_by_one_are_not_read_one_by_one(reader, save, ope
     assert handle.tell() == position
 
 
-def test_a_missing_file_is_reported_by_every_read_and_not_before(reader, tmp_path):
-    file = reader(tmp_path / "missing")
-    for _ in range(3):
-        with pytest.raises(FileNotFoundError, match="missing"):
-            file.columns(1)
-    (tmp_path / "missing").write_bytes(FORMATS[reader](ELEMENTS[:1]))
-    assert read(file) == (ELEMENTS[:1], None)
-    with pytest.raises(IsADirectoryError):
-        reader(tmp_path).columns(1)
-
-
 def test_a_file_that_grows_and_vanishes_is_read_to_its_end(reader, save):
     path = save(FORMATS[reader](ELEMENTS[:9]))
     file = reader(path, None, 40)
@@ -158,26 +146,3 @@ def test_a_place_behind_the_end_is_data_loss(reader, kind, save):
     found, error = read(file)
     assert (found, error.offset, error.record) == ([], 100, 5)
     assert "reading has to start at byte 100" in str(error)
-
-
-def test_arguments_that_are_wrong(reader, tmp_path):
-    with pytest.raises(ValueError, match=r'must be None, "", "GZIP", "ZLIB", "ZSTD", "SNAPPY" or "AUTO", got \'BZ2\''):
-        reader(tmp_path / "a", "BZ2")
-    with pytest.raises(ValueError, match="buffer_size must be at least 0 bytes, got -1"):
-        reader(tmp_path / "a", None, -1)
-    with pytest.raises(TypeError, match=r"a path must be str, bytes or os.PathLike, got int: 3"):
-        reader(3)
-    with pytest.raises(ValueError, match=r"can't be negative, got \(-1, 0\)"):
-        reader(tmp_path / "a").seek(-1, 0)
-
-
-def test_a_file_whose_stream_cannot_be_opened_is_closed(tmp_path, monkeypatch):
-    """Such as one with a compression whose extra is missing."""
-    (tmp_path / "a").write_bytes(b"one\n")
-    opened = OpenedFiles()
-    monkeypatch.setattr(compression, "open_input", opened)
-    monkeypatch.setattr(compression, "_zstd", Mock(side_effect=ImportError("absent")))
-    with pytest.raises(ImportError, match="absent"):
-        compression.open_decompressed(str(tmp_path / "a"), "ZSTD")
-    assert opened.files
-    assert opened.all_closed()

@@ -15,13 +15,6 @@ def test_what_was_written_is_read(content, tmp_path):
 def test_remote_files():
     io.write_file("memory://whole/new/a", b"abc")
     assert io.read_file("memory://whole/new/a") == b"abc"
-    with pytest.raises(FileNotFoundError):
-        io.read_file("memory://whole/b")
-
-
-def test_directories_are_created(tmp_path):
-    io.write_file(tmp_path / "x" / "y" / "a", b"abc")
-    assert [path.name for path in (tmp_path / "x" / "y").iterdir()] == ["a"]
 
 
 def test_arguments_are_checked(tmp_path):

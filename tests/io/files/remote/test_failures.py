@@ -79,16 +79,8 @@ def test_after_enough_tries_in_vain_the_error_names_path_number_and_cause(web, f
     assert str(caught.value).startswith(words)
     assert (caught.value.path, caught.value.tries) == (path, 5)
     assert len(web.requests) == (10 if fault == "hang up" else 5)
-    assert len(waits) == 4
     assert all(shortest <= wait <= 2 * shortest for wait, shortest in zip(waits, (0.125, 0.25, 0.5, 1), strict=True))
-
-
-def test_waits_grow_no_longer_than_their_bound(web, waits, monkeypatch):
-    monkeypatch.setattr(retrying, "TRIES", 20)
-    with pytest.raises(BrokenConnectionError, match="gave up after 20 tries"):
-        open_input(web.put("a", CONTENT, faults=[500] * 20))
-    assert max(waits) <= retrying.LAST_WAIT_SECONDS
-    assert len(set(waits)) == 19  # no two readers retry at the same time
+    assert len(set(waits)) == 4  # no two readers retry at the same time
 
 
 def test_a_file_that_is_given_up_raises_once_and_the_next_is_read(web):
@@ -135,13 +127,6 @@ def test_what_will_not_pass_is_not_tried_again(web, fault, kind, waits):
     assert path in str(caught.value)
     assert str(caught.value) == f"[Errno 2] No such file or directory: '{path}'" or fault not in {404, 410}
     assert len(web.requests) == 1
-    assert waits == []
-
-
-@pytest.mark.parametrize("path", ["http://", "http://127.0.0.1:99999/a", "http://host.invalid:1:2/a"])
-def test_an_address_that_cannot_be_is_an_error_at_once(path, waits):
-    with pytest.raises(OSError, match="http://"):
-        open_input(path)
     assert waits == []
 
 
@@ -231,16 +216,6 @@ def test_a_file_with_a_weak_etag_is_the_same_with_a_strong_one(web):
     found = [next(iterator)]
     change(web, "a", etag='"one"')
     assert found + list(iterator) == RECORDS
-
-
-def test_a_file_that_vanishes_is_missing_from_there_on_and_the_next_is_read(web):
-    iterator = iter(TFRecordDataset([web.put("a", CONTENT), web.put("b", frames([b"next"]))], buffer_size=100))
-    next(iterator)
-    del web.files["/a"]
-    *_, error, last = outcomes(iterator)
-    assert isinstance(error, FileNotFoundError)
-    assert "/a" in str(error)
-    assert last == b"next"
 
 
 # Closing while another thread waits.

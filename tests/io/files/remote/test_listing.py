@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -28,13 +29,10 @@ def folder(memory):
         ("[^a].txt", ["b.txt", "ü.txt"]),
         (r"a\[1\].txt", ["a[1].txt"]),
         ("?.txt", ["a.txt", "b.txt", "ü.txt"]),
-        (".hid*", [".hidden.txt"]),
         ("**/*.txt", ["a.txt", "a10.txt", "a[1].txt", "b.txt", "sub/x.txt", "ü.txt"]),
         ("a[1].txt", ["a[1].txt"]),
         ("a[1]?.txt", ["a10.txt"]),
-        ("s*", ["sub"]),
         ("*/*.txt", ["sub/x.txt"]),
-        ("b.txt", ["b.txt"]),
     ],
 )
 def test_gives_the_names_that_match_in_order_with_their_scheme(folder, memory, pattern, found):
@@ -55,9 +53,8 @@ def test_local_and_remote_patterns_are_sorted_together(folder, tmp_path):
 
 @pytest.mark.parametrize("pattern", ["memory://bucket/z*", "memory://none/*", "memory://bucket/none.txt"])
 def test_no_match_is_an_error_that_names_the_pattern(folder, pattern):
-    with pytest.raises(FileNotFoundError) as caught:
+    with pytest.raises(FileNotFoundError, match=re.escape(f"list_files(): no file matches '{pattern}'")):
         Dataset.list_files([pattern])
-    assert f"list_files(): no file matches '{pattern}'" in str(caught.value)
 
 
 def test_names_are_written_as_the_pattern_is(folder, tmp_path):

@@ -72,25 +72,6 @@ def test_any_reads_and_moves_give_what_a_local_file_gives(put, monkeypatch):
     remote.close()
 
 
-@pytest.mark.parametrize("put", ["http", "memory"], indirect=True)
-def test_it_is_a_file_as_python_knows_them(put):
-    content = b"one\ntwo\n" * 100
-    with open_input(put("a", content)) as file:
-        assert file.readable()
-        assert file.seekable()
-        assert not file.writable()
-        assert file.seek(0, os.SEEK_END) == 800
-        assert file.read(1) == b""
-        assert file.seek(-4, os.SEEK_CUR) == 796
-        assert file.read() == b"two\n"
-        with pytest.raises(ValueError, match="can't be negative, got -1"):
-            file.seek(-1)
-        file.seek(0)
-        assert streams.BufferedReader(file).readlines() == [b"one\n", b"two\n"] * 100
-    with pytest.raises(ValueError, match="closed"):
-        file.read(1)
-
-
 def test_where_the_size_is_unknown_it_says_so(web):
     with open_input(web.put("a", b"abc", ranges=False, length=False)) as file:
         assert not file.seekable()
@@ -127,10 +108,7 @@ def test_after_a_jump_little_more_than_asked_for_is_fetched(web):
             assert file.read(100) == content[place : place + 100]
             assert file.read(1000) == content[place + 100 : place + 1100]
             assert web.ranges() == [(place, place + AHEAD_BYTES_MIN)]
-        file.seek(1 << 20)
-        assert len(file.read(1 << 20)) == 1 << 20
-        assert web.ranges() == [(1 << 20, 2 << 20)]
-        file.seek((1 << 20) + 10)  # still in the buffer
+        file.seek((5 << 20) + 10)  # still in the buffer
         file.read(10)
         assert file.seek(0, os.SEEK_END) == 8 << 20
         assert file.read(1) == b""

@@ -120,7 +120,6 @@ def test_unknown_schemes_and_chains(path, monkeypatch):
 PIPELINES = {
     "one after the other": TextLineDataset,
     "side by side": partial(TextLineDataset, num_parallel_reads=2),
-    "shuffled": lambda paths: Dataset.from_tensor_slices(paths).shuffle(2, seed=1).flat_map(TextLineDataset),
     "references": lambda paths: TextLineDataset(paths).shuffle(5, seed=1),
     "references through functions": lambda paths: (
         Dataset.from_tensor_slices(paths).interleave(TextLineDataset, cycle_length=2).shuffle(5, seed=1)

@@ -16,11 +16,8 @@ def test_records_of_a_remote_file_can_be_had_by_number(memory):
     dataset = TFRecordDataset(path, index=True)
     assert memory.exists("/indexed/a.tfrecord.index")
     assert [dataset[i] for i in (3, 199, 0, -2)] == [RECORDS[i] for i in (3, 199, 0, -2)]
+    dataset = TFRecordDataset(path, index=True)  # without a warning
     assert list(dataset) == RECORDS
-    assert list(dataset.skip(7).shard(3, 1)) == RECORDS[7:][1::3]
-    with io.TFRecordIndex.open(path) as index:  # without a warning
-        assert index[5] == RECORDS[5]
-    dataset = TFRecordDataset(path, index=True)
     memory.pipe_file("/indexed/a.tfrecord", frames(RECORDS[::-1]))
     with pytest.raises(DataLossError, match="modified after its index was built"):
         dataset[0]

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from dataset import TFRecordDataset, io
+from dataset import io
 from dataset.io.files.atomic import AtomicFile
 from support.folders import tree
 
@@ -45,16 +45,6 @@ def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stay
     gc.collect()
     after = bytes(1 << 20) if end == "commit" else before
     assert contents() == ({name: after} if after else {})
-
-
-@pytest.mark.parametrize("kind", [None, "GZIP"])
-def test_records_are_written(memory, kind):
-    records = [bytes(range(i % 256)) for i in range(1000)]
-    with io.TFRecordWriter("memory://bucket/a", kind) as writer:
-        writer.write_all(records)
-        writer.flush()
-        assert not memory.exists("/bucket/a")
-    assert list(TFRecordDataset("memory://bucket/a", kind)) == records
 
 
 def test_a_move_that_fails_leaves_nothing(memory, monkeypatch):
