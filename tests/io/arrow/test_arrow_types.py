@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chains.model import plain
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensorSpec, SpecError, TensorSpec
 from support.seeds import rng
 
 
@@ -157,20 +157,6 @@ def test_a_decimal_becomes_the_nearest_float(source, kind, tmp_path):
     assert found == list(map(float, texts))
 
 
-def test_batches_of_lists_are_ragged_or_padded(source, tmp_path):
-    found, dataset = rows_of(source, VALUES["lists"][0], tmp_path)
-    assert {(type(value), value.dtype) for value in found} == {(np.ndarray, np.dtype(np.int16))}
-    for batches in (dataset.batch(4), dataset.ragged_batch(4)):
-        (batch,) = batches
-        assert batch["x"] == RaggedTensor.from_rows(LISTS, np.int16)
-    (padded,) = dataset.padded_batch(4)
-    assert padded["x"].tolist() == [[1, 2, 0], [0, 0, 0], [3, 0, 0], [4, 5, 6]]
-    pairs = pa.array([[[1, 2], [3, 4]], []], pa.list_(pa.list_(pa.int32(), 2)))
-    found, dataset = rows_of("from_arrow", pairs, tmp_path)
-    assert [value.shape for value in found] == [(2, 2), (0, 2)]
-    assert dataset.element_spec == {"x": RaggedTensorSpec((None, 2), np.int32, ragged_rank=0)}
-
-
 UNSUPPORTED = {
     "null": (pa.nulls(2), "contains only nulls, so the type of its values is unknown"),
     "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "the keys and the values as two lists"),
@@ -221,13 +207,10 @@ def test_fill_null_in_lists_stands_for_values_and_makes_null_lists_empty(source,
     [
         (pa.array([1, 2, None]), 2),
         (pa.array(["a", None]), 1),
-        (pa.array([True, None]), 1),
-        (pa.array([[1], [2, None]]), 1),
         (pa.array([[1.5], None]), 1),
         (pa.array([[], [], [1, 2], [None]]), 3),
         (pa.array([[1, 2], [3, None]], pa.list_(pa.int8(), 2)), 1),
         (pa.array(["a", "b", None]).dictionary_encode(), 2),
-        (pa.array([b"abc", None], pa.binary(3)), 1),
     ],
 )
 def test_a_null_without_a_value_says_which_row_and_what_to_do(column, row):

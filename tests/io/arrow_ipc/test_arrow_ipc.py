@@ -63,17 +63,13 @@ def test_a_stream_that_is_cut_between_batches_is_not_complete(save, tmp_path, re
     path = save("a.arrow", pa.table({"x": range(25)}), "stream")
     content = (tmp_path / "a.arrow").read_bytes()
     assert len(list(read(path))) == 25
-    with pa.ipc.open_stream(content) as stream:
-        batches = list(stream)
-    for count in range(len(batches) + 1):
-        whole = save("b.arrow", pa.Table.from_batches(batches[:count], batches[0].schema), "stream")
-        (tmp_path / "b.arrow").write_bytes((tmp_path / "b.arrow").read_bytes()[:-8])
-        with pytest.raises(DataLossError, match=r"b.arrow, .*ends without an end mark"):
-            read(whole)
+    (tmp_path / "a.arrow").write_bytes(content[:-8])  # tests/fuzz cuts it anywhere
+    with pytest.raises(DataLossError, match=r"a.arrow, .*ends without an end mark"):
+        read(path)
     old = pa.ipc.IpcWriteOptions(use_legacy_format=True)  # whose end mark is not told from data
-    with pa.ipc.new_stream(path, batches[0].schema, options=old) as writer:
-        writer.write_batch(batches[0])
-    assert len(list(read(path))) == 10
+    with pa.ipc.new_stream(path, table().schema, options=old) as writer:
+        writer.write_table(table())
+    assert len(list(read(path))) == 25
 
 
 def test_damage_is_data_loss_and_the_next_file_follows(save, tmp_path):

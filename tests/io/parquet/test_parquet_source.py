@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 import weakref
@@ -17,18 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import (
-    UNKNOWN_CARDINALITY,
     DataLossError,
     Dataset,
     Options,
     RaggedTensor,
     SpecError,
-    TensorSpec,
 )
-from dataset.io.arrow.requested_columns import TableColumn
 from dataset.io.parquet import parquet_file
 from dataset.testing import check_operator, outcomes
-from support.folders import flip
+from support.process_helpers import run_code
 from support.seeds import rng
 from support.states import state_after
 
@@ -104,44 +99,13 @@ def test_files_side_by_side_give_a_thousand_rows_each_in_turn(save):
     assert found[:2048] == [*range(1024), *range(10_000, 11_024)]
     assert sorted(found) == [*range(3000), *range(10_000, 13_000)]
     assert len(Dataset.from_parquet(paths, num_parallel_reads=2)) == 6000
-    lists = save("c", pa.table({"l": [[1], [2, 3], []]}))
-    (batch,) = Dataset.from_parquet([lists], num_parallel_reads=2).batch(3)
-    assert batch["l"] == RaggedTensor.from_rows([[1], [2, 3], []])
 
 
-def test_files_are_named_by_patterns_and_by_datasets(save, tmp_path):
-    a = save("a.parquet", [1])
-    save("b.parquet", [2])
-    save("c[1].parquet", [3])
-    ways = {
-        "bytes": (a.encode(), [1]),
-        "pattern": (f"{tmp_path}/[ab].parquet", [1, 2]),
-        "list of patterns": ([f"{tmp_path}/b*", a], [2, 1]),
-        "a name like a pattern": (f"{tmp_path}/c[1].parquet", [3]),
-        "files": (Dataset.list_files(f"{tmp_path}/[ab]*", shuffle=False), [1, 2]),
-    }
-    for way, (filenames, expected) in ways.items():
-        assert values(Dataset.from_parquet(filenames)) == expected, way
-
-
-def test_names_that_only_running_tells_are_taken_one_by_one(save):
-    """The spec opens one file, once; otherwise files are opened only when they are needed."""
-    taken = []
-
-    def names():
-        for i in range(3):
-            taken.append(i)
-            yield save(f"{i}", [i])
-
-    dataset = Dataset.from_parquet(Dataset.from_generator(names, output_signature=TensorSpec((), bytes)))
-    assert dataset.cardinality() == UNKNOWN_CARDINALITY
-    assert taken == []
-    iterator = iter(dataset)
-    assert next(iterator) == {"x": 0}
-    assert taken == [0]
-    iterator.close()
-    parallel = Dataset.from_parquet(Dataset.from_generator(names), num_parallel_reads=2)
-    assert sorted(values(parallel)) == [0, 1, 2]
+def test_files_are_named_by_patterns(save, tmp_path):
+    a, _, like_a_pattern = save("a.parquet", [1]), save("b.parquet", [2]), save("c[1].parquet", [3])
+    ways = ((f"{tmp_path}/[ab].parquet", [1, 2]), ([f"{tmp_path}/b*", a], [2, 1]), (like_a_pattern, [3]))
+    for filenames, expected in ways:
+        assert values(Dataset.from_parquet(filenames)) == expected
 
 
 def test_batches_are_read_only_views_of_the_row_group_and_never_change(save):
@@ -199,16 +163,6 @@ def test_no_row_group_is_read_before_it_is_needed(save, read):
         assert groups(read) == [("a", 0), ("a", 1)]
 
 
-def test_a_file_is_not_opened_before_it_is_needed(save, opened):
-    paths = [save("a", range(10)), save("b", range(5))]
-    dataset = Dataset.from_parquet(paths).take(10)
-    assert opened == ["a"]  # to find the columns
-    assert [int(row["x"]) for row in dataset] == list(range(10))
-    assert opened == ["a", "a"]
-    assert len(dataset) == 10
-    assert sorted(opened) == ["a", "a", "a", "b"]
-
-
 def test_columns_that_are_not_asked_for_are_not_read_and_may_be_damaged(save, read):
     table = pa.table({"a": range(20), "b": range(20), "c": [{"d": i, "e": i} for i in range(20)]})
     list(Dataset.from_parquet(save("a", table), columns=["c.e", "a"]))
@@ -260,26 +214,12 @@ def test_skip_reads_none_of_the_row_groups_that_it_passes(save, read, opened):
     check_operator(lambda: Dataset.from_parquet(paths).skip(255), positions=5)
 
 
-def test_skip_counts_rows_as_it_would_if_it_read_them(save, read):
-    """A failing row is not an element that can be skipped, so row groups with nulls are read."""
-    rows = [None if i in {3, 17} else i for i in range(40)]
-    path = save("a", pa.array(rows))
-    check_operator(lambda: Dataset.from_parquet(path).skip(30), positions=4)
-    read.clear()
-    found = values(Dataset.from_parquet(path).skip(30))
-    assert [type(row) for row in found[:2]] == [ValueError, ValueError]
-    assert found[2:] == list(range(32, 40))
-    assert groups(read) == [("a", 0), ("a", 1), ("a", 3)]
-
-
 def test_any_row_can_be_had_alone(save, read):
     paths = [save("a", range(100)), save("b", range(100, 200))]
     dataset = Dataset.from_parquet(paths)
     assert [dataset[i]["x"] for i in (0, 57, 199, -1, -200)] == [0, 57, 199, 199, 0]
     assert groups(read) == [("a", 0), ("a", 5), ("b", 9), ("b", 9), ("a", 0)]
     assert dataset.batch(8)[13]["x"].tolist() == list(range(104, 112))
-    with pytest.raises(IndexError):
-        dataset[200]
     shard = Dataset.from_parquet(paths, shard=(2, 1))
     assert [int(shard[i]["x"]) for i in (0, 10, 50)] == [10, 30, 110]
 
@@ -338,7 +278,7 @@ def damage(path, at, length=40):
 def test_a_missing_first_file_is_said_at_the_call(tmp_path):
     with pytest.raises(FileNotFoundError, match="missing"):
         Dataset.from_parquet(tmp_path / "missing")
-    with pytest.raises(FileNotFoundError, match="no file matches"):
+    with pytest.raises(FileNotFoundError, match=r"from_parquet\(\): no file matches '.*/\*\.parquet'"):
         Dataset.from_parquet(f"{tmp_path}/*.parquet")
     with pytest.raises(IsADirectoryError):
         Dataset.from_parquet(tmp_path)
@@ -350,9 +290,7 @@ def test_what_is_no_parquet_file_says_so(tmp_path, save, content):
     with pytest.raises(DataLossError, match=r"bad, record 0.*not a Parquet file, or its footer is damaged"):
         Dataset.from_parquet(tmp_path / "bad")
     first, error, second = values(Dataset.from_parquet([save("a", [1]), tmp_path / "bad", save("b", [2])]))
-    assert (first, second) == (1, 2)
-    assert isinstance(error, DataLossError)
-    assert error.path == str(tmp_path / "bad")
+    assert (first, error.path, second) == (1, str(tmp_path / "bad"), 2)
 
 
 READ_BOTH = """
@@ -384,9 +322,7 @@ def test_statistics_that_pyarrow_aborts_on_do_not_end_the_process(save):
     # A list of 0 and 10, and one of 10.
     if not change_footer(path, bytes((0x19, 0x26, 0, 20)), bytes((0x19, 0x16, 20))):
         pytest.skip("this pyarrow writes no histograms")
-    run = subprocess.run([sys.executable, "-c", READ_BOTH, path], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip() in {"DataLossError", "read"}
+    assert run_code(READ_BOTH, path).stdout.strip() in {"DataLossError", "read"}
 
 
 def test_a_row_group_of_a_negative_number_of_rows_is_damage(save):
@@ -405,23 +341,6 @@ def test_a_footer_longer_than_what_is_read_at_first_is_read_whole(save, read):
     assert read == [("a", 1, ("column 1499", "column 7"))]
 
 
-@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"version": "1.0"}, {"write_statistics": False}])
-def test_the_footer_says_what_pyarrow_says(save, options):
-    table = pa.table({"x": [1, None] * 20, "text": ["a"] * 40, "list": [[1, 2]] * 40, "s": [{"a": 1.5}] * 40})
-    path = save("a", table, **options)
-    metadata, container = pq.read_metadata(path), parquet_file.ParquetContainer(path)
-    for group in range(metadata.num_row_groups):
-        for index, chunk in enumerate(container._footer.chunks(group)):
-            column = metadata.row_group(group).column(index)
-            statistics = column.statistics
-            assert chunk.values == column.num_values
-            assert chunk.nbytes == column.total_uncompressed_size
-            assert chunk.offset == (column.dictionary_page_offset or column.data_page_offset)
-            assert chunk.nulls == (statistics.null_count if statistics and statistics.has_null_count else None)
-    assert container._footer.chunks(metadata.num_row_groups) == []
-    container.close()
-
-
 def test_a_damaged_row_group_is_given_up_and_no_other(save):
     path = save("a", range(50), write_page_checksum=True)
     damage(path, pq.read_metadata(path).row_group(2).column(0).data_page_offset + 20)
@@ -434,15 +353,6 @@ def test_a_damaged_row_group_is_given_up_and_no_other(save):
     assert error.offset > 0
     assert "row group 2, rows 20 to 29" in str(error)
     assert "in from_parquet from" in error.__notes__[0]
-
-
-def test_a_checksum_finds_a_single_bit(save):
-    numbers = np.arange(1000, dtype=np.float64)
-    path = save("a", numbers, 1000, write_page_checksum=True, compression=None, use_dictionary=False)
-    flip(Path(path), pq.read_metadata(path).row_group(0).column(0).data_page_offset + 4000)
-    (error,) = values(Dataset.from_parquet(path))
-    assert isinstance(error, DataLossError)
-    assert "checksum" in str(error).lower()
 
 
 def test_a_null_fails_at_its_place_and_says_where(save):
@@ -498,25 +408,6 @@ def test_a_state_of_a_file_that_was_changed_is_refused(save):
         with pytest.raises(DataLossError, match="row 35 is not in row group 3; the file has been changed"):
             next(iterator)
         assert next(iterator, None) is None
-
-
-def test_values_that_cannot_be_made_cost_their_row_group(save, monkeypatch):
-    """Arrow validates its data; even if it does not, no row fails forever."""
-    path = save("a", range(30))
-    original = TableColumn.rows
-
-    def rows(self, start, stop):
-        values, bad = original(self, start, stop)
-        if 10 in values:
-            raise IndexError("an index that is out of bounds")
-        return values, bad
-
-    monkeypatch.setattr(TableColumn, "rows", rows)
-    found = values(Dataset.from_parquet(path))
-    error = found.pop(10)
-    assert isinstance(error, DataLossError)
-    assert "row group 1" in str(error)
-    assert found == [*range(10), *range(20, 30)]
 
 
 def test_the_address_of_a_file_may_have_parameters(monkeypatch):
@@ -585,7 +476,7 @@ def test_bad_arguments_are_said_at_the_call(save):
             Dataset.from_parquet(path, **arguments)
     with pytest.raises(ValueError, match="at least one file"):
         Dataset.from_parquet([])
-    for filenames in (3, [3], None, Dataset.range(3)):
+    for filenames in ([3], Dataset.range(3)):
         with pytest.raises(TypeError, match="from_parquet"):
             Dataset.from_parquet(filenames)
     names = Dataset.from_generator(lambda: iter([path]))
