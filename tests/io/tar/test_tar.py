@@ -1,4 +1,4 @@
-"""Tests of tar shards: grouping as in WebDataset, all header formats, damage, exact positions and random access."""
+"""Tests of tar shards: grouping as in WebDataset, all header formats, damage, interrupts and random access."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import os
 import random
 import re
 import tarfile
-import threading
 
-import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import DataLossError, Dataset, SpecError, TarDataset, TensorSpec
+from dataset import DataLossError, SpecError, TarDataset, TensorSpec
 from dataset.io.files import compression
 from dataset.io.tar import members
 from dataset.io.tar.reader import TarFile
-from dataset.testing import check_operator
-from support.block_files import COMPRESS, KINDS, OpenedFiles, check_places
+from support.block_files import COMPRESS, KINDS, OpenedFiles
 from support.folders import flipped
 from support.tar_files import archive
 
-FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+SPECIAL = [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE]
 
 
 def samples_by_tarfile(content):
@@ -75,42 +72,20 @@ NAMES = st.sampled_from(
 
 @settings(deadline=None, max_examples=120)
 @given(
-    entries=st.lists(st.tuples(NAMES, st.integers(0, 1200)), max_size=10),
-    form=st.sampled_from(["gnu", "pax"]),
+    entries=st.lists(st.tuples(NAMES, st.integers(0, 1200), st.sampled_from(SPECIAL) | st.none()), max_size=10),
+    form=st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
     size=st.sampled_from([None, 1, 600]),
     n=st.integers(1, 4),
 )
 def test_samples_are_those_of_the_standard_library_and_webdataset(entries, form, size, n, tmp_path_factory):
     unique = {}
-    for name, length in entries:
-        unique.setdefault(name.lower(), (name, b"%d " % length * (length // 4)))
-    content = archive(unique.values(), FORMATS[form])
+    for name, length, kind in entries:
+        regular = name, b"%d " % length * (length // 4)
+        unique.setdefault(name.lower(), special(name, kind, linkname="x" * 200) if kind else regular)
+    content = archive(unique.values(), form)
     path = write(tmp_path_factory.mktemp("tar") / "a.tar", content)
     with TarFile(path, None, None, size) as file:
         assert read_all(file, n) == (samples_by_tarfile(content), [])
-
-
-def test_directories_links_and_other_special_members_are_skipped(tmp_path):
-    entries = [
-        special("d", tarfile.DIRTYPE),
-        ("d/a.txt", b"1"),
-        special("d/a.lnk", tarfile.SYMTYPE, linkname="x" * 200),
-        special("d/a.hard", tarfile.LNKTYPE, linkname="d/a.txt", size=0),
-        special("d/a.pipe", tarfile.FIFOTYPE),
-        ("d/a.cls", b"2"),
-        special("d/b.dev", tarfile.CHRTYPE),
-        ("d/b.txt", b"3"),
-        ("d/b.cls", b"4"),
-    ]
-    for form in FORMATS.values():
-        content = archive(entries[:2] + entries[3:] if form == tarfile.USTAR_FORMAT else entries, form)
-        path = write(tmp_path / "a.tar", content)
-        expected = [
-            {"__key__": b"d/a", "txt": b"1", "cls": b"2"},
-            {"__key__": b"d/b", "txt": b"3", "cls": b"4"},
-        ]
-        assert list(TarDataset(path)) == expected
-        assert list(TarDataset(path, index=True)) == expected
 
 
 def test_global_pax_headers_sizes_in_pax_headers_and_binary_sizes_are_understood(tmp_path):
@@ -212,42 +187,17 @@ def test_arguments_that_are_wrong(tmp_path):
 # Damage
 
 
-def test_a_file_that_is_cut_or_damaged_anywhere_gives_a_prefix_and_one_error(tmp_path):
-    entries = [(f"{i}.{field}", bytes([i]) * (100 * i)) for i in range(4) for field in ("txt", "cls")]
-    content = archive([*entries, ("x" * 150 + ".txt", b"end"), ("x" * 150 + ".cls", b"")])
-    whole = samples_by_tarfile(content)
-    rng = random.Random(1)
-    end = len(content.rstrip(b"\0"))
-    for place in [*range(0, end, 37), *(512 * i for i in range(end // 512))]:
-        with TarFile(write(tmp_path / "a", content[:place]), ["__key__", "txt", "cls"]) as file:
-            keys, errors = read_all(file)
-            assert keys == [sample["__key__"] for sample in whole[: len(keys)]]
-            assert len(errors) <= 1
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.randrange(8)
-        with TarFile(write(tmp_path / "a", damaged), None) as file:
-            found, errors = read_all(file)
-            assert all(isinstance(error, DataLossError) for error in errors)
-            assert errors or total(found) == total(whole)  # data, and long names in pax headers, have no checksum
-
-
-def total(samples):
-    return sum(len(value) for sample in samples for name, value in sample.items() if name != "__key__")
-
-
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_an_archive_that_is_cut_between_members_is_not_complete(tmp_path, form):
+    """tests/fuzz cuts archives anywhere."""
     content = archive([(f"{number}.{field}", b"1" * 600) for number in range(3) for field in "ab"], form)
-    end = 3 * 2 * 1536
-    for cut in range(0, end + 1025, 512):
-        path = write(tmp_path / "a", content[:cut])
-        with TarFile(path, ["a", "b"]) as file:
-            found, errors = read_all(file)
-        assert (len(found), bool(errors)) == (min(cut // 3072, 3), cut <= end)
-        if not cut % 1536 and cut <= end:
-            assert "ends without a block of zeros" in str(errors[0])
-            with pytest.raises(DataLossError, match=r"a, record .*append 1024 zeros"):
-                TarDataset(path, ["a", "b"], index=True)
+    path = write(tmp_path / "a", content[: 2 * 2 * 1536])
+    with TarFile(path, ["a", "b"]) as file:
+        found, (error,) = read_all(file)
+    assert len(found) == 2
+    assert "ends without a block of zeros" in str(error)
+    with pytest.raises(DataLossError, match=r"a, record .*append 1024 zeros"):
+        TarDataset(path, ["a", "b"], index=True)
 
 
 @pytest.mark.parametrize(("kind", "checked"), [("GZIP", 8), ("ZLIB", 4), ("ZSTD", 4)])
@@ -314,16 +264,6 @@ def shard(first, count=5):
     return entries
 
 
-@settings(deadline=None, max_examples=60)
-@given(size=st.sampled_from([None, 1, 700]), kind=st.sampled_from(KINDS), n=st.integers(1, 3))
-def test_reading_continues_exactly_from_every_position(size, kind, n, tmp_path_factory):
-    entries = shard(0)
-    entries.insert(5, ("001.txt", b"twice"))
-    path = write(tmp_path_factory.mktemp("tar") / "a", COMPRESS[kind](archive(entries)))
-    found = check_places(TarFile(path, ["__key__"], kind, size), n)
-    assert [isinstance(one, bytes) for one in found] == [True, False, True, True, True]
-
-
 def test_an_interrupt_in_the_middle_loses_no_sample(tmp_path, monkeypatch):
     path = write(tmp_path / "a", archive(shard(0)))
     file = TarFile(path, ["__key__"], None, 600)
@@ -346,14 +286,6 @@ def test_an_interrupt_in_the_middle_loses_no_sample(tmp_path, monkeypatch):
 # Files
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_compressed_files_are_read(tmp_path, kind):
-    content = archive(shard(0))
-    path = write(tmp_path / "a", COMPRESS[kind](content))
-    assert list(TarDataset(path, compression_type=kind)) == samples_by_tarfile(content)
-    assert [sample["txt"] for sample in TarDataset(path, ["txt"], kind, 600)] == [b"%d" % i for i in range(5)]
-
-
 def test_long_members_that_are_not_requested_are_not_read(tmp_path, monkeypatch):
     entries = [(f"{i}.{field}", bytes(1 << 20 if field == "bin" else 1)) for i in range(3) for field in ("bin", "txt")]
     path = write(tmp_path / "a", archive(entries))
@@ -362,16 +294,6 @@ def test_long_members_that_are_not_requested_are_not_read(tmp_path, monkeypatch)
     monkeypatch.setattr(members.MemberReader, "_take", lambda reader, size: taken.append(size) or true(reader, size))
     assert len(list(TarDataset(path, ["txt"], buffer_size=1 << 12))) == 3
     assert sum(taken) < 1 << 16
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe in the file system is POSIX")
-def test_a_pipe_is_read_once(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    content = archive([("0.bin", bytes(1 << 20)), ("0.txt", b"0"), ("1.bin", b""), ("1.txt", b"1")])
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
-    writer.start()
-    assert [sample["txt"] for sample in TarDataset(tmp_path / "pipe", ["txt"])] == [b"0", b"1"]
-    writer.join()
 
 
 def test_files_are_closed_at_the_end_and_after_damage(tmp_path, monkeypatch):
@@ -401,16 +323,6 @@ def test_samples_by_number_are_those_in_order(tmp_path):
         assert list(dataset.skip(3).shard(2, 1)) == expected[4::2]
 
 
-def test_remote_files_and_names_that_are_known_only_by_running_a_dataset_are_indexed():
-    memory = fsspec.filesystem("memory")
-    for part in (0, 2):
-        memory.pipe(f"/tar/{part}.tar", archive(shard(10 * part, 4)))
-    paths = ["memory://tar/0.tar", "memory://tar/2.tar"]
-    for names in (paths, Dataset.from_generator(lambda: iter(paths), output_signature=TensorSpec((), bytes))):
-        indexed = TarDataset(names, index=True)
-        assert [indexed[i]["__key__"] for i in (5, 0, -1)] == [b"021", b"000", b"023"]
-
-
 def test_a_file_that_changed_after_it_was_indexed_is_an_error(tmp_path):
     path = write(tmp_path / "a", archive(shard(0)))
     dataset = TarDataset(path, index=True)
@@ -432,13 +344,3 @@ def test_a_file_that_changes_while_its_index_is_built_is_an_error(tmp_path, monk
     monkeypatch.setattr(members.MemberReader, "next_member", modifying)
     with pytest.raises(OSError, match="modified while its index was built; try again"):
         TarDataset(path, ["txt"], index=True)
-
-
-@pytest.mark.parametrize("index", [False, True])
-def test_the_operator_fulfils_the_contract(tmp_path, index):
-    entries = shard(20, 3)
-    entries.insert(4, ("021.txt", b"twice"))
-    contents = (archive(shard(0, 3)), archive(entries))
-    paths = [write(tmp_path / str(number), content) for number, content in enumerate(contents)]
-    found = check_operator(lambda: TarDataset(paths, ["txt"], buffer_size=600, index=index))
-    assert len(found) == 6
