@@ -89,7 +89,9 @@ class Cursor:
 @pytest.mark.parametrize("types", [TYPES, None])
 def test_rows_of_sqlite_and_of_any_other_database(path, types):
     check_operator(lambda: SqlDataset("sqlite", path, ALL, types), ROWS, positions=12)
-    check_operator(lambda: SqlDataset(Driver(path), "source", ALL, types), ROWS, positions=9)
+    driver = Driver(path)
+    check_operator(lambda: SqlDataset(driver, "source", ALL, types), ROWS, positions=9)
+    assert driver.arguments == ("source",)
 
 
 def test_more_rows_than_a_block(tmp_path):
@@ -141,12 +143,6 @@ def test_a_misspelled_path_is_an_error_and_no_new_database(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names_with_characters_that_mean_something_in_a_uri(tmp_path):
-    path = tmp_path / "100% of a?b#c&mode=rwc ü.db"
-    make(path, [(1, "a")])
-    assert list(SqlDataset("sqlite", path, "SELECT number FROM rows", np.int8)) == [1]
-
-
 @pytest.mark.parametrize("uri", [False, True])
 def test_nothing_is_ever_written(path, uri):
     source = f"file:{path}?mode=rw" if uri else path
@@ -170,13 +166,6 @@ def test_columns_and_types_must_be_as_many(path):
     assert "returns 2 columns, ['number', 'name'], but output_types has 1" in str(error)
 
 
-def test_a_function_gets_the_source_or_nothing(path):
-    driver = Driver(path)
-    for source, arguments in (("dsn", ("dsn",)), (None, ())):
-        list(SqlDataset(driver, source, ALL, TYPES))
-        assert driver.arguments == arguments
-
-
 def test_nothing_is_opened_before_it_is_needed_and_no_row_before_it_is_asked_for(path):
     driver = Driver(path)
     rows = SqlDataset(driver, None, ALL, TYPES).batch(4)
@@ -187,6 +176,7 @@ def test_nothing_is_opened_before_it_is_needed_and_no_row_before_it_is_asked_for
     for batches in (1, 2):
         next(iterator)
         assert driver.fetched == 4 * batches
+    assert driver.arguments == ()
     iterator.close()
 
 
@@ -235,19 +225,6 @@ def test_an_iterator_is_dropped_at_once_though_an_exception_waits_in_it(tmp_path
         assert set(DESCRIPTORS.iterdir()) <= files
     finally:
         gc.enable()
-
-
-def test_a_function_that_raises_is_the_users_error():
-    class NoServerError(Exception):
-        pass
-
-    def connect():
-        raise NoServerError("it is down")
-
-    [error] = outcomes(iter(SqlDataset(connect, None, ALL, TYPES)))
-    assert type(error) is NoServerError
-    assert "SqlDataset(connect" in error.__notes__[0]
-    assert "test_sql_source.py:" in error.__notes__[0]
 
 
 def test_rows_that_are_dicts_are_refused(path):

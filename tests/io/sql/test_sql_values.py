@@ -27,12 +27,6 @@ def test_an_integer_fits_its_dtype_or_is_refused(dtype, values):
             column_of(values, np.dtype(dtype))
 
 
-@given(values=st.lists(st.one_of(st.floats(), st.integers(-(2**60), 2**60), st.none()), min_size=1))
-def test_floats_are_as_python_has_them(values):
-    expected = [0.0 if value is None else float(value) for value in values]
-    np.testing.assert_array_equal(column_of(values, np.dtype(np.float64)), expected)
-
-
 CONVERTED = {
     np.int8: [(None, 0), (Decimal(7), 7), (True, 1)],
     np.int16: [(3.0, 3)],

@@ -51,28 +51,6 @@ def test_whole_records_come_out(place, size, header, footer, count, kind, block,
     assert read(file, n) == (expected[middle:], None)
 
 
-@settings(deadline=None, max_examples=150)
-@given(
-    content=st.binary(max_size=40),
-    size=SIZES,
-    header=AROUND,
-    footer=AROUND,
-    kind=st.sampled_from(ALL_KINDS),
-    block=st.sampled_from([None, 1, 3]),
-)
-def test_any_file_gives_whole_records_or_says_what_is_wrong(place, content, size, header, footer, kind, block):
-    place.write_bytes(COMPRESS[kind](content))
-    found, error = read(FixedLengthFile(place, size, header, footer, kind, block))
-    body = len(content) - header - footer
-    whole = records_of(content, size, header, footer) if body >= 0 else []
-    assert (error is None) == (body >= 0 and body % size == 0)
-    # A file of known size returns nothing before the error; other files return their complete records.
-    assert found == (whole if error is None or kind else [])
-    if error is not None:
-        assert error.record == len(found)
-        assert f"{body} bytes" in str(error) if body >= 0 else "fewer than" in str(error)
-
-
 def test_what_an_error_says(save):
     _, error = read(FixedLengthFile(save(b"HHabcdefgF"), 3, 2, 1))
     assert str(error).endswith(
@@ -92,23 +70,6 @@ def test_huge_sizes_take_no_memory(save, kind, sizes):
     assert error is not None
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
-def test_records_larger_than_the_buffer(save, kind):
-    content = random.Random(1).randbytes(2_000_000)
-    found = read(FixedLengthFile(save(COMPRESS[kind](content)), 500_000, 200_000, 300_000, kind, 1000))
-    assert found == (records_of(content, 500_000, 200_000, 300_000), None)
-
-
-def test_a_pipe_with_header_and_footer():
-    ours, theirs = os.pipe()
-    os.write(theirs, b"HHaabbccFFF")
-    os.close(theirs)
-    try:
-        assert read(FixedLengthFile(f"/dev/fd/{ours}", 2, 2, 3)) == ([b"aa", b"bb", b"cc"], None)
-    finally:
-        os.close(ours)
-
-
 @pytest.mark.parametrize(("left", "expected"), [(4, [b"bb"]), (3, [])])
 def test_a_file_that_shrinks_is_short_or_damaged(save, left, expected):
     path = save(b"aabbcc")
@@ -117,11 +78,3 @@ def test_a_file_that_shrinks_is_short_or_damaged(save, left, expected):
     os.truncate(path, left)
     found, error = read(file)
     assert (found, error is None) == (expected, left == 4)
-
-
-def test_arguments_that_are_wrong(save):
-    path = save(b"")
-    with pytest.raises(ValueError, match="record_bytes must be at least 1, got 0"):
-        FixedLengthFile(path, 0)
-    with pytest.raises(ValueError, match="got header_bytes=-1 and footer_bytes=0"):
-        FixedLengthFile(path, 1, -1)

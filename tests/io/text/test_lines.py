@@ -1,4 +1,4 @@
-"""Tests of text files: all lines unchanged, resuming from every position, and release of resources."""
+"""Tests of text files: all lines unchanged, and reading from every position."""
 
 from __future__ import annotations
 
@@ -79,6 +79,3 @@ def test_a_file_that_shrinks_ends_sooner(save):
     assert file.columns(9) == [[b"one"]]
     os.truncate(path, 6)
     assert read(file) == ([b"tw"], None)
-
-
-# Resources.
