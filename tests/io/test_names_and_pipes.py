@@ -24,7 +24,6 @@ from dataset import (
 )
 from dataset.io import (
     FixedLenFeature,
-    ShardedTFRecordWriter,
     TFRecordIndex,
     TFRecordWriter,
     encode_example,
@@ -76,13 +75,11 @@ READERS = {
     "lines": (TextLineDataset, b"1\n2\n"),
     "fixed": (lambda path: FixedLengthRecordDataset(path, 1), b"12"),
     "JSON Lines": (JsonLinesDataset, LINES),
-    "from_json_lines": (Dataset.from_json_lines, LINES),
     "CSV": (lambda path: CsvDataset(path, [np.int64], header=True), CSV),
     "from_csv": (lambda path: Dataset.from_csv(path, 1, num_epochs=1, shuffle=False), CSV),
     "tar": (TarDataset, TAR),
     "indexed tar": (partial(TarDataset, index=True), TAR),
     "Parquet": (Dataset.from_parquet, table(pq.write_table)),
-    "Parquet in parallel": (partial(Dataset.from_parquet, num_parallel_reads=2), table(pq.write_table)),
     "Arrow file": (Dataset.from_arrow_ipc, table(ipc.new_file)),
     "Arrow stream": (Dataset.from_arrow_ipc, table(ipc.new_stream)),
     "from_arrow": (Dataset.from_arrow, table(ipc.new_stream)),
@@ -115,26 +112,9 @@ def written_records(path):
     return len(TFRecordIndex.open(path)) == 1 and list(TFRecordDataset(path)) == [b"a"]
 
 
-def shards(path):
-    with ShardedTFRecordWriter(path[:-6] + "{shard}", 2) as writer:
-        writer.write(b"a")
-        writer.write(b"b")
-    return list(TFRecordDataset([path[:-6] + "0", path[:-6] + "1"])) == [b"a", b"b"]
-
-
-def written_file(path):
-    write_file(path, encode_wav([[0.5]], 8000))
-    return read_file(path).startswith(b"RIFF")
-
-
 def image(path):
     write_file(f"{path}/a/x.png", encode_png(np.zeros((1, 1, 3), np.uint8)))
     return [label for _, label in Dataset.from_image_folder(path)] == [0]
-
-
-def skipped(path):
-    write_file(path, '{"source": "a", "number": 1}')
-    return list(Dataset.from_tensor_slices([1, 2], name="a").skip_records(path)) == [1]
 
 
 def database(path):
@@ -148,13 +128,10 @@ def database(path):
 WRITERS = {
     "TFRecordWriter": written_records,
     "write_tfrecord": lambda path: Dataset.from_tensors(b"a").write_tfrecord(path) or len(read_file(path)) == 17,
-    "ShardedTFRecordWriter": shards,
-    "write_file": written_file,
     "save": partial(saved, Dataset.load, Dataset.save),
     "cache": partial(saved, Dataset.range(3).cache, lambda data, path: list(data.cache(path))),
     "snapshot": partial(saved, Dataset.range(3).snapshot, lambda data, path: list(data.snapshot(path))),
     "images": image,
-    "skip_records": skipped,
     "SQLite": database,
 }
 

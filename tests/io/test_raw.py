@@ -45,19 +45,13 @@ def test_a_scalar_is_a_read_only_view_of_the_bytes_unless_it_is_swapped_or_bool(
 
 
 def test_every_byte_but_zero_is_true():
-    result = decode_raw(b"\x00\x01\x02", bool)
-    assert result.tolist() == [False, True, True]
-    assert result.view(np.uint8).tolist() == [0, 1, 1]
+    assert decode_raw(b"\x00\x01\x02", bool).view(np.uint8).tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("given_bytes", "shape"),
-    [(b"", (0,)), ([b"", b""], (2, 0)), (np.empty(0, object), (0, 0)), ([], (0, 0))],
-)
+@pytest.mark.parametrize(("given_bytes", "shape"), [(b"", (0,)), ([b"", b""], (2, 0)), ([], (0, 0))])
 def test_empty_inputs_give_empty_arrays(given_bytes, shape):
     result = decode_raw(given_bytes, np.int32)
-    assert result.shape == shape
-    assert result.dtype == np.int32
+    assert (result.shape, result.dtype) == (shape, np.int32)
 
 
 def test_fixed_length_pads_with_zero_bytes_and_cuts():

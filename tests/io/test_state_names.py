@@ -32,9 +32,6 @@ PIPELINES = {
     "interleave of shuffled": lambda names: (
         slices(names).shuffle(3, seed=3).repeat(2).interleave(TextLineDataset, cycle_length=4)
     ),
-    "interleave of generated, shuffled": lambda names: (
-        generated(names).shuffle(2, seed=3).interleave(TextLineDataset, cycle_length=2)
-    ),
     "interleave of shuffled batches of generated": lambda names: (
         generated(names).shuffle(3, seed=3).batch(2).repeat(2).interleave(TextLineDataset, cycle_length=2)
     ),
@@ -141,13 +138,9 @@ SOME_NAMES = {  # the names differ from pass to pass, and from iteration to iter
     "interleave": lambda names: names.take(1).interleave(TextLineDataset, cycle_length=2),
     "interleave of repeated": lambda names: names.take(1).repeat(3).interleave(TextLineDataset, cycle_length=2),
     "repeated interleave": lambda names: names.skip(5).interleave(TextLineDataset, cycle_length=2).repeat(3),
-    "interleave of pairs": lambda names: (
-        names.enumerate().repeat(2).interleave(lambda _, name: TextLineDataset(name), cycle_length=2)
-    ),
     "interleave of a part of a cache": lambda names: (
         names.cache().take(1).repeat(2).interleave(TextLineDataset, cycle_length=2)
     ),
-    "files": lambda names: TextLineDataset(names.take(2).repeat(2)),
     "references": lambda names: TextLineDataset(names.take(2)).repeat(2).shuffle(3, seed=1),
     "nested": lambda names: slices([0, 1]).flat_map(lambda _: TextLineDataset(names.take(2))),
 }

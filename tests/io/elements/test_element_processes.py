@@ -9,12 +9,6 @@ import pytest
 from dataset import Dataset
 from support.folders import tree
 
-WRITERS = {
-    "save": "dataset.save(path)",
-    "cache": "list(dataset.cache(path))",
-    "snapshot": "list(dataset.snapshot(path))",
-}
-
 PROGRAM = """
 import os
 import sys
@@ -47,7 +41,7 @@ def finish(process):
 
 def test_a_cache_that_another_process_fills_cannot_be_filled_here(tmp_path):
     path = tmp_path / "cache"
-    writer = start(PROGRAM + WRITERS["cache"], path, 20)
+    writer = start(PROGRAM + "list(dataset.cache(path))", path, 20)
     assert writer.stdout.readline() == "reached\n"
     make = lambda: Dataset.range(40).map(lambda x: np.full(1 << 16, x)).cache(path)
     with pytest.raises(FileExistsError, match=rf"process {writer.pid} is filling the cache"):
@@ -59,7 +53,7 @@ def test_a_cache_that_another_process_fills_cannot_be_filled_here(tmp_path):
 
 def test_a_snapshot_that_another_process_writes_is_written_here_too(tmp_path):
     path = tmp_path / "snapshots"
-    program = PROGRAM + WRITERS["snapshot"]
+    program = PROGRAM + "list(dataset.snapshot(path))"
     first, second = start(program, path, 20), start(program, path, 30)
     assert first.stdout.readline() == "reached\n"
     assert second.stdout.readline() == "reached\n"

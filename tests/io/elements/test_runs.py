@@ -1,6 +1,5 @@
 """Tests of what element writers remove: only files that they have listed themselves."""
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -12,7 +11,6 @@ from dataset import DataLossError, Dataset, TFRecordDataset
 from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.write_session import lock_path
 from dataset.io.tfrecord.writer import TFRecordWriter
-from dataset.plan.plain import state_from_json, state_to_json
 from support.folders import tree
 
 HEX = "0123456789abcdef"
@@ -126,24 +124,6 @@ def test_a_shard_is_not_written_through_a_link(tmp_path):
     with pytest.raises(OSError, match="00000000"):
         Dataset.range(1).map(link).save(tmp_path / "saved")
     assert (tmp_path / "precious").read_text() == "precious"
-
-
-def test_a_checkpoint_that_names_a_path_is_of_no_use(tmp_path):
-    fill(tmp_path, {"x/00000000.tfrecord": "precious"})
-    arguments = {"directory": tmp_path / "checkpoints", "max_to_keep": 1, "checkpoint_interval": 1}
-
-    def make(bad):
-        return Dataset.range(3).map(lambda x: int("bad") if x == bad else x)
-
-    with pytest.raises(ValueError, match="bad"):
-        make(2).save(tmp_path / "saved", checkpoint_args=arguments)
-    (checkpoint,) = (tmp_path / "checkpoints").iterdir()
-    state = state_from_json(json.loads(checkpoint.read_text()))
-    state["writer"]["run"] = "../x"
-    checkpoint.write_text(json.dumps(state_to_json(state)))
-    make(None).save(tmp_path / "saved", checkpoint_args=arguments)
-    assert list(Dataset.load(tmp_path / "saved")) == [0, 1, 2]
-    assert tree(tmp_path / "x") == {"00000000.tfrecord": b"precious"}
 
 
 def modes(folder):
