@@ -78,7 +78,6 @@ READERS = {
     "CSV": (lambda path: CsvDataset(path, [np.int64], header=True), CSV),
     "from_csv": (lambda path: Dataset.from_csv(path, 1, num_epochs=1, shuffle=False), CSV),
     "tar": (TarDataset, TAR),
-    "indexed tar": (partial(TarDataset, index=True), TAR),
     "Parquet": (Dataset.from_parquet, table(pq.write_table)),
     "Arrow file": (Dataset.from_arrow_ipc, table(ipc.new_file)),
     "Arrow stream": (Dataset.from_arrow_ipc, table(ipc.new_stream)),
@@ -130,7 +129,6 @@ WRITERS = {
     "write_tfrecord": lambda path: Dataset.from_tensors(b"a").write_tfrecord(path) or len(read_file(path)) == 17,
     "save": partial(saved, Dataset.load, Dataset.save),
     "cache": partial(saved, Dataset.range(3).cache, lambda data, path: list(data.cache(path))),
-    "snapshot": partial(saved, Dataset.range(3).snapshot, lambda data, path: list(data.snapshot(path))),
     "images": image,
     "SQLite": database,
 }
@@ -184,7 +182,6 @@ def test_a_pipe_that_is_read_once_is_read(tmp_path, read, content, is_named):
 
 TWICE = {
     "JSON Lines": (JsonLinesDataset, r"pass columns=\{name: dtype\}"),
-    "from_json_lines": (Dataset.from_json_lines, r"pass columns=\{name: dtype\}"),
     "from_csv": (lambda path: Dataset.from_csv(path, 1), "pass column_names and column_defaults"),
     "tar": (TarDataset, "pass fields"),
     "indexed tar": (lambda path: TarDataset(path, ["a"], index=True), "regular"),

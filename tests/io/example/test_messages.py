@@ -1,5 +1,7 @@
 """Tests of the protobuf messages and encode_example."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,7 +69,7 @@ def test_what_was_encoded_is_what_protobuf_writes(features):
         kind = {int: "int64_list", float: "float_list", bytes: "bytes_list"}[type(values[0])]
         getattr(message.features.feature[name], kind).value.extend(values)
     encoded = encode_example(features)
-    assert Example.FromString(encoded) == message
+    assert Example.FromString(encoded) == pickle.loads(pickle.dumps(message)) == message
     assert len(encoded) == message.ByteSize()  # only the order of keys, which protobuf does not define, may differ
 
 

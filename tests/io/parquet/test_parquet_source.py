@@ -214,6 +214,14 @@ def test_skip_reads_none_of_the_row_groups_that_it_passes(save, read, opened):
     check_operator(lambda: Dataset.from_parquet(paths).skip(255), positions=5)
 
 
+@pytest.mark.parametrize("statistics", [True, False])
+def test_skip_counts_rows_as_it_would_if_it_read_them(save, statistics):
+    """A failing row is not an element that can be skipped, so row groups with nulls are read."""
+    path = save("a", pa.array([None if i in {3, 17} else i for i in range(40)]), write_statistics=statistics)
+    found = check_operator(lambda: Dataset.from_parquet(path).skip(30), positions=4)
+    assert [row["x"] for row in found if not isinstance(row, ValueError)] == list(range(32, 40))
+
+
 def test_any_row_can_be_had_alone(save, read):
     paths = [save("a", range(100)), save("b", range(100, 200))]
     dataset = Dataset.from_parquet(paths)
