@@ -5,9 +5,7 @@ import json
 import os
 import pickle
 import re
-import threading
 import time
-from collections import Counter
 
 import pytest
 
@@ -16,12 +14,13 @@ from dataset import AUTOTUNE, Dataset, TextLineDataset
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.ops.prefetch import PatientPrefetchOperator
-from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.resources.cores import usable_cores
+from support.overlap import Calls
 from support.pipelines import with_options
 from support.process_helpers import exit_code_of, fork
 from support.resume_search import LENGTH_MAX, advanced
+from support.resuming import loaded, to_json
 from support.seeds import rng
 
 SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in a buffer
@@ -144,20 +143,6 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
         assert values(iterator) == {"prefetch": 4}
 
 
-def test_operators_that_are_opened_anew_keep_what_they_have_learned():
-    """Otherwise each epoch begins with workers, and notices again that the consumer is faster."""
-    with iter(Dataset.range(20).map(plus, num_parallel_calls=2).repeat()) as iterator:
-        iterator._root.source.warm_start(Learned("inline", 2, patience=1, rest=1e9))
-        opened = set()
-        for _ in range(100):
-            next(iterator)
-            opened.add(iterator._root.source)
-            assert iterator._root.source.inline
-            iterator._observer.look(time.perf_counter())
-        assert len(opened) == 5
-        assert not iterator.tuning_log()
-
-
 # Unchanged settings
 
 
@@ -221,38 +206,23 @@ def test_a_bound_limits_every_number_that_autotune_chooses(enabled):
         }
 
 
-def test_a_bound_changes_neither_elements_nor_states():
-    bounded = everywhere(60, AUTOTUNE(max=2))
-    assert bounded.fingerprint() == everywhere(60).fingerprint()
-    with iter(everywhere(60)) as iterator, iter(bounded) as resumed:
-        first = next(iterator).tolist()
-        resumed.load_state_dict(iterator.state_dict())
-        assert [first, *listed(resumed)] == listed(everywhere(60))
-
-
 @pytest.mark.parametrize("enabled", [True, False])
-def test_as_many_calls_of_each_of_two_functions_run_at_once_as_the_bound_says(enabled):
-    lock, running, most = threading.Lock(), Counter(), Counter()
+def test_no_more_calls_of_each_of_two_functions_run_at_once_than_the_bound_says(enabled):
+    running = Calls(), Calls()
 
-    def function(name):
+    def function(calls):
         def call(x):
-            with lock:
-                running[name] += 1
-                most[name] = max(most[name], running[name])
-            time.sleep(0.001)  # others may start
-            with lock:
-                running[name] -= 1
-            return x
+            with calls:
+                time.sleep(0.001)  # others may start
+                return x
 
         return call
 
-    calls = AUTOTUNE(max=2)
-    numbers = Dataset.range(60).map(function("first"), num_parallel_calls=calls)
-    numbers = numbers.map(function("second"), num_parallel_calls=calls)
-    options = {"autotune__enabled": enabled, "autotune__cpu_budget": 8}
-    assert listed(with_options(numbers, **options)) == list(range(60))
-    assert set(most) == {"first", "second"}
-    assert max(most.values()) <= 2
+    numbers = Dataset.range(60)
+    for calls in running:
+        numbers = numbers.map(function(calls), num_parallel_calls=AUTOTUNE(max=2))
+    assert listed(with_options(numbers, autotune__enabled=enabled, autotune__cpu_budget=8)) == list(range(60))
+    assert [(calls.total, calls.most <= 2) for calls in running] == [(60, True)] * 2
 
 
 def test_maps_with_different_bounds_keep_them():
@@ -301,22 +271,27 @@ def turn(iterator, draws):
             record.knob.value = draws.randint(1, SEVERAL)
 
 
+@pytest.mark.usefixtures("switch_interval")
 @pytest.mark.parametrize("number", range(30))
-def test_neither_tuning_nor_knobs_turned_at_random_change_elements_or_order(number, built):
+def test_neither_tuning_nor_knobs_turned_at_random_change_elements_order_or_states(number, built):
     draws = rng("knobs", number)
     chains = iter(lambda: draw_chain(draws), None)
     chain = next(chain for chain in chains if chain.is_repeatable and "num_parallel_calls" in str(chain))
-    plain, dataset, other = (
-        built(re.sub(r"num_parallel_calls=[^,)]+", text, str(chain)))
-        for text in ("num_parallel_calls=None", *["num_parallel_calls=AUTOTUNE"] * 2)
-    )
-    expected = advanced(iter(plain), LENGTH_MAX)
-    assert advanced(iter(with_options(other, autotune__enabled=False)), LENGTH_MAX) == expected
-    found = []
-    with iter(dataset) as iterator:
-        while len(found) < LENGTH_MAX and (more := advanced(iterator, 1)):
-            found += more
-            turn(iterator, draws)
+
+    def made(calls):
+        return built(re.sub(r"num_parallel_calls=[^,)]+", f"num_parallel_calls={calls}", str(chain)))
+
+    expected = advanced(iter(made(None)), LENGTH_MAX)
+    assert advanced(iter(with_options(made("AUTOTUNE"), autotune__enabled=False)), LENGTH_MAX) == expected
+    iterator, found = iter(made("AUTOTUNE")), []
+    while len(found) < LENGTH_MAX and (more := advanced(iterator, 1)):
+        found += more
+        turn(iterator, draws)
+        if draws.random() < 0.1:
+            state = iterator.state_dict()
+            iterator.close()
+            iterator = loaded(made("AUTOTUNE"), to_json(state))
+    iterator.close()
     assert found == expected
 
 
@@ -331,10 +306,6 @@ RUNNING = {
     "map": lambda order: Dataset.range(400).map(yielding, num_parallel_calls=AUTOTUNE, deterministic=order),
     "interleave": lambda order: Dataset.range(40).interleave(
         lambda x: Dataset.range(10 * x, 10 * x + 10).map(yielding), 8, num_parallel_calls=AUTOTUNE, deterministic=order
-    ),
-    "prefetch": lambda order: Dataset.range(400).map(yielding).prefetch(AUTOTUNE),
-    "batch": lambda order: (
-        Dataset.range(400).map(yielding).batch(3, num_parallel_calls=AUTOTUNE, deterministic=order).unbatch()
     ),
 }
 
@@ -353,19 +324,3 @@ def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order):
     assert sorted(found) == list(range(1, 401))
     if order and name != "interleave":
         assert found == list(range(1, 401))
-
-
-@pytest.mark.usefixtures("switch_interval")
-def test_a_state_that_is_saved_while_knobs_are_turned_resumes_at_its_place():
-    expected, chance = listed(everywhere(100)), rng("states")
-    iterator, found = iter(everywhere(100)), []
-    while len(found) < len(expected):
-        found.append(next(iterator).tolist())
-        turn(iterator, chance)
-        if chance.random() < 0.1:
-            state = iterator.state_dict()
-            iterator.close()
-            iterator = iter(everywhere(100))
-            iterator.load_state_dict(state)
-    iterator.close()
-    assert found == expected

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from support import flaky
-from support.blame import GIT, RUNS, Count, verdict
+from support.blame import GIT, RUNS
 
 BLAME = Path(__file__).parent / "support" / "blame.py"
 
@@ -84,18 +84,6 @@ def test_blame_tells_new_failures_from_old_and_flaky_ones(repository):
     assert subprocess.run([GIT, "worktree", "list"], capture_output=True, check=True).stdout.count(b"\n") == 1
 
 
-def test_blame_without_a_failure_runs_nothing(repository):
-    assert blame() == (0, {}, "")
-
-
-@pytest.mark.parametrize(
-    ("here", "before", "expected"),
-    [(3, 0, "new"), (3, 3, "old"), (1, 0, "flaky"), (3, 2, "flaky"), (0, 1, "flaky"), (0, 0, "gone"), (0, 3, "gone")],
-)
-def test_verdict(here, before, expected):
-    assert verdict(Count(here, 3), Count(before, 3)) == expected
-
-
 # The list of flaky tests
 
 LIST = """
@@ -133,13 +121,6 @@ def test_flaky_tests_are_deselected_with_all_their_parameters(listed):
     flaky.deselect(config, items, dt.date(2026, 12, 3), listed)
     assert [item.nodeid for item in items] == [ids[2], ids[4]]
     assert [item.nodeid for item in reported] == [ids[0], ids[1], ids[3]]
-
-
-def test_a_line_without_a_date_is_an_error(tmp_path):
-    path = tmp_path / "flaky.txt"
-    path.write_text("tests/test_a.py::test_one  because\n")
-    with pytest.raises(ValueError, match="not a test, a date and a reason"):
-        flaky.listed(path)
 
 
 def test_every_flaky_test_exists():

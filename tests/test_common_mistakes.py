@@ -1,7 +1,6 @@
 """Common mistakes: each raises an error that says what to do, and names the line that wrote the operation."""
 
 import functools
-import pathlib
 import re
 import traceback
 
@@ -121,11 +120,6 @@ def test_patterns_are_for_list_files(records, index):
     assert advice in caught.value.__notes__
 
 
-def test_other_readers_say_the_same_of_patterns(records):
-    assert "TextLineDataset takes" in notes_of(fails(TextLineDataset("*.txt"), FileNotFoundError))
-    assert "list_files" not in notes_of(fails(TextLineDataset("a.txt"), FileNotFoundError))
-
-
 def test_a_generator_in_place_of_its_function():
     def count():
         yield 1
@@ -172,9 +166,7 @@ TEXTS = Dataset.from_tensor_slices(["to be or not to be", "that is the question"
     "function",
     [
         tokenizer,
-        pathlib.Path,
         lambda text: text + " ",
-        lambda text: text.split(" "),
         lambda text: re.sub("be", "do", text),
         lambda text: text < "a",
         lambda text: text.format(1),
@@ -218,10 +210,6 @@ def test_texts_tokenized_in_a_batch():
 
     error = fails(TEXTS.batch(2).map(tokens), ValueError)
     assert "return RaggedTensor.from_rows(lists), or map before batch()" in notes_of(error)
-    rows = TEXTS.batch(2).map(lambda texts: {"ids": RaggedTensor.from_rows(tokens(texts)["ids"])}).unbatch().pack(10)
-    expected = [[2, 2, 2, 3, 2, 2, 4, 2, 3, 8]]
-    assert [row["ids"].tolist() for row in rows] == expected
-    assert [row["ids"].tolist() for row in TEXTS.map(library.vectorized(tokens)).pack(10)] == expected
 
 
 def test_a_vectorized_function_that_returns_a_list():
@@ -320,12 +308,10 @@ MISSING = Dataset.from_tensor_slices(["missing"])
 UNWRITTEN = {  # the user's line is the only one that can be named: all other code is the library's
     "interleave": lambda: (MISSING.interleave(TFRecordDataset), here()),
     "parallel interleave": lambda: (MISSING.interleave(TFRecordDataset, num_parallel_calls=2), here()),
-    "tar files": lambda: (MISSING.interleave(TextLineDataset, num_parallel_calls=2), here()),
     "partial": lambda: (
         MISSING.interleave(functools.partial(TFRecordDataset, compression_type="GZIP"), num_parallel_calls=2),
         here(-1),
     ),
-    "flat_map and prefetch": lambda: (MISSING.flat_map(TFRecordDataset).prefetch(2), here()),
     "parallel reads": lambda: (TFRecordDataset(["missing"], num_parallel_reads=2), here()),
     "csv": lambda: (Dataset.from_tensors(b"missing").flat_map(TextLineDataset).map(len).prefetch(1), here()),
 }
@@ -337,44 +323,12 @@ def test_notes_name_the_line_that_wrote_the_op(name):
     assert f"Dataset from {origin}" in fails(dataset, FileNotFoundError).__notes__[0]
 
 
-def explode(record):
-    raise KeyError(record)
-
-
-PARALLEL = {
-    "a missing file": lambda records: MISSING.interleave(TFRecordDataset, num_parallel_calls=2),
-    "a function": lambda records: Dataset.from_tensor_slices([records]).interleave(
-        lambda path: TFRecordDataset(path).map(explode), num_parallel_calls=2
-    ),
-    "unordered": lambda records: Dataset.from_tensor_slices([records]).interleave(
-        lambda path: TFRecordDataset(path).map(explode).prefetch(1), num_parallel_calls=2, deterministic=False
-    ),
-    "inside the library": lambda records: Dataset.from_tensor_slices([records]).interleave(
-        lambda path: TFRecordDataset(path).map(io.ExampleParser({"x": io.FixedLenFeature((), np.int64)})),
-        num_parallel_calls=2,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PARALLEL)
-def test_tracebacks_have_at_most_six_frames_of_the_library(name, records):
-    error = fails(PARALLEL[name](records), Exception)
-    frames = traceback.extract_tb(error.__traceback__)
-    assert sum("/dataset/" in frame.filename for frame in frames) <= 6
-    assert (frames[-1].name == "explode") == isinstance(error, KeyError)
-
-
 def test_long_ragged_and_sparse_tensors_are_shown_in_short():
     uneven = RaggedTensor.from_rows([np.arange(2000), [1], [], [2, 3]])
     assert repr(uneven) == "RaggedTensor([[0, 1, 2, ..., 1997, 1998, 1999], [1], [], [2, 3]], dtype=int64)"
-    many = RaggedTensor.from_rows([np.arange(500)] * 500)
-    three = ", ".join(3 * ["[0, 1, 2, ..., 497, 498, 499]"])
-    assert repr(many) == f"RaggedTensor([{three}, ..., {three}], dtype=int64)"
     cells = np.arange(2000)
     sparse = SparseTensor(np.stack([cells, cells], 1), cells, (2000, 2000))
     assert repr(sparse) == (
         "SparseTensor(indices=[[0, 0], [1, 1], [2, 2], ..., [1997, 1997], [1998, 1998], [1999, 1999]], "
         "values=[0, 1, 2, ..., 1997, 1998, 1999], dense_shape=[2000, 2000], dtype=int64)"
     )
-    with np.printoptions(threshold=10_000):
-        assert "..." not in repr(sparse)

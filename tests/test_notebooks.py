@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,7 +19,7 @@ PAGES_BYTES_MAX = 1_000_000
 
 sys.path.insert(0, str(FOLDER))
 from execute import NotebookError, complaints, executed  # noqa: E402
-from render import linked, page  # noqa: E402
+from render import linked  # noqa: E402
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -36,12 +35,6 @@ def files():
 
 def code(notebook):
     return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def write_notebook(path, *sources):
-    cells = [nbformat.v4.new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    return path
 
 
 # The notebooks.
@@ -109,78 +102,21 @@ def test_pages_and_notebooks_are_the_same_and_the_pages_are_small():
     assert sum(path.stat().st_size for path in PAGES.rglob("*") if path.is_file()) < PAGES_BYTES_MAX
 
 
-# Execution and rendering.
+# Execution.
 
 
-def test_a_cell_that_fails_is_told_with_its_name_source_and_traceback(tmp_path):
-    path = write_notebook(
-        tmp_path / "broken.ipynb", "x = 1", "def fail():\n    raise KeyError('lost')\n\nfail()", "y = 2"
-    )
-    with pytest.raises(NotebookError) as caught:
-        executed(path)
-    text = str(caught.value)
-    assert text.startswith("broken.ipynb, cell 'cell-1':")
-    assert "raise KeyError('lost')" in text
-    assert "KeyError: 'lost'" in text
-    assert "\x1b" not in text
-
-
-def test_a_cell_that_takes_too_long_is_told_by_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr("execute.CELL_SECONDS_MAX", 1)
-    path = write_notebook(tmp_path / "slow.ipynb", "import threading\nthreading.Event().wait()")
-    with pytest.raises(NotebookError, match=r"slow\.ipynb, cell 'cell-0'"):
-        executed(path)
-
-
-def test_a_kernel_that_dies_is_told(tmp_path):
-    path = write_notebook(tmp_path / "dead.ipynb", "import os\nos._exit(3)")
-    with pytest.raises(NotebookError, match=r"dead\.ipynb, cell 'cell-0'(.|\n)*died"):
-        executed(path)
-
-
-def test_a_notebook_runs_in_a_copy_of_its_folder_by_this_interpreter_whatever_is_registered(tmp_path, monkeypatch):
-    kernel, folder = tmp_path / "jupyter" / "kernels" / "python3", tmp_path / "here"
-    kernel.mkdir(parents=True)
-    folder.mkdir()
-    (kernel / "kernel.json").write_text('{"argv": ["/no/such/python"], "display_name": "x", "language": "python"}')
-    (folder / "data.txt").write_text("given")
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
-    path = write_notebook(
-        folder / "any.ipynb",
-        "import sys\nprint(sys.executable)",
-        "import os\nprint(os.getpid())",
-        "from pathlib import Path\nPath('new.txt').write_text(Path('data.txt').read_text())",
-        "import warnings\nwarnings.warn('old')",
-    )
-    notebook = executed(path)
-    outputs = [cell.outputs[0] for cell in notebook.cells]
-    assert outputs[0].text.strip() == sys.executable
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(outputs[1].text), 0)  # the kernel ends with its notebook
-    assert outputs[2].data["text/plain"] == "5"
-    assert sorted(child.name for child in folder.iterdir()) == ["any.ipynb", "data.txt"]
-    (complaint,) = complaints(notebook)
-    assert complaint.startswith("cell 'cell-3' wrote to stderr:")
-    assert "old" in complaint
-
-
-def test_a_page_has_no_colours_paths_and_addresses(tmp_path):
-    cell = nbformat.v4.new_code_cell("show()", id="show")
-    cell.outputs = [
-        nbformat.v4.new_output("stream", text="\x1b[31mred\x1b[39m /usr/lib/x/site-packages/numpy/core.py\n"),
-        nbformat.v4.new_output("execute_result", data={"text/plain": "<object object at 0x7f3a12345678>"}),
-    ]
-    python = {"language_info": {"name": "python"}}
-    text, pictures = page("any", nbformat.v4.new_notebook(cells=[cell], metadata=python))
-    assert pictures == {}
-    assert "```python\nshow()\n```" in text
-    assert "```text\nred numpy/core.py\n```" in text
-    assert "```text\n<object object at 0x...>\n```" in text
-
-
-def test_render_refuses_what_is_no_notebook():
-    command = [sys.executable, str(FOLDER / "render.py"), "no_such_notebook"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
-    assert result.returncode == 2
-    assert "no_such_notebook" in result.stderr
-    assert "coming_from, images, language_model, optimizer_and_autotuner, queues_to_datasets" in result.stderr
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def fail():\n    raise KeyError('lost')\n\nfail()", "KeyError: 'lost'"),
+        ("import threading\nthreading.Event().wait()", ""),
+        ("import os\nos._exit(3)", "died"),
+    ],
+)
+def test_a_cell_that_fails_hangs_or_dies_is_told_by_its_name(source, told, tmp_path, monkeypatch):
+    monkeypatch.setattr("execute.CELL_SECONDS_MAX", 5)
+    cells = [nbformat.v4.new_code_cell(source, id="cell-0")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "broken.ipynb")
+    with pytest.raises(NotebookError, match=rf"broken\.ipynb, cell 'cell-0'(.|\n)*{told}") as caught:
+        executed(tmp_path / "broken.ipynb")
+    assert "\x1b" not in str(caught.value)

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dataset
@@ -28,7 +29,8 @@ from dataset.testing import no_leaks, outcomes
 from support.pipelines import unoptimized
 from support.resume_cases import BY_PROCESSES, CASES, ELSEWHERE, NO_OPS
 from support.resume_search import LENGTH_MAX, Case, Run, Stop, Worker
-from support.resuming import assert_from, interrupted, loaded
+from support.resuming import assert_from, check_every_place, check_stops, interrupted, loaded, to_json
+from support.seeds import rng
 
 TESTS = Path(__file__).parent
 REPEATABLE = [name for name, chain in CASES.items() if chain.is_repeatable]
@@ -81,6 +83,69 @@ def test_a_state_resumes_in_a_pipeline_with_other_rules_or_is_refused_and_in_the
             continue
         with resumed:
             assert_from(place, outcomes(resumed), found)
+
+
+# Long pipelines, whose buffers hold thousands of elements
+
+MANY = 20_000
+LONG = {
+    "shuffled, mapped, batched": lambda: (
+        Dataset.range(MANY).shuffle(5000, seed=1).map(lambda x: (x, x + 1)).batch(100).prefetch(2)
+    ),
+    "shuffled all, in epochs": lambda: Dataset.range(MANY).shuffle(None, seed=1).repeat(2).batch(1000),
+    "streamed, cached, shuffled, in epochs": lambda: (
+        Dataset.range(MANY).filter(lambda x: x % 7 != 3).cache().shuffle(3000, seed=2).repeat(2).batch(1000)
+    ),
+    "interleaved by threads": lambda: (
+        Dataset.range(100)
+        .interleave(lambda x: Dataset.range(1000 * x, 1000 * x + 1000), cycle_length=8, num_parallel_calls=2)
+        .batch(500)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_pipeline_resumes_from_places_anywhere(name):
+    length = sum(1 for _ in LONG[name]())
+    places = rng("long", name).sample(range(length + 1), 3)
+    check_stops(LONG[name], places, check_every_place(LONG[name], places))
+
+
+# Orders of datasets in several places of a plan
+
+
+def shuffled(count: int) -> Dataset[Any]:
+    return Dataset.range(count).shuffle(count, seed=1)
+
+
+def test_each_use_of_a_dataset_and_each_call_that_returns_it_draws_another_order_and_equal_seeds_the_same():
+    first, second = (list(map(int, half)) for half in zip(*Dataset.zip(shuffled(50), shuffled(50)), strict=True))
+    assert first == second
+    one = shuffled(50)
+    found = np.array(list(one.concatenate(one))).reshape(2, 50).tolist()
+    assert found[0] == first
+    use, other = (Dataset.range(2).flat_map(lambda _: one) for _ in range(2))
+    found += np.array(list(use.concatenate(other).repeat(2))).reshape(8, 50).tolist()
+    assert len(set(map(tuple, found))) == 10
+    assert all(sorted(order) == list(range(50)) for order in found)
+
+
+def test_an_op_that_has_not_begun_resumes_in_its_iteration():
+    """The second dataset is opened after the state was saved, in the third epoch of the loop."""
+
+    def build() -> Dataset[Any]:
+        return (
+            Dataset.range(3)
+            .concatenate(Dataset.range(1).flat_map(lambda _: Dataset.range(0)))
+            .concatenate(Dataset.range(20).random_map(lambda draws, x: x + draws.integers(1000), seed=3))
+        )
+
+    dataset = build()
+    outcomes(iter(dataset)), outcomes(iter(dataset))
+    iterator = iter(dataset)
+    next(iterator)
+    state = to_json(iterator.state_dict())
+    assert outcomes(loaded(build(), state)) == outcomes(iterator)
 
 
 # Completeness

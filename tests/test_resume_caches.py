@@ -1,27 +1,16 @@
-"""Tests of caches and snapshots that are interrupted while they are filled, by states and by killed processes."""
+"""Tests of caches and snapshots that are interrupted while they are filled."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-from collections import deque
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import dataset
-from dataset import Dataset, StateError
+from dataset import Dataset
 from dataset.testing import assert_elements_equal, outcomes
 from support.resuming import advanced, assert_from, check_every_place, interrupted, loaded, to_json
 
 SIZE = 8
-PATIENCE_SECONDS = 250
 
 
 def counted(calls: list[int], size: int = SIZE) -> Dataset[Any]:
@@ -84,13 +73,10 @@ def test_asking_for_a_state_does_not_decide_which_pass_fills_the_cache(order, bu
 TWO = "lambda x: Dataset.range(x, x + 2)"
 AHEAD = [
     "shuffle(3, seed=1)",
-    "batch(3)",
     "batch(20)",
     "prefetch(2)",
     "map(number, num_parallel_calls=2)",
-    f"interleave({TWO}, cycle_length=2, num_parallel_calls=2)",
     f"interleave({TWO}, cycle_length=9, num_parallel_calls=2)",
-    f"interleave({TWO}, num_parallel_calls=1).shuffle(None, seed=3)",
     "batch(9, num_parallel_calls=2).rebatch(5)",
 ]
 """Ops that have read all of a pass, which later passes return, when the state is saved."""
@@ -109,9 +95,7 @@ WHOLE = [
         f"Dataset.range(7).shuffle(7, seed=3).cache().apply({several})"
         for several in (
             "lambda kept: Dataset.zip(kept.repeat(2), kept.repeat(3).skip(1))",
-            "lambda kept: Dataset.sample_from_datasets([kept, kept.repeat(2)], seed=1)",
             "lambda kept: kept.take(3).repeat(2).prefetch(2).concatenate(kept).repeat(2)",
-            "lambda kept: Dataset.range(3).interleave(lambda x: kept, cycle_length=2)",
             "lambda kept: Dataset.range(3).interleave(lambda x: kept, cycle_length=2, num_parallel_calls=2)",
         )
     ],
@@ -129,17 +113,6 @@ WHOLE = [
 @pytest.mark.parametrize("chain", WHOLE)
 def test_a_cache_that_is_read_in_several_places_or_passes_resumes_anywhere(chain, built):
     check_every_place(lambda: built(chain), range(25))
-
-
-@pytest.mark.parametrize("filename", ["", "folder + '/kept'"])
-@pytest.mark.parametrize("ahead", ["prefetch(4)", "map(np.negative, num_parallel_calls=2)"])
-def test_only_the_pass_that_fills_a_cache_has_failures(filename, ahead, built):
-    """A position in a later pass, computed from that of the first one, counts the failures once."""
-    chain = f"Dataset.range(8).map(failing(3, 1)).cache({filename}).repeat(3).{ahead}"
-    for place in range(9, 19):  # each in an iteration of its own, which has saved no other position
-        found, states = interrupted(built(chain), [place])
-        assert [type(one) for one in found].count(ValueError) == 3
-        assert_from(place, outcomes(loaded(built(chain), states[place])), found)
 
 
 # In files: another iterator fills the cache
@@ -161,99 +134,3 @@ def test_another_iterator_may_fill_the_cache_before_the_first_element(keeper, ah
             later = to_json(iterator.state_dict())
         with loaded(new(f"second {place}"), later) as iterator:
             assert_from(place + 2, outcomes(iterator), found)
-
-
-def test_an_interleave_says_why_the_cache_of_its_input_cannot_be_read(tmp_path):
-    """It reads its open arguments again when a state is loaded."""
-
-    def new(name: str) -> Any:
-        paths = Dataset.from_tensor_slices(["a", "b", "c"]).cache(tmp_path / name)
-        return paths.interleave(lambda path: Dataset.from_tensors(path).repeat(3), cycle_length=2)
-
-    _, states = interrupted(new("one"), [2])
-    with iter(new("two")) as filling:
-        next(filling)
-        with pytest.raises(StateError, match="another iterator of this process is filling the cache"):
-            loaded(new("two"), states[2])
-
-
-# In files: a process is killed
-
-KEEPERS: dict[str, Callable[[Any, str], Any]] = {
-    "cache": lambda numbers, path: numbers.cache(path),
-    "snapshot": lambda numbers, path: numbers.snapshot(path),
-    "snapshot in shards": lambda numbers, path: numbers.snapshot(path, "GZIP", shard_func=by_three),
-}
-
-
-def by_three(x: Any) -> Any:
-    return int(x[0]) % 3
-
-
-CALLS: deque[int] = deque()
-"""The arguments of ``double``. A deque, because snapshots fingerprint the objects that a function refers to by type."""
-
-
-def double(x: Any) -> Any:
-    CALLS.append(int(x))
-    return np.full(3000, 2 * x)
-
-
-def kept(keeper: str, path: str) -> Dataset[Any]:
-    """More elements than are written at once."""
-    numbers = Dataset.range(200).shuffle(200, seed=3).map(double)
-    return KEEPERS[keeper](numbers, path).repeat(2)
-
-
-SCRIPT = """
-import sys
-from support.resuming import loaded, to_json
-from test_resume_caches import kept
-keeper, path, count, state = sys.argv[1:]
-iterator = iter(kept(keeper, path))
-if state:
-    iterator = loaded(kept(keeper, path), open(state).read())
-for _ in range(int(count)):
-    next(iterator)
-print(to_json(iterator.state_dict()), flush=True)
-sys.stdin.read()
-"""
-
-
-def killed_after(count: int, keeper: str, path: str, state: str = "") -> str:
-    """Return the state of a process that was killed after this many elements."""
-    paths = [str(Path(__file__).parent), str(Path(dataset.__file__).parents[1])]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, keeper, path, str(count), state],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
-    assert process.stdout is not None
-    try:
-        found = process.stdout.readline()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == -signal.SIGKILL
-    return found
-
-
-@pytest.mark.parametrize("keeper", KEEPERS)
-def test_what_a_killed_process_has_written_is_not_taken_for_complete(keeper, tmp_path):
-    """The first process is killed in the first pass, and so is the one that resumes it; the third one finishes."""
-    path = str(tmp_path / "kept")
-    expected = outcomes(iter(kept(keeper, str(tmp_path / "elsewhere"))))
-    state = tmp_path / "state.json"
-    state.write_text(killed_after(70, keeper, path))
-    state.write_text(killed_after(50, keeper, path, str(state)))
-
-    with loaded(kept(keeper, path), state.read_text()) as iterator:
-        assert_from(120, outcomes(iterator), expected)
-    CALLS.clear()
-    assert_elements_equal(outcomes(iter(kept(keeper, path))), expected[200:] * 2)  # in the order of reading
-    assert not CALLS
-    left = [file.name for file in Path(path).rglob("*") if file.is_file()]
-    assert len([name for name in left if name.endswith(".lock")]) <= 1, left

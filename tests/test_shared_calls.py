@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, ParseError, TFRecordDataset, io
-from dataset.shared_calls import shares_calls
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.tfrecord_files import frame, write_records
 
@@ -71,11 +70,6 @@ def batches(monkeypatch):
     return found
 
 
-def test_all_current_inputs_are_parsed_at_once(batches):
-    parses(io.ExampleParser(FEATURES))
-    assert batches == [COUNT]
-
-
 def test_elements_share_no_memory_and_no_dict():
     parser = io.ExampleParser(FEATURES)
 
@@ -90,18 +84,6 @@ def test_elements_share_no_memory_and_no_dict():
     for element in parses(parser):
         arrays = [element["floats"], element["words"], element["ragged"], element["sequence"]]
         assert all(array.base is None and array.flags.writeable for array in arrays)
-
-
-def test_an_error_is_that_of_its_own_record():
-    broken = [*RECORDS[:20], b"not an Example", *RECORDS[20:]]
-    dataset = Dataset.from_tensor_slices(broken).map(lambda record: io.parse_single_example(record, FEATURES)["number"])
-    with (
-        iter(dataset.batch(COUNT)) as iterator,
-        pytest.raises(ParseError, match=r"length 14\) can't be parsed"),
-    ):
-        next(iterator)
-    numbers = dataset.ignore_errors().batch(COUNT)
-    assert next(iter(numbers)).tolist() == list(range(COUNT))
 
 
 def test_a_parser_made_in_the_function_is_its_own():
@@ -140,29 +122,6 @@ def _number(record):
     return io.parse_single_example(record, FEATURES)["number"] * 2
 
 
-_PARSER = io.ExampleParser(FEATURES)
-
-
-def _parse(record, features):
-    return io.parse_single_example(record, features)
-
-
-class _Loader:
-    def load(self, record):
-        return _PARSER(record)
-
-
-def _closure():
-    parser = io.ExampleParser(FEATURES)
-    return lambda record: parser(record)["number"]
-
-
-def test_a_function_that_parses_is_recognized():
-    parsing = [_number, functools.partial(_parse, features=FEATURES), _Loader().load, _closure()]
-    others = [len, functools.partial(max, 3), lambda record: record, test_in_workers, _Loader]
-    assert [shares_calls(function) for function in parsing + others] == [True] * len(parsing) + [False] * len(others)
-
-
 # Records that are read ahead for the sake of shared calls ------------------------------------------------------------
 
 
@@ -195,7 +154,6 @@ SOURCES = {
     "file": TFRecordDataset,
     "shuffled": lambda file: TFRecordDataset(file).shuffle(7, seed=1),
     "skipping": lambda file: TFRecordDataset(file).skip(3).repeat(2),
-    "two files": lambda file: TFRecordDataset([file, file], num_parallel_reads=2),
 }
 
 
@@ -209,8 +167,6 @@ def _numbers(dataset):
         ("file", _bucketed),
         ("shuffled", _numbers),
         ("skipping", _bucketed),
-        ("two files", _numbers),
-        ("file", _bucketed_by_length),
         ("interleaved", _bucketed_by_length),
     ],
 )
@@ -244,26 +200,6 @@ def test_many_records_are_parsed_at_once_and_the_function_is_called_for_requeste
             assert called == RECORDS[: i + 1]
     assert sum(batches) >= COUNT // 2
     assert max(batches) > 8
-
-
-def test_a_function_is_called_up_to_the_element_that_fills_a_bucket(file):
-    called = []
-
-    def parse(record):
-        called.append(record)
-        return _ragged(record)
-
-    filling = []  # for each batch of full buckets, how many elements arrive up to the last one in it
-    waiting, sizes = [0] * 4, [4, 3, 2, 5]
-    for i in range(COUNT):
-        waiting[i % 4] += 1
-        if waiting[i % 4] == sizes[i % 4]:
-            waiting[i % 4] = 0
-            filling.append(i + 1)
-    with iter(_bucketed_by_length(TFRecordDataset(file).map(parse))) as iterator:
-        for count in filling:
-            next(iterator)
-            assert called == RECORDS[:count]
 
 
 def test_records_that_arrive_one_by_one_do_not_wait_for_others(tmp_path):

@@ -50,37 +50,22 @@ def run(dataset):
 TEN = Dataset.range(10)
 CASES = {
     "filter": (lambda: TEN.filter(is_even).batch(2), "0 batch(2) 3; 1 filter(is_even) 5; 2 range(10) 10"),
-    "shuffle": (lambda: Dataset.range(20).shuffle(4), "0 shuffle(4) 20; 1 range(20) 20"),
     "unbatch": (
         lambda: TEN.batch(4).map(plus).unbatch(),
         "0 unbatch 10; 1 map(plus) 3; 2 batch(4) 3; 3 range(10) 10",
     ),
-    "flat_map": (lambda: Dataset.range(5).flat_map(Dataset.range), "0 flat_map(Dataset.range) 10; 1 range(5) 5"),
     "zip": (lambda: Dataset.zip(TEN, TEN.map(plus)), "0 zip 10; 1 range(10) 10; 1 map(plus) 10; 2 range(10) 10"),
-    "concatenate": (
-        lambda: Dataset.range(3).concatenate(TEN.map(plus)),
-        "0 concatenate 13; 1 range(3) 3; 1 map(plus) 10; 2 range(10) 10",
-    ),
     "repeat": (
         lambda: Dataset.range(6).map(plus).batch(4).repeat(3),
         "0 repeat(3) 6; 1 batch(4) 6; 2 map(plus) 18; 3 range(6) 18",
-    ),
-    "interleave": (
-        lambda: Dataset.range(5).interleave(Dataset.range, 2),
-        "0 interleave(Dataset.range, cycle_length=2, block_length=1) 10; 1 range(5) 5",
     ),
     "parallel interleave": (
         lambda: Dataset.range(5).interleave(Dataset.range, 2, num_parallel_calls=2),
         "0 interleave(Dataset.range, cycle_length=2, block_length=1) 10; 1 range(5) 5",
     ),
-    "parallel batch": (lambda: TEN.batch(3, num_parallel_calls=2), "0 batch(3) 4; 1 range(10) 10"),
     "prefetch in each epoch": (
         lambda: TEN.map(plus).prefetch(2).repeat(2),
         "0 repeat(2) 20; 1 prefetch(2) 20; 2 map(plus) 20; 3 range(10) 20",
-    ),
-    "parallel map in each epoch": (
-        lambda: TEN.map(plus, num_parallel_calls=2).repeat(3),
-        "0 repeat(3) 30; 1 map(plus) 30; 2 range(10) 30",
     ),
     "cache that is read": (
         lambda: Dataset.range(6).map(plus).cache().repeat(4),
@@ -90,15 +75,9 @@ CASES = {
         lambda: TEN.map(plus).prefetch(0).skip(0).repeat(1).batch(2),
         "0 batch(2) 5; 1 map(plus) 10; 2 range(10) 10",
     ),
-    "only a prefetch of nothing": (lambda: TEN.prefetch(0), "0 range(10) 10"),
-    "no elements": (lambda: Dataset.range(0).map(plus), "0 map(plus) 0; 1 range(0) 0"),
     "joined ops": (
         lambda: TEN.map(plus).filter(lambda x: x > 5, name="large").map(plus),
         "0 map(plus) + large + map(plus) 5; 1 range(10) 10",
-    ),
-    "joined arithmetic": (
-        lambda: TEN.map(lambda x: x * 2, name="twice").map(lambda x: x + 3, name="plus 3"),
-        "0 twice + plus 3 10; 1 range(10) 10",
     ),
     "exceptions": (lambda: TEN.map(fail_at_thirds), "0 map(fail_at_thirds) 10; 1 range(10) 10"),
 }
@@ -219,27 +198,18 @@ def test_in_a_forked_child_they_belong_to_the_parent():
 # Where it runs
 
 
-def runs(dataset, count=5):
-    with iter(dataset) as iterator:
-        list(itertools.islice(iterator, count))
-        return {operator.name: operator.runs for operator in iterator.stats().operators}
-
-
 def test_it_says_where_an_op_runs():
     slow = Dataset.range(100).map(sleep, num_parallel_calls=2, name="slow").batch(2).prefetch(2)
-    assert runs(slow.take(100)) == {
+    with iter(slow.take(100)) as iterator:
+        list(itertools.islice(iterator, 5))
+        runs = {operator.name: operator.runs for operator in iterator.stats().operators}
+    assert runs == {
         "take(100)": "in the consumer's thread",
         "prefetch(2)": "in a thread",
         "batch(2)": "in the thread of prefetch",
         "slow": "in threads",
         "range(100)": "in the threads of map, one at a time",
     }
-    with iter(Dataset.range(20_000).map(plus, num_parallel_calls=2)) as iterator:
-        next(iterator)
-        iterator._root.controller.choice.accept("inline")  # as after tasks that took almost no time
-        list(iterator)
-        found = {operator.name: operator.runs for operator in iterator.stats().operators}
-    assert found == {"map(plus)": "inline", "range(20000)": "in the consumer's thread"}
 
 
 def test_worker_processes_count_their_elements_and_say_that_they_run_it():
@@ -264,14 +234,9 @@ def test_budgets_are_told():
     stats = run(with_options(dataset, autotune__ram_budget=10_000_000, autotune__cpu_budget=3)).stats()
     assert (stats.ram_budget, stats.cpu_budget) == (10_000_000, 3)
     assert repr(stats).endswith("memory: 0 B in buffers of a budget of 10 MB; cores: 3")
-
-
-def test_without_tuning_only_a_budget_of_the_user_is_a_bound():
-    dataset = with_options(Dataset.range(10).prefetch(AUTOTUNE), autotune__enabled=False, autotune__cpu_budget=3)
-    stats = run(dataset).stats()
-    assert stats.ram_budget is None
+    stats = run(with_options(dataset, autotune__enabled=False, autotune__cpu_budget=3)).stats()
+    assert stats.ram_budget is None  # without tuning, only a budget of the user is a bound
     assert repr(stats).endswith("memory: 0 B in buffers; cores: 3")
-    assert run(with_options(dataset, autotune__ram_budget=10)).stats().ram_budget == 10
 
 
 def test_a_pipeline_that_reads_files_says_whether_the_native_kernels_are_in_use(native, tmp_path):
@@ -352,13 +317,6 @@ def test_threads_that_compute_beside_the_steps_are_mentioned(runs, cpu_seconds, 
     assert ("computed for 50%, and headspace() tells whether" in stats.verdict) == mentioned
 
 
-def test_they_can_be_pickled_and_copied_and_do_not_change_any_more():
-    iterator = iter(PIPELINES["background"]())
-    next(iterator)
-    stats = iterator.stats()
-    before = repr(stats)
-    list(iterator)
-    assert repr(stats) == before
+def test_they_can_be_pickled_and_copied():
+    stats = run(PIPELINES["background"]()).stats()
     assert pickle.loads(pickle.dumps(stats)) == copy.deepcopy(stats) == stats
-    with pytest.raises(AttributeError):
-        stats.elements = 7
