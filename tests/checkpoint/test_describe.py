@@ -55,14 +55,6 @@ def test_files_are_named_with_the_place_in_them(tmp_path):
     assert f"in {str(path)!r} at byte 8, record 2" in text
 
 
-def test_several_inputs_are_branches():
-    both = Dataset.zip(Dataset.range(5).filter(lambda x: bool(str(x))), Dataset.range(9).filter(lambda x: bool(str(x))))
-    text = described(both.enumerate(), 2)
-    assert "├─ input 1:" in text
-    assert "└─ input 2:" in text
-    assert lines_of(text).count("enumerate at element 2") == 1
-
-
 def test_a_file_says_when_it_was_saved_and_the_command_prints_it(tmp_path, capsys):
     path = tmp_path / "a.state"
     checkpoint.save(path, iter(Dataset.range(3)))

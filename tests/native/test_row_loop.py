@@ -13,7 +13,6 @@ from dataset import Dataset, TensorSpec
 from dataset.native import row_loop
 from dataset.runtime.chunks.ownership import collect
 from dataset.testing import assert_elements_equal, outcomes
-from support.resuming import check_every_place
 from support.row_results import Point, give, results, without_row_loop
 from support.seeds import rng
 
@@ -105,19 +104,6 @@ def test_what_the_user_keeps_is_copied(name, keeps, batched):
             )
 
 
-@with_loop
-def test_new_arrays_are_not_copied():
-    places = []
-
-    def function(i):
-        array = np.full(4, i)
-        places.append(array.ctypes.data)
-        return (array, 1)
-
-    elements = list(Dataset.range(40).map(function).take(40).prefetch(1).cache())
-    assert [array.ctypes.data for array, _ in elements[-9:]] == places[-9:]
-
-
 @pytest.mark.parametrize("place", [0, 3, 4, 11])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit, StopIteration, ValueError, MemoryError])
 def test_an_exception_loses_no_result_and_repeats_no_call(error, place):
@@ -174,19 +160,16 @@ def test_no_reference_is_left_or_dropped():
 
 
 @with_loop
-@pytest.mark.parametrize("name", ["_has_one_lock", "_has_known_objects"])
-def test_an_interpreter_of_another_kind_uses_the_twin(monkeypatch, name):
-    monkeypatch.setattr(row_loop, name, lambda: False)
-    row_loop.row_loop.cache_clear()
-    try:
-        assert row_loop.row_loop() is None
-    finally:
-        row_loop.row_loop.cache_clear()
-
-
-@with_loop
-def test_an_interpreter_without_one_of_the_functions_uses_the_twin(monkeypatch):
-    monkeypatch.setattr(row_loop, "FUNCTIONS", (*row_loop.FUNCTIONS, "PyAbsent_Function"))
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_has_one_lock", lambda: False),
+        ("_has_known_objects", lambda: False),
+        ("FUNCTIONS", (*row_loop.FUNCTIONS, "PyAbsent_Function")),
+    ],
+)
+def test_an_interpreter_of_another_kind_uses_the_twin(monkeypatch, name, value):
+    monkeypatch.setattr(row_loop, name, value)
     row_loop.row_loop.cache_clear()
     try:
         assert row_loop.row_loop() is None
@@ -197,23 +180,3 @@ def test_an_interpreter_without_one_of_the_functions_uses_the_twin(monkeypatch):
 def test_a_generator_that_ends_early_takes_no_memory_for_the_batch_that_was_requested():
     (batch,) = Dataset.from_generator(lambda: iter(range(3000))).batch(10**12)
     assert batch.tolist() == list(range(3000))
-
-
-@pytest.mark.parametrize("form", ["a batch", "batches of a generator"])
-def test_batches_resume(form):
-    made = [(np.full(3, i), [i] * 2, {"a": float(i)}) for i in range(20)]
-    check_every_place(lambda: FORMS[form](made, 3), {0, 2, 6})
-
-
-@with_loop
-def test_new_arrays_in_an_argument_that_is_returned_are_not_copied():
-    places = []
-
-    def function(item):
-        item["b"] = item["a"] + 1
-        places.append(item["b"].ctypes.data)
-        return item
-
-    data = Dataset.range(20).map(lambda i: {"a": np.full(3, i)}).shuffle(20, seed=1).map(function).shuffle(1)
-    elements = list(data)
-    assert [item["b"].ctypes.data for item in elements[-8:]] == places[-8:]
