@@ -102,25 +102,6 @@ def test_dropping_the_last_reference_without_the_garbage_collector(name, built):
 # Failing
 
 
-@pytest.mark.parametrize("make", [lambda d: d.prefetch(4), lambda d: d.map(np.negative, num_parallel_calls=3)])
-@pytest.mark.usefixtures("no_collector")
-def test_dropping_it_while_an_exception_waits_unseen(make):
-    failed = threading.Event()
-
-    def fail(x):
-        if x == 2:
-            failed.set()
-        return fail_at_two(x)
-
-    with threads_end():
-        iterator = iter(make(Dataset.range(9).map(fail)))
-        next(iterator)
-        assert failed.wait(WAIT)
-        gone = weakref.ref(iterator)
-        del iterator
-        assert gone() is None
-
-
 @pytest.mark.usefixtures("no_collector")
 def test_an_exception_that_is_kept_keeps_no_thread_once_it_is_let_go():
     with threads_end():
@@ -171,17 +152,10 @@ def test_where_the_system_gives_no_more_threads_it_works_with_those_there_are_or
 
 BLOCKED = {
     "map": lambda gate: Dataset.range(9).map(gate, num_parallel_calls=2),
-    "map without order": lambda gate: Dataset.range(9).map(gate, num_parallel_calls=3, deterministic=False),
     "interleave": lambda gate: Dataset.range(9).interleave(
         lambda x: Dataset.range(x, 9, 3).map(gate), 3, num_parallel_calls=3
     ),
-    "the function of interleave": lambda gate: Dataset.range(9).interleave(
-        lambda x: Dataset.from_tensors(gate(x)), 2, num_parallel_calls=2
-    ),
     "a generator below a prefetch": lambda gate: Dataset.from_generator(lambda: map(gate, range(9))).prefetch(1),
-    "a generator below a map": lambda gate: Dataset.from_generator(lambda: map(gate, range(9))).map(
-        lambda x: x, num_parallel_calls=2
-    ),
     "a generator below an interleave": lambda gate: Dataset.from_generator(lambda: map(gate, range(9))).interleave(
         Dataset.from_tensors, 2, num_parallel_calls=2
     ),

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import os
 import signal
 import sys
@@ -118,26 +117,6 @@ def test_every_moment_of_a_parallel_map():
             check(make, AtMoment(number), ENDINGS[number % len(ENDINGS)], expected, True, "")
 
 
-def test_a_state_is_loaded_after_the_end_whenever_a_signal_arrives():
-    """After the end, the program's own handlers are installed."""
-    with no_leaks():
-        for number in itertools.chain(range(12), range(12, 10**6, 50)):
-            iterator = iter(Dataset.range(3).filter(lambda x: x >= 0).prefetch(1))
-            state = iterator.state_dict()
-            assert len(list(iterator)) == 3
-            how, came_out = AtMoment(number), False
-            try:
-                with how:
-                    iterator.load_state_dict(state)
-            except KeyboardInterrupt:
-                came_out = True
-                iterator.load_state_dict(state)
-            assert came_out == how.fired
-            assert [int(x) for x in iterator] == [0, 1, 2]
-            if not how.fired:
-                return
-
-
 @pytest.fixture
 def gate() -> Iterator[Gate]:
     gate = Gate()
@@ -175,8 +154,6 @@ WAITS: dict[str, Callable[[Gate], Dataset[Any]]] = {
     "interleave by threads": lambda gate: Dataset.range(3).interleave(
         lambda x: Dataset.from_tensors(x).map(gate), cycle_length=1, num_parallel_calls=2
     ),
-    "a generator": lambda gate: Dataset.from_generator(lambda: map(gate, range(3))),
-    "vectorized": lambda gate: Dataset.range(3).map(gate).batch(1).map(lambda x: x + 0).unbatch(),
 }
 
 

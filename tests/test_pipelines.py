@@ -61,26 +61,6 @@ def test_a_pipeline_gives_the_same_in_parallel(pipeline: Chain, calls: int, wher
         assert found(in_parallel(pipeline.make(OURS), calls, where=where)) == pipeline.model()
 
 
-@settings(QUICK, max_examples=50)
-@given(pipelines(length_max=3), shuffles(), st.lists(st.integers(0, 4), max_size=3))
-def test_a_shuffled_pipeline_is_repeatable_optimized_or_not(pipeline, shuffle, tail):
-    def make() -> Dataset[Any]:
-        dataset = shuffle.apply(OURS, pipeline.make(OURS)).repeat(2)
-        for choice in tail:
-            dataset = [
-                lambda d: d.shuffle(3, seed=9),
-                lambda d: d.take(15),
-                lambda d: d.filter(lambda *parts: True),
-                lambda d: d.enumerate(),
-                lambda d: d.prefetch(2),
-            ][choice](dataset)
-        return dataset
-
-    whole = found(make())
-    assert found(make()) == whole
-    assert found(unoptimized(make())) == whole
-
-
 @QUICK
 @given(pipelines(length_max=4), shuffles())
 def test_a_shuffle_loses_and_adds_nothing(pipeline: Chain, shuffle):
