@@ -32,16 +32,6 @@ def test_a_pass_that_was_left_is_made_again_once_and_then_kept(place):
     assert calls == list(range(SIZE))
 
 
-@pytest.mark.parametrize("place", [1, 4, 7, 8])
-def test_what_was_resumed_leaves_a_complete_cache_to_other_iterators(place):
-    _, states = interrupted(Dataset.range(SIZE).shuffle(SIZE).cache(), [place])
-    whole = Dataset.range(SIZE).shuffle(SIZE).cache()
-    rest = outcomes(loaded(whole, states[place]))
-    again = outcomes(iter(whole))
-    assert sorted(again) == list(range(SIZE))
-    assert_elements_equal(again[place:], rest)
-
-
 def test_a_resumed_pass_that_is_left_again_leaves_no_cache():
     calls: list[int] = []
     whole = counted(calls).cache()

@@ -37,26 +37,18 @@ IN_TURN: dict[str, Callable[[Function], Dataset[Any]]] = {
     "scan": lambda f: streamed().scan(0, lambda state, x: (state, f(x))),
     "shuffle, map": lambda f: Dataset.range(SIZE).shuffle(7, seed=1).map(f),
     "map, shuffle": lambda f: streamed().map(f).shuffle(7, seed=1),
-    "map, shuffle over all": lambda f: Dataset.range(SIZE).map(f).shuffle(None, seed=1),
-    "map, batch, unbatch": lambda f: Dataset.range(SIZE).map(f).batch(1).unbatch(),
     "map in flat_map": lambda f: Dataset.range(6).flat_map(lambda x: Dataset.range(5 * x, 5 * x + 5).map(f)),
     "map in interleave": lambda f: Dataset.range(6).interleave(
         lambda x: Dataset.range(5 * x, 5 * x + 5).map(f), cycle_length=3
     ),
-    "map behind a generator": lambda f: Dataset.from_generator(lambda: iter(range(SIZE))).map(f),
     "map, group_by_window": lambda f: streamed().map(f).group_by_window(lambda x: x % 2, lambda _, group: group, 4),
-    "map behind a cache": lambda f: streamed().cache().map(f),
     "map by threads, prefetch": lambda f: Dataset.range(SIZE).map(f, num_parallel_calls=2).prefetch(3),
 }
 """Pipelines that return the numbers below SIZE, in some order, and call the function with each."""
 
 AHEAD: dict[str, Callable[[Function], Dataset[Any]]] = {
     "filter, prefetch": lambda f: Dataset.range(SIZE).filter(is_noted(f)).prefetch(2),
-    "map of a stream, prefetch": lambda f: streamed().map(f).prefetch(2),
     "map of a stream, by threads": lambda f: streamed().map(f, num_parallel_calls=2),
-    "filter, map by threads": lambda f: (
-        Dataset.range(SIZE).filter(is_noted(f)).map(lambda x: x, num_parallel_calls=2).prefetch(1)
-    ),
     "interleave by threads": lambda f: Dataset.range(6).interleave(
         lambda x: Dataset.range(5 * x, 5 * x + 5).map(f), cycle_length=3, num_parallel_calls=2
     ),
