@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -28,13 +26,6 @@ def test_fails_once():
     if not file.exists():
         file.touch()
         assert False
-"""
-FUZZER = """
-print("csv 2,000 inputs, 3% taken, 1 faults")
-print("python -m tests.fuzz --target json_lines --seed 7 --only 3")
-print("KeyError: 'planted'")
-print("xml 1,000 inputs, 3% taken, 0 faults")
-raise SystemExit(1)
 """
 
 
@@ -72,16 +63,6 @@ def test_failed_tests_become_cases_that_say_whether_they_fail_again(found, tmp_p
         said = capsys.readouterr().out
         assert all(f"repeat it with\n    {command}\n" in said for command in result.found)
         assert all(command.startswith("SEED=7 python -m pytest") for command in result.found)
-
-
-def test_inputs_of_the_fuzzer_become_cases(found, tmp_path):
-    result = run_once(tmp_path, "fuzz", lambda *_: ["-c", FUZZER])
-    assert result.says == "3,000 inputs"
-    (path,) = found.iterdir()
-    case = json.loads(path.read_text())
-    assert (case["kind"], case["target"], case["failure"]) == ("fuzz", "json_lines", ["KeyError: 'planted'"])
-    assert not corpus.replay(case)  # nothing is wrong with it
-    assert re.fullmatch(r"python -m tests\.explore\.corpus .*fuzz-\w+\.json", result.found[0])
 
 
 def test_a_program_that_dies_is_a_finding(found, tmp_path):

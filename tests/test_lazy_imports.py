@@ -52,20 +52,6 @@ print(len(next(iter(rows))), {LOADED} - before)
     assert output(code) == ["2", "0"]
 
 
-def test_the_rules_about_parsers_are_imported_for_a_function_that_calls_one():
-    code = """
-from dataset import Dataset, io
-features = {"x": io.FixedLenFeature((), "int64")}
-names = "dataset.io.example.parse", "dataset.optimize.vectorization.parsers"
-records = Dataset.from_tensor_slices([io.encode_example({"x": 1})])
-records.map(lambda record: record).explain()
-print([name in sys.modules for name in names])
-parsed = records.map(lambda record: io.parse_single_example(record, features))
-print("parser_vectorization" in parsed.explain(), [name in sys.modules for name in names])
-"""
-    assert " ".join(output(code)) == "[False, False] True [True, True]"
-
-
 def test_a_name_is_listed_and_imported_at_its_first_use(tmp_path, monkeypatch):
     for name in ["wave", "json.tool"]:
         monkeypatch.delitem(sys.modules, name, raising=False)

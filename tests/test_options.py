@@ -109,14 +109,10 @@ def test_what_only_determines_how_tensorflow_runs_is_accepted_with_one_warning(n
     assert [int(x) for x in Dataset.range(3).with_options(options)] == [0, 1, 2]
 
 
-def test_the_older_names_are_the_same_fields():
+def test_the_older_name_is_the_same_field():
     options = Options()
-    options.experimental_deterministic = False
-    options.experimental_optimization.apply_default_optimizations = False
     options.experimental_threading = ThreadingOptions()
     options.experimental_threading.private_threadpool_size = 2
-    assert options.deterministic is options.experimental_deterministic is False
-    assert options.optimization.enabled is False
     assert options.threading.private_threadpool_size == 2
 
 
