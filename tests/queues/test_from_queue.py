@@ -14,7 +14,7 @@ import pytest
 
 from dataset import ClosedError, Dataset, SpecError, TensorSpec
 from dataset.ops.sources import queue_readers
-from dataset.queues import CancelledError, FIFOQueue, OutOfRangeError
+from dataset.queues import FIFOQueue, OutOfRangeError
 from dataset.testing import outcomes
 from support.op_cases import fail_at
 from support.overlap import nothing_left
@@ -58,15 +58,6 @@ def test_elements_that_were_taken_are_done(make):
     queue.join()
 
 
-def test_elements_that_need_no_waiting_are_taken_at_once(monkeypatch):
-    queue, told = stdlib.Queue(), []
-    put(queue, *range(64), StopIteration())
-    notify = queue.not_full.notify
-    monkeypatch.setattr(queue.not_full, "notify", lambda n: told.append(n) or notify(n))
-    assert len(list(Dataset.from_queue(queue).batch(16))) == 4
-    assert told == [16, 16, 16, 16, 1]
-
-
 def test_producers_that_wait_for_room_continue():
     queue = stdlib.Queue(3)
     producers = [in_thread(lambda: put(queue, *range(20))) for _ in range(4)]
@@ -93,20 +84,6 @@ def test_methods_that_a_subclass_overrides_are_called():
     put(queue, *range(5), StopIteration())
     assert len(list(Dataset.from_queue(queue).batch(5))) == 1
     assert (queue.gets, queue.done) == (7, 6)  # one finds nothing
-
-
-@pytest.mark.parametrize("kind", ["fifo", "queue"])
-def test_what_a_queue_of_datasets_has_copied_is_not_copied_again(kind):
-    queue = THREAD_QUEUES[kind]()
-    given = np.arange(3)
-    put(queue, {"a": given}, {"a": given})
-    if kind == "fifo":
-        held = [row["a"] for row in queue._rows]
-    found = [row["a"] for row in Dataset.from_queue(queue).take(2)]
-    if kind == "fifo":
-        assert all(map(np.shares_memory, found, held))
-    assert not np.shares_memory(found[0], found[1])
-    assert not np.shares_memory(found[0], given)
 
 
 @pytest.mark.parametrize("ahead", [None, 1])
@@ -186,22 +163,6 @@ def test_iterators_share_the_elements():
     assert list(dataset) == []
 
 
-def _produce(queue, first):
-    for number in range(first, first + 5):
-        queue.put(number)
-
-
-def test_several_processes_fill_one_queue():
-    queue = SPAWN.Queue()
-    producers = [SPAWN.Process(target=_produce, args=(queue, first)) for first in (0, 10)]
-    for producer in producers:
-        producer.start()
-    found = sorted(int(value) for value in Dataset.from_queue(queue).take(10))
-    assert found == [*range(5), *range(10, 15)]
-    for producer in producers:
-        producer.join(WAIT)
-
-
 def _write_much(queue):
     queue.put(bytes(50_000_000))
 
@@ -270,34 +231,28 @@ def test_a_dataset_runs_into_a_queue_and_ends_it(kind):
             assert feeder.join(WAIT)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "queue"])
-def test_closing_ends_a_thread_that_waits_for_room(kind):
+def test_to_queue_refuses_other_queues():
+    with pytest.raises(TypeError, match=r"to_queue\(\): queue must be"):
+        Dataset.range(3).to_queue(stdlib.SimpleQueue())
+
+
+@pytest.mark.parametrize(("kind", "by_consumer"), [("fifo", True), ("fifo", False), ("queue", False)])
+def test_closing_ends_a_thread_that_waits_for_room(kind, by_consumer):
     with nothing_left():
         queue = FIFOQueue(2) if kind == "fifo" else stdlib.Queue(2)
         feeder = Dataset.range(7).repeat().to_queue(queue)
         assert (queue.dequeue() if kind == "fifo" else queue.get()) == 0
         assert not feeder.join(0)
+        if by_consumer:
+            queue.close(cancel_pending_enqueues=True)
+            assert feeder.join(WAIT)
         feeder.close()
         feeder.close()
-
-
-def test_a_consumer_may_close_the_queue():
-    with nothing_left():
-        queue = FIFOQueue(2)
-        feeder = Dataset.range(7).repeat().to_queue(queue)
-        queue.dequeue()
-        queue.close(cancel_pending_enqueues=True)
-        assert feeder.join(WAIT)
 
 
 def test_an_exception_is_the_last_that_comes():
-    def check(x):
-        if x == 2:
-            raise ValueError("bad")
-        return x
-
     queue = FIFOQueue(9)
-    with Dataset.range(5).map(check).to_queue(queue) as feeder:
+    with Dataset.range(5).map(fail_at(2)).to_queue(queue) as feeder:
         assert feeder.join(WAIT)
         assert [queue.dequeue(), queue.dequeue()] == [0, 1]
         with pytest.raises(ValueError, match="bad"):
@@ -306,20 +261,7 @@ def test_an_exception_is_the_last_that_comes():
             queue.dequeue()
 
 
-def test_to_queue_refuses_other_queues():
-    with pytest.raises(TypeError, match=r"to_queue\(\): queue must be"):
-        Dataset.range(3).to_queue(stdlib.SimpleQueue())
-
-
 # Async
-
-
-def test_async_for_yields_the_elements():
-    async def main():
-        return [int(x) async for x in Dataset.range(5).map(lambda x: x * x)]
-
-    with nothing_left():
-        assert asyncio.run(main()) == [0, 1, 4, 9, 16]
 
 
 def test_the_event_loop_fills_the_queue_that_it_reads():
@@ -369,15 +311,6 @@ def test_iterating_in_the_loop_of_the_queue_is_an_error():
             next(iter(Dataset.from_queue(asyncio.Queue())))
 
     asyncio.run(main())
-
-
-def test_an_exception_is_raised_in_the_task():
-    async def main():
-        async for _ in Dataset.range(3).map(lambda x: {}[x]):
-            pass
-
-    with nothing_left(), pytest.raises(KeyError):
-        asyncio.run(main())
 
 
 @pytest.mark.parametrize("through", [lambda d: d, lambda d: d.prefetch(2), lambda d: d.batch(2).unbatch()])
@@ -441,11 +374,3 @@ def test_closed_elements_end_and_a_call_that_waits_says_so(begun):
         return [x async for x in elements]
 
     assert asyncio.run(main()) == []
-
-
-def test_a_closed_queue_takes_no_more():
-    queue = FIFOQueue(3)
-    queue.close()
-    with pytest.raises(CancelledError):
-        put(queue, 1)
-    assert list(Dataset.from_queue(queue)) == []

@@ -58,11 +58,6 @@ def test_readers_give_the_keys_and_values_of_tensorflow(folder, make, ending, ex
     assert len(pairs[0][1]) == min(3, len(whole))
 
 
-def test_a_missing_file_is_an_error_of_the_reader(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_all(queues.TFRecordReader(), [tmp_path / "none"])
-
-
 def test_a_damaged_record_is_reported(folder):
     path = folder / "a.tfrecord"
     path.write_bytes(path.read_bytes()[:-1] + struct.pack("B", 0))
@@ -105,21 +100,17 @@ def test_slices_belong_together():
         (lambda: queues.range_input_producer(0), "limit must be at least 1"),
         (lambda: queues.range_input_producer(3, num_epochs=0), "num_epochs must be at least 1"),
         (lambda: queues.batch(int, 0), "batch_size must be at least 1"),
+        (lambda: queues.batch(3, 2), "tensors must be a function"),
         (lambda: queues.batch(int, 1, num_threads=0), "num_threads must be at least 1"),
         (lambda: queues.batch(int, 1, dynamic_pad=True), "dynamic_pad=True needs element_spec"),
         (lambda: queues.shuffle_batch(int, 1, 3, 3), "min_after_dequeue must be at most 2"),
     ],
 )
 def test_arguments_are_checked(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make()
     with queues.start_queue_runners():  # nothing was registered
         pass
-
-
-def test_a_value_is_no_function():
-    with pytest.raises(TypeError, match="tensors must be a function"):
-        queues.batch(3, 2)
 
 
 @pytest.mark.parametrize("allow", [False, True])

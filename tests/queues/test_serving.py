@@ -96,28 +96,6 @@ class AlarmError(Exception):
     pass
 
 
-@pytest.fixture
-def alarm():
-    """A function that sends a signal, whose handler raises AlarmError."""
-
-    def ring(*_):
-        raise AlarmError
-
-    before = signal.signal(signal.SIGALRM, ring)
-    yield lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
-    signal.signal(signal.SIGALRM, before)
-
-
-def test_an_interrupted_call_leaves_no_answer(queue, remote, alarm):
-    sender = in_thread(lambda: (queue._dequeues.wait(), alarm()))
-    with pytest.raises(AlarmError):
-        remote.dequeue()
-    sender.result()
-    queue.enqueue(7)
-    assert remote.size() == 1
-    assert remote.dequeue() == 7
-
-
 @pytest.mark.parametrize("kind", ["local", "remote"])
 def test_an_interrupted_dequeue_loses_nothing(queue, remote, kind):
     one = queue if kind == "local" else remote
@@ -202,26 +180,6 @@ def test_a_server_that_is_stopped_is_named_and_a_call_without_an_answer_never_be
     assert remote.size() == 0
 
 
-def test_many_clients_start_together(queue, server):
-    start = threading.Barrier(60)
-
-    def client(number):
-        start.wait(WAIT)
-        with queues.connect(server.address, KEY) as remote:
-            return remote.is_closed()
-
-    clients = [in_thread(lambda number=number: client(number)) for number in range(60)]
-    assert [client.result() for client in clients] == [False] * 60
-
-
-def test_threads_share_a_remote_queue(queue, server, remote):
-    waiting = [in_thread(remote.dequeue) for _ in range(3)]
-    for _ in waiting:
-        queue._dequeues.wait()
-    remote.enqueue_many([1, 2, 3])
-    assert sorted(one.result() for one in waiting) == [1, 2, 3]
-
-
 def test_disconnecting_ends_a_waiting_call(queue, server):
     remote = queues.connect(server.address, KEY)
     waiting = in_thread(remote.dequeue)
@@ -232,14 +190,6 @@ def test_disconnecting_ends_a_waiting_call(queue, server):
         remote.size()
     queue.enqueue(1)
     assert queue.dequeue() == 1
-
-
-def test_a_forked_child_has_a_connection_of_its_own(queue, server, remote):
-    queue.enqueue_many([1, 2, 3])
-    remote.dequeue()
-    child = fork(lambda: remote.dequeue() == 2 and server.close() is None)
-    assert exit_code_of(child) == 0
-    assert remote.dequeue() == 3
 
 
 def test_a_server_may_come_back_at_its_address(tmp_path):
@@ -310,15 +260,6 @@ def test_closing_the_server_ends_waiting_calls():
         assert not queue.is_closed()
         with pytest.raises(OSError):
             queues.connect(server.address, KEY)
-
-
-def test_a_silent_peer_stops_neither_others_nor_the_end():
-    with nothing_left():
-        server = queues.serve(queues.FIFOQueue(1), authkey=KEY)
-        with socket.create_connection(server.address):
-            with queues.connect(server.address, KEY) as remote:
-                assert remote.size() == 0
-            server.close()
 
 
 def test_the_key_is_required():

@@ -36,7 +36,7 @@ def fail(error):
     return function
 
 
-def test_the_first_exception_is_raised_where_the_threads_are_joined():
+def test_the_first_exception_is_raised_where_the_threads_are_joined_unless_it_is_cleared():
     coordinator = Coordinator()
     coordinator.request_stop(ValueError("first"))
     coordinator.request_stop(ValueError("second"))
@@ -45,6 +45,10 @@ def test_the_first_exception_is_raised_where_the_threads_are_joined():
     with pytest.raises(ValueError, match="first"):
         coordinator.join()
     assert coordinator.joined
+    coordinator.clear_stop()
+    assert not coordinator.should_stop()
+    assert not coordinator.wait_for_stop(timeout=0)
+    coordinator.join()
 
 
 def test_the_end_of_the_data_is_a_clean_stop():
@@ -53,28 +57,6 @@ def test_the_end_of_the_data_is_a_clean_stop():
         raise OutOfRangeError
     assert coordinator.should_stop()
     coordinator.join()
-
-
-def test_a_coordinator_can_be_used_again():
-    coordinator = Coordinator()
-    coordinator.request_stop(ValueError())
-    coordinator.clear_stop()
-    assert not coordinator.should_stop()
-    assert not coordinator.wait_for_stop(timeout=0)
-    coordinator.join()
-
-
-def test_join_returns_when_all_threads_have_ended_without_a_stop():
-    coordinator = Coordinator()
-    go = threading.Event()
-    threads = [threading.Thread(target=go.wait) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    coordinator.register_thread(threads[0])
-    threading.Timer(0, go.set).start()
-    coordinator.join(threads[1:])
-    assert not any(thread.is_alive() for thread in threads)
-    assert not coordinator.should_stop()
 
 
 def test_join_returns_after_the_grace_period():
@@ -131,15 +113,6 @@ def test_a_stop_ends_runners_that_wait_for_room():
         coordinator.request_stop()
         coordinator.join()
     assert queue.is_closed()
-
-
-def test_a_failing_function_stops_the_coordinator():
-    queue = FIFOQueue(1)
-    coordinator = Coordinator()
-    runner = QueueRunner(queue, [lambda: queue.enqueue(1), fail(ValueError("broken"))])
-    runner.create_threads(coordinator, start=True)
-    with pytest.raises(ValueError, match="broken"):
-        coordinator.join()
 
 
 def test_without_a_coordinator_the_consumer_meets_the_exception():
