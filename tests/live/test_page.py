@@ -56,16 +56,27 @@ def state_is(browser, state):
     browser.wait_until(f"{SHOWN.format('state')} === '{state}'")
 
 
+@contextlib.contextmanager
+def opened(browser, dataset):
+    """Open the page of an iterator, which runs."""
+    with iter(dataset) as iterator:
+        browser.open(iterator.serve().url)
+        state_is(browser, "running")
+        yield iterator
+
+
+def read_to_the_end(browser, iterator):
+    list(iterator)
+    state_is(browser, "ended")
+
+
 def texts(browser, selector):
     return browser.evaluate(f"Array.from(document.querySelectorAll('{selector}'), node => node.textContent)")
 
 
 def test_the_numbers_on_the_page_are_those_of_stats(browser):
-    with iter(pipeline()) as iterator:
-        browser.open(iterator.serve().url)
-        state_is(browser, "running")
-        list(iterator)
-        state_is(browser, "ended")
+    with opened(browser, pipeline()) as iterator:
+        read_to_the_end(browser, iterator)
         stats = iterator.stats()
         assert browser.evaluate(SHOWN.format("verdict")) == stats.verdict
         assert browser.evaluate(SHOWN.format("tile-elements")) == f"{stats.elements:,}"
@@ -88,27 +99,11 @@ def _percent(share):
 
 
 def test_names_are_text_and_never_markup(browser):
-    with iter(pipeline()) as iterator:
-        browser.open(iterator.serve().url)
-        state_is(browser, "running")
+    with opened(browser, pipeline()):
         assert NAME in "".join(texts(browser, "#plan .node title"))
         assert browser.evaluate("document.title") == "dataset"
         assert browser.evaluate("document.images.length") == 0
         assert browser.evaluate("document.scripts.length") == 1
-
-
-def test_the_source_is_on_top_and_the_consumer_at_the_bottom(browser):
-    with iter(pipeline()) as iterator:
-        browser.open(iterator.serve().url)
-        state_is(browser, "running")
-        tops = browser.evaluate(
-            "Array.from(document.querySelectorAll('#plan .node'), node => node.getBoundingClientRect().top)"
-        )
-        depths = [-1, *(operator.depth for operator in iterator.stats().operators)]
-        rows = {depth: {round(top) for top, its in zip(tops, depths, strict=True) if its == depth} for depth in depths}
-        assert all(len(row) == 1 for row in rows.values())
-        order = [rows[depth].pop() for depth in sorted(rows)]
-        assert order == sorted(order, reverse=True)
 
 
 def test_it_survives_the_end_of_the_iterator_and_shows_the_next_on_the_same_port(browser):
@@ -128,11 +123,8 @@ def test_it_survives_the_end_of_the_iterator_and_shows_the_next_on_the_same_port
 
 
 def test_the_workers_of_distribute_are_shown_and_stragglers_marked(browser):
-    with iter(Dataset.range(40).map(str).distribute(2)) as iterator:
-        browser.open(iterator.serve().url)
-        state_is(browser, "running")
-        list(iterator)
-        state_is(browser, "ended")
+    with opened(browser, Dataset.range(40).map(str).distribute(2)) as iterator:
+        read_to_the_end(browser, iterator)
         [operator] = [one for one in iterator.stats().operators if one.workers]
         rows = texts(browser, "#workers .bar")
         assert len(rows) == 2
@@ -143,19 +135,14 @@ def test_the_workers_of_distribute_are_shown_and_stragglers_marked(browser):
         one = f"{{name: 'distribute(3)', workers: [0.8, 0.1, 0.8].map((waiting, rank) => ({worker}))}}"
         browser.evaluate(f"showWorkers([{one}])")
         assert [", straggler" in row for row in texts(browser, "#workers .bar")] == [False, True, False]
-    with iter(pipeline()) as iterator:
-        browser.open(iterator.serve().url)
-        state_is(browser, "running")
+    with opened(browser, pipeline()) as iterator:
         assert browser.evaluate("document.getElementById('workers').parentElement.hidden")
 
 
 def test_the_functions_of_a_fused_bottleneck_are_shown(browser):
     dataset = Dataset.range(30).map(lambda x: time.sleep(0.002) or x, name="slow").map(str, name=NAME).batch(2)
-    with iter(dataset) as iterator:
-        browser.open(iterator.serve().url)
-        state_is(browser, "running")
-        list(iterator)
-        state_is(browser, "ended")
+    with opened(browser, dataset) as iterator:
+        read_to_the_end(browser, iterator)
         functions = iterator.stats().operators[1].steps
         rows = texts(browser, "#functions .bar")
         assert [row.split("%")[0] for row in rows] == [f"{one.name}{_percent(one.share)}" for one in functions]
@@ -245,10 +232,8 @@ def memory(browser):
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_into_its_window_in_both_modes(browser, width, dark, tmp_path):
-    with iter(pipeline()) as iterator:
-        browser.open(iterator.serve().url)
-        list(iterator)
-        state_is(browser, "ended")
+    with opened(browser, pipeline()) as iterator:
+        read_to_the_end(browser, iterator)
         folder = pathlib.Path(os.environ.get("SCREENSHOTS", tmp_path))
         browser.screenshot(folder / f"page-{width}-{'dark' if dark else 'light'}.png", width, dark=dark)
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,8 +1,6 @@
 """Tests of ``on_statistics`` and ``export_telemetry``: when they call, and that the metrics equal ``stats()``."""
 
 import importlib.util
-import sys
-import types
 
 import pytest
 
@@ -13,73 +11,51 @@ from support.overlap import Clock
 
 
 @pytest.fixture
-def meter(monkeypatch):
-    """Return the instruments of a meter in the place of OpenTelemetry's, by name: kind, unit and recorded values."""
-    instruments = {}
-
-    class Meter:
-        def create_counter(self, name, unit, description):
-            return self.create("counter", name, unit, description)
-
-        def create_gauge(self, name, unit, description):
-            return self.create("gauge", name, unit, description)
-
-        def create(self, kind, name, unit, description):
-            assert description
-            values = {}
-            instruments[name] = kind, unit, values
-
-            def add(value, attributes):
-                assert kind == "counter"
-                assert value >= 0
-                key = tuple(sorted(attributes.items()))
-                values[key] = values.get(key, 0) + value
-
-            def put(value, attributes):
-                assert kind == "gauge"
-                values[tuple(sorted(attributes.items()))] = value
-
-            return types.SimpleNamespace(add=add, set=put)
-
-    metrics = types.ModuleType("opentelemetry.metrics")
-    metrics.get_meter = lambda name: Meter()
-    monkeypatch.setitem(sys.modules, "opentelemetry", types.ModuleType("opentelemetry"))
-    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", metrics)
+def metrics(monkeypatch):
+    """Return a function that returns the metrics of an SDK by name: unit, and values by their attributes."""
+    sdk = pytest.importorskip("opentelemetry.sdk.metrics")
+    reader = pytest.importorskip("opentelemetry.sdk.metrics.export").InMemoryMetricReader()
+    monkeypatch.setattr("opentelemetry.metrics.get_meter", sdk.MeterProvider([reader]).get_meter)
     monkeypatch.delenv("RANK", raising=False)
-    return instruments
+
+    def metrics():
+        scopes = reader.get_metrics_data().resource_metrics[0].scope_metrics
+        found = {metric.name: metric for scope in scopes for metric in scope.metrics}
+        assert all(metric.description for metric in found.values())
+        return {
+            name: (
+                metric.unit,
+                {tuple(sorted(point.attributes.items())): point.value for point in metric.data.data_points},
+            )
+            for name, metric in found.items()
+        }
+
+    return metrics
 
 
-def test_the_metrics_equal_the_statistics(meter):
+def test_the_metrics_equal_the_statistics(metrics):
     iterator = iter(Dataset.range(100).batch(5).prefetch(3))
     iterator.export_telemetry(every=1e-9)
     assert len(list(iterator)) == 20
-    stats = iterator.stats().to_dict()
-    assert meter["dataset.elements"] == ("counter", "", {(): 20})
-    assert meter["dataset.wait_seconds"][:2] == ("counter", "s")
-    assert meter["dataset.running"][2] == {(): 0}
+    stats, found = iterator.stats().to_dict(), metrics()
+    assert found["dataset.elements"] == ("", {(): 20})
+    assert found["dataset.wait_seconds"][0] == "s"
+    assert found["dataset.running"][1] == {(): 0}
     for index, operator in enumerate(stats["operators"]):
         key = (("index", index), ("operator", operator["name"]))
-        assert meter["dataset.operator.elements"][2][key] == operator["elements"]
-        assert meter["dataset.operator.busy_ratio"][2][key] == operator["busy"]
-    assert meter["dataset.operator.buffered_bytes"][1] == "By"
-    assert len(meter["dataset.operator.buffer_size"][2]) == 1  # only prefetch has one
+        assert found["dataset.operator.elements"][1][key] == operator["elements"]
+        assert found["dataset.operator.busy_ratio"][1][key] == operator["busy"]
+    assert found["dataset.operator.buffered_bytes"][0] == "By"
+    assert len(found["dataset.operator.buffer_size"][1]) == 1  # only prefetch has one
 
 
-def test_an_estimate_that_becomes_smaller_does_not_decrease_a_counter(meter):
+def test_an_estimate_that_becomes_smaller_does_not_decrease_a_counter(metrics):
     telemetry, stats = Telemetry(), dict.fromkeys(["elements", "seconds", "wait_seconds", "buffered_bytes"], 10)
     stats |= {"ram_budget": None, "cpu_budget": 2, "ended": False, "operators": []}
     for seconds in (10, 8, 9, 12):
         telemetry.send(stats | {"seconds": seconds})
-    assert meter["dataset.seconds"][2] == {(): 12}
-    assert meter["dataset.ram_budget_bytes"][2] == {}
-
-
-def test_the_rank_is_an_attribute(meter, monkeypatch):
-    monkeypatch.setenv("RANK", "3")
-    iterator = iter(Dataset.range(4))
-    iterator.export_telemetry()
-    list(iterator)
-    assert meter["dataset.elements"][2] == {(("rank", "3"),): 4}
+    assert metrics()["dataset.seconds"][1] == {(): 12}
+    assert "dataset.ram_budget_bytes" not in metrics()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("opentelemetry") is not None, reason="opentelemetry-api is installed")
@@ -88,7 +64,8 @@ def test_without_the_extra_the_error_names_it():
         iter(Dataset.range(4)).export_telemetry()
 
 
-def test_the_sdk_of_opentelemetry_gets_the_metrics():
+def test_the_sdk_of_opentelemetry_gets_the_metrics_with_the_rank_as_an_attribute(monkeypatch):
+    monkeypatch.setenv("RANK", "3")
     sdk = pytest.importorskip("opentelemetry.sdk.metrics")
     from opentelemetry import metrics
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -100,7 +77,8 @@ def test_the_sdk_of_opentelemetry_gets_the_metrics():
     list(early)
     [resource] = reader.get_metrics_data().resource_metrics
     found = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
-    assert [point.value for point in found["dataset.elements"].data.data_points] == [7]
+    [point] = found["dataset.elements"].data.data_points
+    assert (point.value, dict(point.attributes)) == (7, {"rank": "3"})
     assert "dataset.operator.busy_ratio" in found
 
 
