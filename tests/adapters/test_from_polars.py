@@ -115,15 +115,6 @@ def test_a_null_is_nan_or_nat_or_an_error_that_names_the_row():
         elements(pl.DataFrame({"x": [1, None]}))
 
 
-def test_fill_null_replaces_nulls():
-    frame = pl.DataFrame({"i": [1, None], "l": [[1, None], None], "st": [{"x": None}, {"x": 2}]})
-    first, second = elements(frame, fill_null={"i": -1, "l": 0, "st.x": 9})
-    assert (first["i"], first["l"].tolist(), first["st"]) == (1, [1, 0], {"x": 9})
-    assert (second["i"], second["l"].tolist(), second["st"]) == (-1, [], {"x": 2})
-    with pytest.raises(ValueError, match=r"from_polars\(\): fill_null names 'y'"):
-        Dataset.from_polars(frame, fill_null={"y": 1})
-
-
 def test_columns_have_the_requested_order():
     frame = pl.DataFrame({"a": [1], "o": pl.Series([object()], dtype=pl.Object), "s": [{"x": 2, "y": 3}], "b.c": [4]})
     assert list(elements(frame, columns=["s", "a"])[0]) == ["s", "a"]

@@ -116,12 +116,6 @@ def test_a_notebook_updates_one_output_of_the_cell(monkeypatch, ticking):
     assert output["text/plain"].startswith("reading: 10 elements in ")
 
 
-def test_disabled_shows_nothing():
-    file = io.StringIO()
-    assert list(Dataset.range(5).progress(live=True, file=file, disable=True)) == list(range(5))
-    assert not file.getvalue()
-
-
 def test_wrong_arguments():
     with pytest.raises(TypeError, match=r"progress\(live=True\) takes no argument 'unit'"):
         Dataset.range(5).progress(live=True, unit="row")

@@ -30,12 +30,6 @@ def test_the_bar_has_the_total_and_counts_batches(terminal):
     assert "batch/s" in last_line(terminal)
 
 
-def test_each_iteration_is_a_new_one_with_its_own_bar(terminal):
-    orders = Dataset.range(50).shuffle(50, seed=1).progress(file=terminal)
-    assert list(orders) != list(orders)
-    assert terminal.getvalue().count("50/50") == 2
-
-
 @pytest.mark.parametrize(
     ("make", "unit"),
     [

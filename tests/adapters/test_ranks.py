@@ -106,8 +106,6 @@ def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(t
         assert len(one["steps"][case]) == len(two["steps"][case])
     elements = {case: sorted(one["steps"][case] + two["steps"][case]) for case in ("drop", "pad", "repeat")}
     assert elements == {"drop": list(range(10)), "pad": [0, *range(11)], "repeat": [0, *range(11)]}
-    assert one["weights"] == two["weights"]
-    assert one["weights"] != one["weights_before"]
 
 
 def test_two_processes_of_jax_share_the_elements():

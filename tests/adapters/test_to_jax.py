@@ -109,21 +109,6 @@ def test_wrong_arguments_are_refused_at_once(arguments, error, words):
 # Memory. Every source here is aligned, so that JAX would share it.
 
 
-def test_the_user_may_write_to_an_array_kept_by_a_function():
-    kept = []
-
-    def keep(array):
-        kept.append(array)
-        return array
-
-    dataset = Dataset.range(4).map(lambda i: aligned((64, 64)).copy()).map(keep)
-    converted = list(dataset.to_jax())
-    for array in kept:
-        if array.flags.writeable:
-            array[:] = 2
-    assert all(bool((array == 1).all()) for array in converted)
-
-
 def test_donated_arrays_change_neither_a_cache_nor_the_users_array():
     source = aligned((64, 64))
     cached = Dataset.from_tensors(source).map(lambda x: x + 0).cache()
@@ -133,17 +118,6 @@ def test_donated_arrays_change_neither_a_cache_nor_the_users_array():
             assert float(double(converted)[0, 0]) == 2
     assert all((array == 1).all() for array in cached)
     assert (source == 1).all()
-
-
-def test_an_array_without_other_references_is_not_copied_before_jax_gets_it(monkeypatch):
-    import dataset.adapters.arrays
-
-    copied = []
-    monkeypatch.setattr(dataset.adapters.arrays, "aligned_copy", copied.append)
-    batches = Dataset.from_tensor_slices(({"x": np.ones((8, 4))}, np.arange(8))).shuffle(8).batch(4)
-    list(batches.to_jax())
-    list(batches.map(lambda x, y: x["x"] + 1).to_jax())
-    assert not copied
 
 
 # States

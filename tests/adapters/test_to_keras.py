@@ -310,26 +310,6 @@ def test_epochs_shorter_than_the_dataset_go_on_where_the_last_one_stopped(keras,
     assert_trained_on(seen.rows, list(range(ROWS)), keras)
 
 
-def test_validation_respects_its_steps_and_frequency(keras, way):
-    model, seen = trained(keras, way), Seen()
-    check = Dataset.range(ROWS).map(seen).batch(BATCH).to_keras()
-    arguments = {"validation_data": check, "validation_steps": 2, "validation_freq": 2}
-    history = model.fit(batches(X, Y).to_keras(), epochs=4, verbose=0, **arguments).history
-    assert len(history["val_loss"]) == 2
-    if keras.backend.backend() == "tensorflow":
-        assert seen.rows.count(2 * BATCH - 1) >= 2  # it may have prefetched a batch
-    else:
-        assert seen.rows == 2 * list(range(2 * BATCH))  # each validation is a new pass
-
-
-def test_one_object_serves_training_and_validation_and_several_calls(keras, way):
-    data, model = batches(X, Y).to_keras(), linear(keras)
-    arrays = linear(keras)
-    for _ in range(2):
-        expected = in_memory(arrays, X, Y, validation_data=(X, Y))
-        np.testing.assert_allclose(losses(model, data, validation_data=data), expected, rtol=1e-5)
-
-
 # What runs when
 
 
@@ -501,18 +481,6 @@ def test_writing_to_tensors_reaches_neither_sources_nor_caches(torch):
                 tensor.zero_()
     np.testing.assert_array_equal(X, before)
     assert all((batch != 0).all() for batch in cached)
-
-
-def test_tensors_share_the_memory_of_batches_that_only_the_user_holds(torch):
-    from dataset.adapters.keras.torch_tensors import tensors
-
-    array = X.copy()
-    tensor = tensors((array,))[0]
-    if tensor.device.type == "cpu":
-        tensor.zero_()
-        assert not array.any()
-    (reversed_rows,) = Dataset.from_tensors(X).map(lambda x: (x * 1)[::-1]).to_keras().get_torch_dataloader()
-    np.testing.assert_array_equal(reversed_rows.numpy(), X[::-1])
 
 
 # Separate processes

@@ -261,18 +261,13 @@ class TestOnCuda:
         stream.synchronize()
         assert [int(total) for total in totals] == [number << 18 for number in range(50)]
 
-    def test_all_dtypes_come_through(self):
-        for dtype in [*map(np.dtype, "?bBhHiIqQefdFD"), np.dtype(ml_dtypes.bfloat16)]:
-            (tensor,) = Dataset.from_tensors(np.ones(3, dtype)).to_torch(device="cuda")
-            assert tensor.device.type == "cuda"
-            assert tensor.cpu().tolist() == [1, 1, 1]
-
-    def test_ragged_and_sparse_values_are_there(self):
-        ragged = RaggedTensor.from_rows([[1.0], [2.0, 3.0]])
-        sparse = SparseTensor([[0, 1]], [5.0], [2, 2])
-        ((first, second),) = Dataset.range(1).map(lambda _: (ragged, sparse)).to_torch(device="cuda")
-        assert [row.tolist() for row in first.unbind()] == [[1.0], [2.0, 3.0]]
-        assert second.to_dense().tolist() == [[0, 5], [0, 0]]
+    def test_numbers_ragged_and_sparse_values_are_there(self):
+        values = [np.ones(3, dtype) for dtype in [*map(np.dtype, "?bBhHiIqQefdFD"), np.dtype(ml_dtypes.bfloat16)]]
+        values += [RaggedTensor.from_rows([[1.0], [2.0, 3.0]]), SparseTensor([[0, 1]], [5.0], [2, 2])]
+        ((*numbers, ragged, sparse),) = Dataset.range(1).map(lambda _: tuple(values)).to_torch(device="cuda")
+        assert [number.cpu().tolist() for number in numbers] == [[1, 1, 1]] * 15
+        assert [row.tolist() for row in ragged.unbind()] == [[1.0], [2.0, 3.0]]
+        assert sparse.to_dense().tolist() == [[0, 5], [0, 0]]
 
     def test_pinned_tensors_are_pinned(self):
         dataset = Dataset.from_tensor_slices({"x": np.arange(8.0), "b": np.ones(8, ml_dtypes.bfloat16)}).batch(4)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Subset, WeightedRandomSampler
+from torch.utils.data import DataLoader
 
 from adapters.torch_pipelines import double, numbers
 from dataset import Dataset
@@ -103,12 +103,3 @@ def test_a_loader_samples_from_it(workers):
     for x, y in batches:
         assert torch.equal(x[:, 0] / 2 + 1, y.double())
     assert sorted(numbers(y for _, y in batches)) == list(range(1, 21))
-
-
-def test_it_supports_samplers_subsets_and_datasets_in_elements():
-    tensors = Dataset.range(10).map(double).to_torch(map_style=True)
-    loader = DataLoader(tensors, sampler=WeightedRandomSampler([0, 1] + [0] * 8, 5), batch_size=5)
-    assert [batch.tolist() for batch in loader] == [[2] * 5]
-    assert [int(x) for x in Subset(tensors, [3, 1])] == [6, 2]
-    datasets = Dataset.range(3).map(Dataset.range).to_torch(map_style=True)
-    assert [int(x) for x in datasets[2]] == [0, 1]

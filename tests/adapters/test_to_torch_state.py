@@ -104,22 +104,6 @@ def test_several_epochs_resume_after_several_stops(workers):
     assert next(batches for batches in (plain(loader), plain(loader)) if batches) == expected[3]
 
 
-def left_to_chance():
-    return Dataset.range(60).map(lambda x: x + 0, num_parallel_calls=3, deterministic=False).prefetch(3).to_torch()
-
-
-@needs_torchdata
-@pytest.mark.parametrize("workers", [0, 2])
-def test_with_an_arbitrary_order_each_element_comes_once(workers):
-    loader, found = stateful(left_to_chance(), workers), []
-    for steps in (7, 11, 13):
-        iterator = iter(loader)
-        found += [int(next(iterator)) for _ in range(steps)]
-        loader = stateful(left_to_chance(), workers, saved_and_loaded(loader.state_dict()))
-    found += numbers(loader)
-    assert sorted(found) == list(range(60))
-
-
 def test_the_epochs_of_a_loop_continue_in_another_process():
     """Simulates a new process: new objects, whose passes are counted from 0."""
 

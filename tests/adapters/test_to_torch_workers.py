@@ -10,14 +10,12 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 from torch.utils.data import DataLoader
 
 from adapters.torch_pipelines import IN_ORDER, SHUFFLED, double, numbers
 from dataset import Dataset, Options, RaggedTensor, SparseTensor, TextLineDataset
 from dataset.adapters.torch.passes import Passes
 from dataset.dataset import shared_among
-from dataset.testing import no_leaks
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +52,6 @@ def test_each_epoch_gives_each_element_once_in_another_order(make):
     epochs = [numbers(batches) for batches in (persistent, persistent, loader(tensors))]
     assert [sorted(epoch) for epoch in epochs] == [expected] * 3
     assert len({tuple(epoch) for epoch in [*epochs, expected]}) == 4
-
-
-def test_one_order_of_arrays_is_that_of_the_iterations_without_workers():
-    def make():
-        return Dataset.from_tensor_slices(np.arange(60)).shuffle(60, seed=1).batch(7)
-
-    plain = make()
-    batches = loader(make().to_torch(), 3)
-    assert [numbers(batches) for _ in range(3)] == [numbers(plain) for _ in range(3)]
 
 
 @pytest.mark.parametrize(("method", "persistent"), [("fork", False), ("fork", True), ("spawn", True)])
@@ -128,26 +117,6 @@ def test_a_memory_cache_is_filled_once_by_persistent_workers(tmp_path):
     assert sorted(numbers(loader(dataset.to_torch()))) == list(range(12))
 
 
-def test_iterators_and_threads_of_the_parent_do_not_disturb_forked_workers():
-    dataset = Dataset.range(200).map(double, num_parallel_calls=4).shuffle(50).batch(5).prefetch(4)
-    tensors = dataset.to_torch()
-    mine = iter(dataset)
-    mine_too = iter(tensors)
-    next(mine), next(mine_too)
-    assert sorted(numbers(loader(tensors))) == list(range(0, 400, 2))
-    assert len(list(mine)) == len(list(mine_too)) == 39
-
-
-def test_nothing_is_left_behind():
-    tensors = Dataset.range(50).shuffle(10).batch(5).to_torch()
-    list(loader(tensors))  # torch and Python start helper processes the first time
-    with no_leaks():
-        list(loader(tensors))
-        iterator = iter(loader(tensors))
-        next(iterator)
-        del iterator
-
-
 def test_a_dataset_in_an_element_belongs_whole_to_its_worker():
     windows = Dataset.range(12).window(3).to_torch()
     batches = loader(windows, collate_fn=lambda window: [int(x) for x in window])
@@ -197,19 +166,6 @@ def test_the_files_of_a_pipeline_are_read_once(tmp_path, files):
     epochs = [numbers(batches) for _ in range(2)]
     assert [sorted(epoch) for epoch in epochs] == [list(range(20 * files))] * 2
     assert epochs[0] != epochs[1]
-
-
-@pytest.mark.parametrize("name", ["seeded", "of arrays", "of files, say"])
-def test_ranks_with_workers_share_out_each_element_once(name):
-    expected = sorted(numbers(SHUFFLED[name]()))
-    found = [[], []]
-    for rank in range(2):  # each builds its own pipeline, as processes do
-        dataset = SHUFFLED[name]().shard_by_process(rank=rank, world_size=2, remainder="keep")
-        torch.manual_seed(rank)
-        batches = loader(dataset.to_torch())
-        for epoch in range(2):
-            found[epoch] += numbers(batches)
-    assert [sorted(epoch) for epoch in found] == [expected] * 2
 
 
 def test_a_loader_of_a_dataset_instead_of_its_tensors():

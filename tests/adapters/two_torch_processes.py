@@ -19,19 +19,6 @@ def summed(dataset):
     return steps
 
 
-def trained():
-    """Return the weights of a model before and after an epoch of DistributedDataParallel over uneven data."""
-    torch.manual_seed(0)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
-    before = [round(float(part.detach().sum()), 6) for part in model.parameters()]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for batch in Dataset.range(11).shuffle(11).map(float).batch(2).shard_by_process(remainder="pad"):
-        optimizer.zero_grad()
-        model(torch.tensor(batch, dtype=torch.float32)[:, None]).square().mean().backward()
-        optimizer.step()
-    return before, [round(float(part.detach().sum()), 6) for part in model.parameters()]
-
-
 def main():
     rank, store, *files = sys.argv[1:]
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
@@ -42,8 +29,7 @@ def main():
     for remainder in ("drop", "pad", "repeat"):
         lines = TextLineDataset(files).map(lambda line: int(line or 0)).shuffle(3)
         steps[f"files, {remainder}"] = summed(lines.shard_by_process(remainder=remainder, by="files"))
-    before, after = trained()
-    found = {"rank": process_rank("test"), "steps": steps, "weights_before": before, "weights": after}
+    found = {"rank": process_rank("test"), "steps": steps}
     sys.stdout.write(f"{found}\n")
     dist.barrier()  # the threads of one process may still use the connections that the other one closes
     dist.destroy_process_group()
