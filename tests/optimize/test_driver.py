@@ -51,15 +51,6 @@ def test_a_plan_that_no_rule_changes_stays_the_very_same():
     assert optimized.fired == ()
 
 
-def test_the_users_plan_is_not_changed():
-    dataset = make()
-    before = ops(dataset)
-    list(dataset)
-    assert ops(dataset) == before
-    assert optimize(dataset.plan).plan.element_spec == dataset.element_spec
-    assert optimize(dataset.plan).plan.cardinality() == dataset.cardinality()
-
-
 def test_rewrites_inside_every_input():
     first, second, third = (Dataset.range(3).skip(0) for _ in range(3))
     plan = optimize(Dataset.zip(first, second.concatenate(third)).plan).plan

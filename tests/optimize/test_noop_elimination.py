@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, TensorSpec
+from dataset import Dataset, Options
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_rule
 from support.pipelines import Pair, as_written, unoptimized
@@ -104,16 +104,6 @@ def test_fires_on_what_does_nothing_to_this_input(make, plan):
     check(make, plan)
 
 
-def test_take_stops_a_source_with_user_code_at_the_last_element():
-    def numbers():
-        yield from range(3)
-        raise ValueError("went too far")
-
-    numbers = Dataset.from_generator(numbers, output_signature=TensorSpec((), np.int64))
-    for count in (3, 2):
-        assert list(numbers.take(count)) == list(range(count))
-
-
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
@@ -127,11 +117,6 @@ def test_a_map_that_gives_back_numbers_is_left_out(make, expected):
     for batch in make().padded_batch(2):
         first = batch[0] if isinstance(batch, tuple) else batch
         first[...] = 0  # may be written to, as before
-
-
-def test_a_batch_of_what_a_map_gives_back_may_be_written_to():
-    for batch in Dataset.from_tensor_slices(np.arange(6).reshape(3, 2)).map(lambda x: x).batch(2):
-        batch[:] = 1
 
 
 NAMED = [lambda: pairs().map(lambda x, y: (x, y)), lambda: pairs().map(both), lambda: pairs(dict).map(lambda d: d)]

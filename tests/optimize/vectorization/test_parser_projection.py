@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, ParseError, io
-from dataset.io.example.columns import MessageColumns
-from dataset.io.example.kernel_columns import KernelColumns
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.pipelines import fired
 
@@ -116,19 +114,6 @@ def test_a_feature_that_nobody_reads_must_be_there(missing):
     assert isinstance(found[1], ParseError)
     assert f"feature {missing!r} is required, but missing" in str(found[1])
     assert found[1].__notes__[0].endswith("element 13")
-
-
-def test_a_feature_that_is_not_read_is_not_decoded(monkeypatch):
-    decoded_places = []
-    for reader in (MessageColumns, KernelColumns):
-
-        def column(self, place, wanted, *, decoded, void, read=reader.column):
-            decoded_places.extend([place] * decoded)
-            return read(self, place, wanted, decoded=decoded, void=void)
-
-        monkeypatch.setattr(reader, "column", column)
-    assert_elements_equal(list(parsed().batch(60).select("label")), [np.arange(60)])
-    assert decoded_places == [list(FEATURES).index("label")]
 
 
 def test_branches_of_one_dataset_are_read_apart():
