@@ -84,7 +84,6 @@ class Machine:
         self.steal = steal
         self.now = 0.0
         self.cpu_seconds = 0.0  # of this process
-        self.lock_seconds = 0.0
         cpu_seconds = lambda: self.cpu_seconds  # of the process, and here also of the thread
         self.clock = Clock(lambda: self.now, cpu_seconds, lambda: self._switches[self._running], cpu_seconds)
         self._current: Thread | None = None
@@ -172,7 +171,6 @@ class Machine:
         return bool(self._awake) or self.now < until
 
     def _use_lock(self, progress: float, *, is_over: bool) -> None:
-        self.lock_seconds += progress
         self.cpu_seconds += progress
         left, owner = self._locked.popleft()
         is_done = is_over and (not self._locked or left <= self._turn)
@@ -220,11 +218,6 @@ class Work:
     def is_simple(self) -> bool:
         """Whether the work of several elements is one part."""
         return self.law == "constant" and [self.wait, self.compute].count(0.0) > 0 and self.lock_share in {0, 1}
-
-    @property
-    def variation(self) -> float:
-        """The squared coefficient of variation."""
-        return {"constant": 0.0, "exponential": 1.0, "lognormal": self.cv**2}[self.law]
 
 
 Schedule: TypeAlias = Work | Callable[[int], Work]
@@ -434,18 +427,16 @@ class ParallelMap(SimulatedStage):
 
     Args:
         input_work: what reading an input costs, which one worker does at a time; besides, it waits for those below.
-        ordered: whether finished elements wait for those before them.
         control: makes the controller, of the knob and the clock.
     """
 
     def __init__(self, name: str, work: Schedule, calls: Tunable | int = 1, *, input_work: Work = Work(),
-                 ordered: bool = True, takes: float = 1.0,
+                 takes: float = 1.0,
                  control: Callable[[Tunable, Clock], Controller | FixedWay] = FixedWay,
                  nbytes: int | Callable[[np.random.Generator], int] = 0) -> None:  # fmt: skip
         knob = calls if isinstance(calls, Tunable) else Tunable("num_parallel_calls", calls)
         super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
         self.input_work = input_work
-        self.ordered = ordered
         self._control = control
         self._threads = 0  # that were ever started
         self._active = 0
@@ -632,10 +623,7 @@ class ParallelMap(SimulatedStage):
 
     def _finish(self, task: list[int]) -> None:
         self._hold(sum(task))
-        if not self.ordered:
-            self._tasks.remove(task)
-            self._accept(task)
-        while self.ordered and self._tasks and self._tasks[0]:
+        while self._tasks and self._tasks[0]:
             self._accept(self._tasks.popleft())
 
     def _accept(self, task: list[int]) -> None:
@@ -725,7 +713,6 @@ class Simulation:
         now: virtual seconds since the beginning.
         times: when the consumer was done with each element.
         cpu_seconds: how long cores were busy, the consumer's included.
-        lock_seconds: of these, with the interpreter's lock held.
         held_bytes: of finished elements in all stages.
         peak_bytes: the most of these that ever were.
     """
@@ -764,10 +751,6 @@ class Simulation:
     def cpu_seconds(self) -> float:
         return self.machine.cpu_seconds
 
-    @property
-    def lock_seconds(self) -> float:
-        return self.machine.lock_seconds
-
     def run(
         self,
         elements: float = math.inf,
@@ -784,9 +767,9 @@ class Simulation:
         wanted = len(self.times) + elements
         self.machine.run_until(lambda: len(self.times) >= wanted, until)
 
-    def period(self, since: int = 0, until: int | None = None) -> float:
-        """Seconds per element of the consumer, between the ends of the elements ``since`` and ``until``."""
-        times = self.times[since:until]
+    def period(self, since: int = 0) -> float:
+        """Seconds per element of the consumer, after the element ``since``."""
+        times = self.times[since:]
         return (times[-1] - times[0]) / (len(times) - 1)
 
     def tick(self) -> None:

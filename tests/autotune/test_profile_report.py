@@ -5,16 +5,13 @@ import json
 import threading
 import time
 import zlib
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset
 from dataset.autotune.profile_report import profile
-from dataset.autotune.remedies import Symptoms
 from dataset.plan.node import inputs_first
-from dataset.runtime.metrics.lock_sampler import LockSample
 from dataset.runtime.metrics.trace import Trace
 from support.pipelines import with_options
 from support.tfrecord_files import write_records
@@ -171,27 +168,6 @@ def test_time_under_the_lock_is_that_of_functions_that_do_not_release_it():
     assert shares["releases"] < 0.6
     assert " lock " in str(report).splitlines()[1]
     assert '.map(..., executor="process")' in codes(Dataset.range(40).map(compute).profile(LONG))
-
-
-def test_time_under_the_lock_is_that_of_the_innermost_op_and_shared_among_threads():
-    trace, (outer, inner, other) = Trace(), (Dataset.range(3, name=name).plan for name in "abc")
-    trace.add(outer, 1, 1.0, 0.0)
-    trace.add(inner, 1, 0.5, 0.25)
-    trace.add(outer, 1, 1.0, 2.0, waits=True)
-    thread = threading.Thread(target=trace.add, args=(other, 1, 0.5, 0.5))
-    thread.start()
-    thread.join()
-    samples = [LockSample(0.1, 1.0, True), LockSample(0.2, 3.0, False)]  # of the outer op alone
-    samples += [LockSample(0.3, 1.0, True), LockSample(0.6, 1.0, True)]  # then the inner one, and both threads
-    samples += [LockSample(2.5, 1.0, True), LockSample(9.0, 1.0, True)]  # no work
-    assert trace.lock_shares(samples) == {outer: 0.25, inner: 0.75, other: 0.5}
-
-
-def test_a_function_that_waits_for_a_core_computes():
-    own = SimpleNamespace(cpu_seconds=1.0, seconds=10.0)
-    assert not Symptoms(None, own, 0.0, 0.0, True).computes
-    assert Symptoms(None, own, 0.0, 0.0, True, core_wait=9.0).computes
-    assert Symptoms(None, own, 0.0, 0.0, True, core_wait=90.0).cpu_share == 1.0
 
 
 def test_larger_files_are_suggested_where_opening_takes_long(tmp_path, monkeypatch):

@@ -133,20 +133,6 @@ def test_the_page_shows_the_same_table():
     assert f"\n{table}\n\n" in PAGE.read_text(encoding="utf-8")
 
 
-def test_a_slow_function_gets_its_remedy_and_the_fast_pipeline_none():
-    def fetch(x):
-        time.sleep(0.005)
-        return x
-
-    iterator = iter(Dataset.range(20).map(fetch).batch(4))
-    list(iterator)
-    stats = iterator.stats()
-    assert stats.operators[stats.bottleneck.operator].name == stats.bottleneck.name == "map(fetch)"
-    assert stats.bottleneck.remedy.startswith("num_parallel_calls=AUTOTUNE")
-    assert f"\nremedy: {stats.bottleneck.remedy}\n" in repr(stats)
-    assert "map(fetch) is the bottleneck" in stats.verdict
-
-
 def test_threads_that_functions_start_are_told_by_the_cpu_time_of_the_process(monkeypatch):
     for framework in ("jax", "tensorflow"):
         monkeypatch.delitem(sys.modules, framework, raising=False)

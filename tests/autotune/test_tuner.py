@@ -122,13 +122,6 @@ def test_batches_of_32_are_tuned_within_200_of_them(is_in_background):
     assert driven.elements_until_settled() < 200
 
 
-@pytest.mark.parametrize("value", [2, 64])
-def test_no_more_workers_are_used_than_the_consumer_needs(value):
-    driven = check(one_map(Work(wait=10 * MS), Work(wait=2 * MS), value), WORKERS[:3], seconds=16)
-    assert 5 <= driven.values[0] <= 8
-    assert driven.actions(since=11) == {}
-
-
 def test_workers_without_work_are_removed_but_for_one():
     assert Driven(*one_map(Work(), Work(wait=5 * MS), 64)()).until(12).values == [1]
 
@@ -198,21 +191,6 @@ def test_a_pause_of_the_consumer_changes_nothing():
 def steal(now):
     """Others take a third of the cores, most of the time."""
     return 0.3 if int(now * 10) % 3 else 0.1
-
-
-@pytest.mark.parametrize(
-    ("law", "cores", "wait", "compute", "consumer"),
-    [
-        ("exponential", 2, 10, 0, 0.5),
-        ("exponential", 4, 4, 2, 0.1),
-    ],
-)
-def test_noise_and_stolen_cores_do_not_make_it_wander(law, cores, wait, compute, consumer):
-    work = Work(wait=wait * MS, compute=compute * MS, law=law)
-    make = one_map(work, Work(wait=consumer * MS, law=law), cores)
-    driven = check(make, WORKERS[2:], seconds=24, share=0.88, cores=cores, steal=steal)
-    assert driven.actions(since=12)["keep"] <= 4, driven.explained()
-    assert driven.actions(since=12)["try"] <= 10, driven.explained()
 
 
 def test_in_steady_state_each_stage_goes_back_and_forth_at_most_once_per_minute():
