@@ -61,16 +61,6 @@ def test_the_json_document_has_every_number(run, digits):
     assert found["weights"]["numbers"] == {"min": 0, "max": 19}
 
 
-def test_the_compression_is_detected(run, write):
-    for compression in ("GZIP", "ZLIB"):
-        path = write([b"one", b"three"], compression=compression)
-        (file,) = run.json("info", path)["files"]
-        assert (file["compression"], file["records"], file["record_bytes"]) == (compression.lower(), 2, 8)
-    path = write([bytes(0x8B1F), bytes(0x9C78)])  # lengths that look like headers of gzip and zlib
-    assert path.read_bytes()[:2] == b"\x1f\x8b"
-    assert run.json("info", path)["files"][0]["compression"] == "none"
-
-
 def test_files_are_summed_up(run, write):
     document = run.json("info", write([b"a"]), write([b"abc", b"ab"], compression="GZIP"), write([]))
     total = document["total"]
@@ -126,13 +116,6 @@ def test_feature_lists_have_steps(run, sequences):
     assert tokens["feature_list"]
     assert (tokens["steps"], tokens["values"]) == ({"min": 1, "max": 4}, {"min": 2, "max": 2})
     assert "1 to 4 steps of 2" in run("info", sequences)[1]
-
-
-def test_other_bytes_are_not_an_example(run, write):
-    path = write([b"just text", b"\xff\xfe", b"\x0a"])
-    document = run.json("info", path)
-    assert (document["sample"]["kinds"], document["features"]) == ({"other": 3}, [])
-    assert "Other bytes, not tf.train.Example: all 3 records." in run("info", path)[1]
 
 
 def test_a_feature_may_have_several_kinds_or_none_and_numbers_that_are_not_finite(run, write):

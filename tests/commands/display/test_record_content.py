@@ -55,14 +55,6 @@ def test_damaged_messages_are_something(record, changes, size):
     everything(bytes(content[:size]))
 
 
-def test_the_kinds():
-    assert read_message(EXAMPLE_BYTES).kind == EXAMPLE
-    assert read_message(b"").kind == EXAMPLE
-    assert read_message(sequence_bytes()).kind == SEQUENCE_EXAMPLE
-    assert read_message(b"\x10\x05").kind == OTHER  # an unknown field
-    assert list(read_message(EXAMPLE_BYTES).features) == ["a", "b", "c"]
-
-
 def test_a_name_that_is_no_utf8_spoils_itself_only():
     record = EXAMPLE_BYTES.replace(b"\x01b\x12", b"\x01\xff\x12")
     message = everything(record)
