@@ -401,21 +401,6 @@ def test_an_image_may_be_bytes_a_path_or_in_a_struct_or_list(tmp_path):
             assert element["several"].shape == (2, 2, 2, 3)
 
 
-def test_images_are_decoded_when_they_are_returned(images, monkeypatch):
-    decoded = []
-    decode = datasets.Image.decode_example
-    monkeypatch.setattr(
-        datasets.Image,
-        "decode_example",
-        lambda *arguments, **options: decoded.append(1) or decode(*arguments, **options),
-    )
-    iterator = iter(Dataset.from_huggingface(images).shuffle(6, seed=1).take(2))
-    decoded.clear()
-    next(iterator)
-    elements(images, columns=["label"])
-    assert len(decoded) == 1
-
-
 def test_images_that_are_not_decoded_are_bytes_and_a_path(images):
     raw = images.cast_column("image", datasets.Image(decode=False))
     found = elements(raw, columns=["image.bytes", "label"])

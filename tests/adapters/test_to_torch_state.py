@@ -80,30 +80,6 @@ def test_a_loader_resumes_in_the_middle_of_an_epoch_twice(name, workers, persist
     assert sorted(numbers(third)) == sorted(numbers(PIPELINES[name]()))  # the next epoch
 
 
-@needs_torchdata
-@pytest.mark.parametrize("workers", [0, 2])
-def test_several_epochs_resume_after_several_stops(workers):
-    """Stopped after 2 batches, at the end of an epoch and in the next one, without set_epoch()."""
-
-    def new_loader(state=None):
-        dataset = Dataset.range(24).shuffle(24, seed=1).map(lambda x: x + 0).batch(3).prefetch(2)
-        return stateful(dataset.to_torch(), workers, state)
-
-    whole = new_loader()
-    expected = [plain(whole) for _ in range(5)]
-    loader, found = new_loader(), []
-    for _ in range(3):  # two batches of an epoch, and the rest of it
-        iterator = iter(loader)
-        found.append(plain([next(iterator), next(iterator)]))
-        loader = new_loader(saved_and_loaded(loader.state_dict()))
-        found[-1] += plain(loader)
-    state = saved_and_loaded(loader.state_dict())  # between two epochs
-    found.append(plain(loader))
-    assert found == expected[:4]
-    loader = new_loader(state)
-    assert next(batches for batches in (plain(loader), plain(loader)) if batches) == expected[3]
-
-
 def test_the_epochs_of_a_loop_continue_in_another_process():
     """Simulates a new process: new objects, whose passes are counted from 0."""
 

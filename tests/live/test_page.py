@@ -1,18 +1,13 @@
 """Tests of the live page in a real browser: headless Chromium."""
 
 import contextlib
-import json
 import os
 import pathlib
-import re
-import subprocess
-import sys
 import time
 
 import pytest
 
 from dataset import AUTOTUNE, Dataset
-from dataset.commands.main import main
 from dataset.live import feed as feeds
 from dataset.plan.drawing.brief import brief_number, brief_seconds
 from support.browser import Browser, find_browser
@@ -159,45 +154,6 @@ def test_the_first_figures_are_means_and_the_same_figures_again_change_nothing(b
             browser.evaluate("show(structuredClone(shown))")
         assert browser.evaluate(SHOWN.format("tile-rate")) != "0/s"
         assert "100% busy" not in texts(browser, "#plan .node")[0]
-
-
-RANK = """
-import sys, threading, time
-from dataset import Dataset
-slow_data = sys.argv[1] == "data"
-ended = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-for _ in Dataset.range(10**9).map(lambda x: time.sleep(0.1 * slow_data) or x):
-    if ended.wait(0.005 * (not slow_data)):
-        break
-"""
-
-
-def test_each_rank_has_a_page_and_the_command_marks_the_straggler(browser, capsys):
-    with contextlib.ExitStack() as ranks:
-        urls = []
-        for rank, slow in enumerate(["loop", "data"]):
-            environment = {**os.environ, "RANK": str(rank), "DATASET_LIVE": "0"}
-            process = ranks.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", RANK, slow],
-                    env=environment,
-                    stdin=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-            )
-            ranks.callback(process.stdin.close)
-            urls.append(re.search(r"http://\S+", process.stderr.readline())[0])
-        for rank, url in enumerate(urls):
-            browser.open(url)
-            state_is(browser, "running")
-            browser.wait_until(f"Number({SHOWN.format('tile-elements')}) > 8")
-            assert browser.evaluate(SHOWN.format("who")).startswith(f"rank {rank}, ")
-        assert main(["live", *urls, "--once", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)["ranks"]
-        marks = [(one["snapshot"]["process"]["rank"], one["is_straggler"]) for one in found]
-        assert marks == [("0", False), ("1", True)]
 
 
 @pytest.mark.timeout(600)

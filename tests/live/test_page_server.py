@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import threading
-import time
 import types
 import urllib.request
 
@@ -240,15 +239,6 @@ def test_short_epochs_show_the_figures_of_the_last_whole_one(monkeypatch):
     assert shown() == ["the whole epoch", 1]
     monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.0)  # as if it had run for long
     assert shown() == ["begun again", 2]
-
-
-def test_a_short_validation_does_not_hide_the_training(monkeypatch):
-    feed = SnapshotFeed()
-    feed.begin(Fixed("training"))
-    began = time.perf_counter()
-    monkeypatch.setattr(feeds.time, "perf_counter", lambda: began + 60)
-    feed.begin(Fixed("validation"))
-    assert feed.snapshot()["stats"] == "training"
 
 
 # Clients that leave, or do not read

@@ -117,31 +117,19 @@ class Point:
 
 ELEMENTS = [
     3,
-    2**63,
-    True,
     1.5,
-    2j,
     "é",
     b"ab",
-    bytearray(b"ab"),
     np.float32(2),
-    np.str_("a"),
     np.datetime64(3, "s"),
-    np.array(4),
     np.arange(3),
     np.arange(6).reshape(3, 2).T,
-    np.arange(3, dtype=">i4"),
     np.array(["a", "bc"]),
-    np.array([b"a", None]),
     [1, 2],
-    [[1.5], [2]],
     ["a", "b"],
-    range(3),
     RaggedTensor.from_rows([[1], [2, 3]]),
     (1, (2.5, "a")),
     {"b": np.ones(2), "a": 1},
-    ({"b": np.ones(2), "a": {"c": 1}}, 2),
-    {"a": 1},
     (1,),
     collections.OrderedDict(b=1, a=2),
     Point(1, np.ones(2)),
@@ -180,16 +168,11 @@ def test_each_element_is_converted_as_the_first(element):
     ("spec", "value", "expected"),
     [
         (TensorSpec((), np.float32), 3, np.float32(3)),
-        (TensorSpec(None, np.int64), 3, np.int64(3)),
         (TensorSpec((), np.int8), 300, SpecError),
         (TensorSpec((), np.int64), 1.5, SpecError),
         (TensorSpec((), bytes), "a", b"a"),
-        (TensorSpec((), np.int64), [1], SpecError),
         (TensorSpec((1,), np.int64), 1, SpecError),
-        (TensorSpec((None, 2), np.int64), np.ones((3, 2), int), np.ones((3, 2), int)),
         (TensorSpec((None, 2), np.int64), np.ones((2, 3), int), SpecError),
-        (TensorSpec((2,), np.float32), np.ones(2), np.ones(2, np.float32)),
-        (TensorSpec((2,), np.int64), (1, 2), np.array([1, 2])),
         (TensorSpec((2,), bytes), ["a", "b"], np.array([b"a", b"b"], object)),
         (TensorSpec((), object), Ellipsis, Ellipsis),
         (RaggedTensorSpec((None, None), np.int64, 1), RaggedTensor.from_rows([[1]]), RaggedTensor.from_rows([[1]])),
@@ -260,18 +243,6 @@ def test_the_capacity_is_positive(capacity):
 
 
 # Other kinds
-
-
-def test_padding_is_for_batches():
-    queue = PaddingFIFOQueue(9, (TensorSpec((None,), np.int64), TensorSpec((None,), bytes), NUMBER))
-    queue.enqueue(([1], ["a", "b"], 7))
-    queue.enqueue(([2, 3], ["c"], 8))
-    queue.enqueue(([4], ["d"], 9))
-    values, names, last = queue.dequeue_many(2)
-    assert values.tolist() == [[1, 0], [2, 3]]
-    assert names.tolist() == [[b"a", b"b"], [b"c", b""]]
-    assert last.tolist() == [7, 8]
-    assert queue.dequeue()[0].tolist() == [4]
 
 
 def test_padding_needs_arrays_of_known_rank():
