@@ -1,12 +1,70 @@
-"""Decisions of a controller in simulated time: what it accepts, and when it compares again."""
+"""Comparisons of ways to do the same work, from the segments that their owner reports."""
 
 import pytest
 
-from dataset.runtime.choice import INLINE, PROCESSES
+from dataset.runtime.choice import INLINE, PROCESSES, SEGMENT_SECONDS, Choice, Segment
 from dataset.runtime.metrics.background import Tunable
 from dataset.runtime.parallel.controller import CALLS_FIRST, THREADS, Clock, Controller
 
 WAYS = (INLINE, THREADS, PROCESSES)
+
+
+def compare(choice, challenger, segments):
+    """Let the choice compare ``challenger``; return the number of segments that it took, of those of each way."""
+    choice.challenge(challenger, now=1.0)
+    left = {way: iter(of_way) for way, of_way in segments.items()}
+    count = 0
+    while choice.is_trying:
+        count += 1
+        choice.report(next(left[choice.way]), now=1.0 + count)
+    return count
+
+
+def many(elements, seconds, cores=1.0):
+    return [Segment(elements, seconds, cores * seconds)] * 9
+
+
+@pytest.mark.parametrize("accepted", [INLINE, THREADS])
+@pytest.mark.parametrize("elements", [5, 100, 2000])
+def test_threads_that_keep_one_core_busy_are_not_faster_whatever_was_counted(accepted, elements):
+    choice = Choice(WAYS, accepted)
+    challenger = THREADS if accepted == INLINE else INLINE
+    count = compare(choice, challenger, {INLINE: many(100, 5e-3), THREADS: many(elements, 5e-3, cores=1.02)})
+    assert choice.accepted == INLINE
+    assert count == 3  # one pair, after the challenger's first segment
+    assert "threads kept only 1.02 times as many cores busy as inline" in choice.verdict.action.reason
+
+
+@pytest.mark.parametrize(("cores", "inline"), [(1.9, 1.0), (1.0, 0.3)])
+def test_threads_that_keep_more_cores_busy_are_compared_by_their_rate(cores, inline):
+    for elements, expected in ((190, THREADS), (90, INLINE)):
+        choice = Choice(WAYS)
+        compare(choice, THREADS, {INLINE: many(100, 5e-3, inline), THREADS: many(elements, 5e-3, cores)})
+        assert choice.accepted == expected
+
+
+def test_threads_that_keep_far_fewer_cores_busy_have_waited_which_one_pair_does_not_prove():
+    choice = Choice(WAYS)
+    waiting = many(5, 5e-3, cores=0.1)
+    assert compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: waiting[:2] + many(190, 5e-3, cores=1.9)}) > 3
+    assert choice.accepted == THREADS
+
+
+def test_the_cpu_time_of_processes_is_not_seen():
+    choice = Choice(WAYS, unseen=(PROCESSES,))
+    compare(choice, PROCESSES, {INLINE: many(100, 5e-3), PROCESSES: many(170, 5e-3, cores=0.2)})
+    assert choice.accepted == PROCESSES
+
+
+def test_pairs_that_contradict_one_another_keep_the_accepted_way_and_lengthen_the_segments():
+    bursts = [Segment(count, 5e-3, 9e-3) for count in (100, 130, 60, 120)]
+    choice = Choice(WAYS)
+    compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: bursts})
+    assert choice.accepted == INLINE
+    assert choice.segment_seconds == 2 * SEGMENT_SECONDS
+    compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: many(150, 5e-3, cores=1.8)})
+    assert choice.accepted == THREADS
+    assert choice.segment_seconds == 2 * SEGMENT_SECONDS
 
 
 class SimulatedTime:
