@@ -174,7 +174,8 @@ ops/cache/caching.py: ops/cache
     cache state: self._taken < target.at => self._taken + 1 < target.at
 
 ops/prefetch.py: ops/test_prefetch.py
-    prefetch buffers too much: min(wanted, self.knob.value - self._held) => wanted
+    prefetch buffers too much: reserve(min(self._at_once, room)) => reserve(self._at_once)
+    prefetch pauses no worker: if self._paused or self._stopped or self._ended => if self._stopped or self._ended
 ops/prefetch.py: ops/test_prefetch_resume.py::test_an_exception_is_not_raised_again_after_a_resume
     prefetch error in a state: an element\n            self._given += 1 => an element\n            self._given += 0
 ops/prefetch.py: ops/test_prefetch.py test_ram_budget.py
