@@ -2,31 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dataset.runtime.chunks.batching import ColumnMismatchError, pad_column, stack_column
-from dataset.testing import assert_elements_equal
-
-SHAPES = st.lists(st.integers(0, 3), max_size=2).map(tuple)
-DTYPES = st.sampled_from([np.int64, np.uint8, np.float16, np.bool_, np.complex128, "M8[s]"])
-
-
-@given(SHAPES, DTYPES, st.integers(1, 5))
-def test_stacking_is_that_of_numpy(shape, dtype, count):
-    arrays = [np.arange(int(np.prod(shape))).reshape(shape).astype("i8").astype(dtype) for _ in range(count)]
-    values = [array[()] for array in arrays]
-    assert_elements_equal([stack_column(values)], [np.stack(arrays)])
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4))
-def test_padding_matrices_keeps_each_in_its_corner(shapes):
-    arrays = [np.full(shape, i + 1) for i, shape in enumerate(shapes)]
-    padded = pad_column(arrays, [None, 4], 0)
-    assert padded.shape == (len(shapes), max(a for a, _ in shapes), 4)
-    for array, result in zip(arrays, padded, strict=True):
-        assert np.array_equal(result[: array.shape[0], : array.shape[1]], array)
-        assert result.sum() == array.sum()
+from dataset.runtime.chunks.batching import ColumnMismatchError, pad_column
 
 
 @pytest.mark.parametrize("longest", [1, 5, 63, 64, 65, 700])

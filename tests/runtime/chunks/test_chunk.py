@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from dataset import Dataset, RaggedTensor
 from dataset.plan.structure import LEAF, structure_of
 from dataset.runtime.chunks.chunk import Chunk, concatenate_columns, take_list
-from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.testing import assert_elements_equal
 
 DTYPES = st.sampled_from([np.int64, np.uint8, np.float16, np.float32, np.bool_, np.complex64])
@@ -91,14 +90,6 @@ def test_read_only_arrays_leave_the_original_writable():
     assert all(a.flags.writeable for a in listed)
 
 
-def test_columns_of_other_dtype_or_shape_are_joined_as_lists():
-    assert isinstance(concatenate_columns([np.zeros(2), np.zeros(2)]), np.ndarray)
-    joined = concatenate_columns([np.zeros(1, np.int64), np.ones(1, np.float32)])
-    assert [type(value) for value in joined] == [np.int64, np.float32]
-    assert isinstance(concatenate_columns([np.zeros((1, 2)), np.zeros((1, 3))]), list)
-    assert concatenate_columns([np.zeros(1, np.int64), [b"a"]]) == [0, b"a"]
-
-
 @pytest.mark.parametrize("dtype", ["i8", "f4", "S3"])
 @pytest.mark.parametrize("lists", [(0,), (1,), (0, 2)])
 def test_arrays_in_lists_are_joined_with_rows(dtype, lists):
@@ -127,11 +118,6 @@ def test_other_values_stay_in_a_list(values, rows):
         joined = concatenate_columns(parts)
         assert isinstance(joined, list)
         assert sum(value is values[0] for value in joined) == 1
-
-
-def test_what_is_canonical_is_kept_as_rows():
-    rows = [(np.int64(1), b"a"), (np.int64(2), b"b")]
-    assert chunk_of_rows(rows).rows() is rows
 
 
 # An element that was returned belongs to the user.
