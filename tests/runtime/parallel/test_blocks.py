@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset
 from dataset.plan.structure import LEAF, structure_of
 from dataset.runtime.chunks.chunk import Chunk, concatenate_columns
 from dataset.runtime.chunks.normalization import chunk_of_rows
@@ -111,13 +110,3 @@ def test_memory_of_another_form_is_not_used():
     kept = [memory.array((1 << 17, 2), np.dtype(np.float64)), memory.array(LARGE[0], np.dtype(np.int64))]
     assert address not in {array.ctypes.data for array in kept}
     assert memory.array(*LARGE).ctypes.data == address
-
-
-def test_batches_of_a_parallel_map_are_rows_of_one_block():
-    def work(number):
-        np.sort(np.arange(20_000)[::-1])
-        return np.full((64, 64), number, np.float32)
-
-    batches = list(Dataset.range(640).map(work, num_parallel_calls=2).batch(32))
-    assert [int(batch[row, 0, 0]) for batch in batches for row in range(32)] == list(range(640))
-    assert sum(batch.base is not None for batch in batches) >= 10  # few when work moves between threads
