@@ -56,15 +56,6 @@ def test_it_requests_as_many_elements_more_as_its_count(count):
         assert len(taken) == given + count
 
 
-def test_an_exception_that_waited_still_says_where_it_was_raised():
-    iterator = opened(Dataset.range(2).map(fail_at(1)), 1)
-    next(iterator)
-    with pytest.raises(ValueError) as caught:
-        next(iterator)
-    assert caught.traceback[-1].name == "check"
-    assert any("element 1" in note for note in caught.value.__notes__)
-
-
 def test_an_interrupt_comes_out_at_once_and_what_was_read_ahead_stays():
     pressed, dataset = [], Dataset.range(8)
 

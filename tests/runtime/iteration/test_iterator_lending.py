@@ -70,31 +70,10 @@ def test_elements_are_of_the_same_types_and_as_writable(name):
     assert map_structure(described, first) == map_structure(described, last)
 
 
-def test_dicts_are_the_users_own():
-    first, second, *_ = seen = list(DATASETS["dicts"])
-    assert len(set(map(id, seen))) == COUNT
-    first["a"] = None
-    assert second["a"] == 1
-    assert next(iter(DATASETS["dicts"]))["a"] == 0
-
-
 def described(component):
     if not isinstance(component, np.ndarray):
         return type(component)
     return component.dtype, component.shape, component.flags.writeable
-
-
-def test_few_pulls_give_many_elements(monkeypatch):
-    for name in ("range", "map", "slices", "dicts", "cache"):
-        iterator, pulls = iter(DATASETS[name]), []
-        for _ in range(1000):  # while it checks often
-            next(iterator)
-        root = type(iterator._root)
-        with monkeypatch.context() as patched:
-            pull = root.pull
-            patched.setattr(root, "pull", lambda self, n, pull=pull: pulls.append(n) or pull(self, n))
-            assert len(list(iterator)) == COUNT - 1000
-        assert len(pulls) < 400, name
 
 
 @dataclasses.dataclass

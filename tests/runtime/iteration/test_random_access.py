@@ -66,13 +66,3 @@ def test_other_indices_are_refused_and_for_a_slice_with_advice(index):
 def test_the_op_that_must_run_from_its_start_is_named(make, named):
     with pytest.raises(TypeError, match=f"no random access, because {named} from test_random_access.py:"):
         make()[0]
-
-
-def test_an_element_that_fails_raises_with_its_number():
-    dataset = Dataset.range(10).map(lambda x: 1 // int(x != 7) * x)
-    with pytest.raises(ZeroDivisionError) as caught:
-        dataset[7]
-    assert caught.value.__notes__[0].endswith("element 7")
-    with pytest.raises(ZeroDivisionError):
-        dataset.batch(4)[1]
-    assert [dataset[8], *dataset.batch(4)[2]] == [8, 8, 9]

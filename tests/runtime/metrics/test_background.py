@@ -8,7 +8,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.runtime.metrics import background
-from dataset.runtime.metrics.background import BackgroundOperator, Counters, CpuClock
+from dataset.runtime.metrics.background import BackgroundOperator, CpuClock
 from dataset.runtime.parallel import pool
 from support.controllers import OnlyWorkers
 from support.pipelines import with_options
@@ -18,21 +18,6 @@ WAIT = 20  # seconds to wait for an event that must happen
 
 
 # Numbers
-
-
-def test_a_task_of_several_elements_counts_for_each_of_them_and_a_wait_marks_how_many_were_taken():
-    counters = Counters()
-    counters.add_task(4, 80, 2.0, 0.5, 0.25)
-    counters.add_task(1, 20, 3.0, 3.0, 0.0)
-    assert (counters.elements, counters.nbytes, counters.tasks) == (5, 100, 2)
-    assert (counters.work_seconds, counters.cpu_seconds, counters.input_seconds) == (5.0, 3.5, 0.25)
-    assert counters.squares == 4 * 0.5**2 + 3.0**2
-    counters.taken, counters.least_ready = 7, 5
-    counters.add_wait(10.0, 12.5)
-    assert (counters.waits, counters.wait_seconds, counters.waited_until, counters.taken_before) == (1, 2.5, 12.5, 7)
-    assert counters.least_ready == 0
-    counters.reset_least_ready()
-    assert counters.least_ready > 1_000_000
 
 
 class Clock:
@@ -167,28 +152,3 @@ def test_a_number_of_calls_that_is_turned_up_and_down_is_obeyed(deterministic):
         gate.let_through(1)  # each call leads to another one
         gate.wait_until(7)
         assert gate.most == 7
-
-
-@pytest.mark.usefixtures("switch_interval")
-def test_a_buffer_that_is_turned_up_and_down_is_obeyed():
-    gate = Gate()  # it counts the elements that were taken
-    gate.open()
-
-    def wait_until(taken):
-        with gate._changed:
-            gate._wait(lambda: gate.done >= taken)
-
-    with iter(Dataset.from_generator(lambda: map(gate, range(1000))).prefetch(2)) as iterator:
-        stage = stage_of(iterator)
-        next(iterator)
-        wait_until(3)
-        stage.knob.value = 10
-        next(iterator)
-        wait_until(12)
-        stage.knob.value = 2
-        for _ in range(8):
-            next(iterator)
-            assert gate.done == 12  # the buffer is emptied first
-        for given in range(11, 40):
-            next(iterator)
-            assert gate.done <= given + 2
