@@ -134,20 +134,6 @@ def test_what_is_kept_of_a_generator_is_not_used_for_another_element(keep, draw)
     assert [draw(part) for part in kept] == [draw(keep(ElementGenerators(5).at(index))) for index in range(12)]
 
 
-@pytest.mark.parametrize("draw", [lambda g: g.random(), lambda g: g.random(dtype=np.float32), lambda g: g.spawn(1)])
-def test_generators_of_elements_are_created_once_and_what_was_drawn_before_has_no_effect(draw, monkeypatch):
-    generators, created = ElementGenerators(5), []
-    philox = np.random.Philox
-    expected = [ElementGenerators(5).at(index).random() for index in range(20)]
-    monkeypatch.setattr(np.random, "Philox", lambda seed: created.append(1) or philox(seed))
-    found = []
-    for generator, _ in zip(map(generators.at, range(20)), range(20), strict=True):
-        found.append(generator.random())
-        draw(generator)
-    assert found == expected
-    assert len(created) == 3
-
-
 def test_generators_of_elements_are_none_of_the_streams_of_a_shuffle():
     first = {Stream(5, 0, epoch).random(1)[0] for epoch in range(3)}
     first |= {ElementGenerators(5, 0, epoch).at(index).random() for epoch in range(3) for index in range(3)}

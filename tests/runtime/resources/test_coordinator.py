@@ -123,30 +123,6 @@ def submitted(coordinator, count, **kwargs):
     return jobs
 
 
-class NotedCondition(threading.Condition):
-    """Counts the threads that begin to wait."""
-
-    def __init__(self, lock):
-        super().__init__(lock)
-        self.waits = threading.Semaphore(0)
-
-    def wait(self, timeout=None):
-        self.waits.release()  # the lock is held: whoever acquires the lock next finds this thread waiting
-        return super().wait(timeout)
-
-
-def test_jobs_run_at_once_and_their_threads_are_used_again(coordinator):
-    coordinator._job_came = idle = NotedCondition(coordinator._lock)
-    for _ in range(3):
-        jobs = submitted(coordinator, 3)
-        assert all(job.started.wait(WAIT) for job in jobs)
-        for job in jobs:
-            job.woken.set()
-        assert all(job.ended.wait(WAIT) for job in jobs)
-        assert all(idle.waits.acquire(timeout=WAIT) for _ in jobs)
-        assert len(coordinator._threads) == 3
-
-
 def test_no_more_counted_jobs_run_than_there_may_be_and_all_are_run_also_after_a_stop():
     with no_leaks():
         coordinator = Coordinator(workers_max=2)

@@ -89,16 +89,6 @@ def test_what_the_program_has_set_is_kept(collections):
     gc.enable()
 
 
-def test_without_the_option_nothing_changes(collections):
-    iterator = iter(Dataset.range(10).map(str))
-    next(iterator)
-    assert gc.isenabled()
-    assert iterator.stats().garbage_collections == 0
-    assert iter(scheduled(0)) is not None
-    next(iter(scheduled(0)))
-    assert gc.isenabled()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_process_collects_by_itself(collections):
     iterator = iter(scheduled(50))

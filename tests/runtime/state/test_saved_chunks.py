@@ -8,15 +8,12 @@ import pytest
 
 from dataset import DataLossError, RaggedTensor, SparseTensor, StateError, errors
 from dataset.plan.spec import spec_of
-from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.state.saved_chunks import (
     load_chunk,
     load_error,
-    load_pending,
     save_chunk,
     save_error,
-    save_pending,
 )
 from dataset.testing import assert_elements_equal
 from dataset.testing.check_operator import assert_plain_data
@@ -142,14 +139,3 @@ def test_an_exception_of_a_users_class_comes_back_as_the_librarys_own_and_says_w
 def test_a_state_names_nothing_that_is_run(name):
     data = {"error": name, "args": ["x"], "fields": {}, "notes": []}
     assert type(load_error(data)) is errors.DatasetError
-
-
-def test_what_waits_is_saved_in_order():
-    items = [chunk_of_rows([1, 2]), ValueError("x"), chunk_of_rows([3])]
-    saved = save_pending(items)
-    assert_plain_data(saved)
-    loaded = load_pending(saved, lambda: None)
-    assert loaded[0].rows() == [1, 2]
-    assert str(loaded[1]) == "x"
-    assert loaded[2].rows() == [3]
-    assert loaded[0].structure == structure_of(1)
