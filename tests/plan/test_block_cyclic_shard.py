@@ -36,14 +36,6 @@ def test_counts_and_places_are_those_of_turns_dealt_out_one_by_one(n, world_size
             assert [deal.places(i) for i in range(len(mine))] == mine
 
 
-@given(st.integers(0, 60), sizes, sizes)
-def test_own_elements_are_those_in_own_turns(n, world_size, turn):
-    for rank in range(world_size):
-        own = [number for number in range(n) if number // turn % world_size == rank]
-        shard = BlockCyclicShard(world_size, rank, "keep", turn)
-        assert [shard.places(i) for i in range(shard.own_in(n))] == own
-
-
 def test_shares_of_shares_stand_where_they_stand_among_all():
     first, second = BlockCyclicShard(3, 1, "keep", turn=2), BlockCyclicShard(2, 1, "keep")
     mine = [number for number in range(60) if number // 2 % 3 == 1]

@@ -2,7 +2,6 @@
 
 import pickle
 
-import numpy as np
 import pytest
 
 from dataset import Dataset
@@ -47,13 +46,3 @@ def test_what_has_one_order_for_all_epochs_is_not_touched():
     assert list(Dataset(with_epoch(fixed.plan, 7))) == list(fixed)
     plain = Dataset.range(5).batch(2)
     assert with_epoch(plain.plan, 3) is plain.plan
-
-
-def test_shares_stand_at_the_epoch_too():
-    def share(rank, epoch):
-        plan = Dataset.range(30).shuffle(30).shard_by_process(rank, 2).plan
-        return [int(x) for x in Dataset(with_epoch(plan, epoch))]
-
-    assert sorted(share(0, 4) + share(1, 4)) == list(range(30))
-    assert share(0, 4) != share(0, 5)
-    assert np.array_equal(share(0, 4), share(0, 4))

@@ -64,11 +64,3 @@ def test_data_flows_down_from_each_input_into_each_reader(graph):
             while line.start in threads:
                 line = threads[line.start]
             assert line.start == bottom(layout.boxes[source])
-
-
-def test_lines_of_a_tree_do_not_cross():
-    inputs = {"a": [], "b": [], "c": [], "ab": ["a", "b"], "d": ["c"], "all": ["ab", "d"]}
-    layout = lay_out(inputs, dict.fromkeys(inputs, (50, 20)))
-    for one, other in itertools.combinations(layout.lines, 2):
-        if one.start[1] == other.start[1]:
-            assert (one.start[0] < other.start[0]) == (one.end[0] < other.end[0])
