@@ -130,64 +130,28 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes import WorkerProcesses
 
-class Box:
-    def __init__(self, value):
-        self.value = value
-
-factor = 3
-
-def triple(box):
-    print("in the worker")
-    return Box(box.value * factor)
-
-def stay(box):
+def stay(inputs, position, context, started):
     print(os.getpid(), flush=True)
-    signal.pause()
-
-def work(inputs, position, context, started):
     started()
-    return [Chunk(LEAF, 1, rows=[function(*inputs.rows())])]
+    signal.pause()
 
 def run():
     try:
-        return processes.run(Chunk(LEAF, 1, rows=[Box(5)]), 0)
+        return processes.run(Chunk(LEAF, 1, rows=[5]), 0)
     except ClosedError:
         pass
 
-"""
-
-TRIPLE = """
-function = triple
-processes = WorkerProcesses(work, 2, "map(triple) from program.py:1")
-[outcome] = run()
-[box] = outcome.rows()
-assert type(box) is Box
-print(box.value)
-"""
-
-STAY = """
-function = stay
-processes = WorkerProcesses(work, 2, "map(stay) from program.py:1")
+processes = WorkerProcesses(stay, 2, "map(stay) from program.py:1")
 print(processes._group._launcher._process.pid, flush=True)
 thread = threading.Thread(target=lambda: print(run()), daemon=True)
 thread.start()
 """
 
 
-@pytest.mark.parametrize("way", ["file", "-c"])
-def test_a_program_needs_no_main_guard(way, tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM + TRIPLE)
-    command = [sys.executable, "-X", "dev", "-W", "error", *([path] if way == "file" else ["-c", PROGRAM + TRIPLE])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "in the worker\n15\n"
-
-
 def staying(tmp_path, ending):
     """Start a program whose worker never returns; return it with the process ids of the launcher and the worker."""
     path = tmp_path / "program.py"
-    path.write_text(PROGRAM + STAY + ending)
+    path.write_text(PROGRAM + ending)
     command = [sys.executable, "-X", "dev", "-W", "error", path]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, **pipes, text=True, start_new_session=True)

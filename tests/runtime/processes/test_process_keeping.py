@@ -1,6 +1,5 @@
 """Tests that worker processes rest between iterations, serve any pipeline, and end by themselves."""
 
-import gc
 import importlib
 import os
 import signal
@@ -11,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dataset import ClosedError, Dataset
+from dataset import Dataset
 from dataset.runtime.processes import resting_groups
-from dataset.runtime.processes.worker import PATIENCE_SECONDS
 from dataset.testing import leaks, no_leaks
-from support.process_helpers import WAIT, exit_code_of, fork, has_ended, in_thread, members, numbers, plain
+from support.process_helpers import WAIT, exit_code_of, fork, has_ended, members
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -76,32 +74,6 @@ def test_operators_at_the_same_time_have_processes_of_their_own_and_later_ones_f
         assert {int(pid) for element in chained for pid in element} == both
 
 
-def test_an_operator_takes_the_group_of_the_best_size_and_uses_no_more_than_it_requested(start):
-    def pid(x):
-        return os.getpid()
-
-    def used(pool, count):
-        return {plain(pool.run(numbers(1), 0))[0] for _ in range(count)}
-
-    few, many = start(pid, 1), start(pid, 3)
-    assert resting_groups.resting_count() == 0
-    [single] = used(few, 3)
-    taken = [many._take(fresh=False)[0] for _ in range(3)]
-    for number in taken:
-        many._give_back(number)
-    few.close()
-    many.close()
-    assert resting_groups.resting_count() == 3
-    again, pair = start(pid, 1), start(pid, 2)
-    assert resting_groups.resting_count() == 0
-    assert used(again, 3) == {single}
-    loaded = [pair._take(fresh=False)[0] for _ in range(2)]
-    waiting = in_thread(lambda: pair._take(fresh=False)[0])
-    pair._give_back(loaded[0])
-    assert waiting.result() == loaded[0]
-    assert len(pair._group.workers) == 3
-
-
 def test_each_iteration_sends_the_function_as_it_is_then(family):
     numbers = [1]
 
@@ -131,16 +103,6 @@ def test_a_resting_worker_has_forgotten_the_function(family, gate):
     os.close(os.open(gate, os.O_RDONLY))  # waits for that
     assert listed(dataset) == [0, 1]
     os.close(os.open(gate, os.O_RDONLY))
-
-
-def test_later_collections_leave_out_modules_that_a_function_has_imported(family):
-    def frozen(x):
-        importlib.import_module("wsgiref.simple_server")
-        return gc.get_freeze_count()
-
-    dataset = Dataset.range(1).map(frozen, num_parallel_calls=1, executor="process")
-    first, second, third = (kept_pid(dataset) for _ in range(3))
-    assert first < second >= third  # no more modules were imported
 
 
 CHANGES = {
@@ -192,18 +154,6 @@ def test_they_end_when_they_have_rested_for_long_and_only_a_few_rest(family, mon
     assert has_ended(rested[0])
     assert set(rested[1:]) < set(members(family))
     assert len(members(family)) == 4
-
-
-def test_a_resting_worker_that_an_operator_does_not_need_ends_by_itself(start):
-    pool = start(lambda x: os.getpid(), 2)
-    first, second = [pool._take(fresh=False) for _ in range(2)]
-    pool._give_back(second[0])
-    [pid] = plain(pool.run(numbers(1), 0))
-    pool._give_back(first[0])
-    assert second[1].rest(0.0)
-    assert has_ended(pid)
-    pool.close()
-    assert resting_groups.resting_count() == 1
 
 
 def test_processes_are_not_taken_after_a_module_was_reloaded(family, tmp_path, monkeypatch):
@@ -275,45 +225,19 @@ def test_an_iteration_that_is_left_ends_what_works_and_keeps_the_rest(family, ga
     assert listed(dataset.take(1)) == [launcher]
 
 
-def test_a_worker_that_finishes_its_task_as_soon_as_another_could_start_rests(start, gate):
-    def wait_for_gate(x):
-        os.close(os.open(gate, os.O_WRONLY))
-        os.close(os.open(gate, os.O_RDONLY))
-        return os.getpid()
-
-    pool = start(wait_for_gate)
-    running = in_thread(lambda: pool.run(numbers(1), 0))
-    os.close(os.open(gate, os.O_RDONLY))
-    [worker] = pool._group.workers.values()
-    assert 0 < worker._replacing_seconds <= PATIENCE_SECONDS
-    worker._replacing_seconds = WAIT
-    pool.stop()
-    os.close(os.open(gate, os.O_WRONLY))
-    [pid] = plain(running.result())
-    with pytest.raises(ClosedError):
-        pool.run(numbers(1), 0)
-    pool.close()
-    assert resting_groups.resting_count() == 1
-    assert kept_pid(pids()) == pid
-
-
-def test_a_worker_of_distribute_that_was_killed_while_it_rested_is_no_loss(family):
-    dataset = Dataset.range(1).map(lambda x: os.getpid()).distribute(1, max_restarts=0)
-    pid = kept_pid(dataset)
-    os.kill(pid, signal.SIGKILL)
-    assert kept_pid(dataset) != pid
-
-
-@pytest.mark.parametrize("which", ["worker", "launcher"])
+@pytest.mark.parametrize("which", ["worker", "launcher", "worker of distribute"])
 def test_one_that_was_killed_while_it_rested_is_replaced(family, which):
-    dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
+    if which == "worker of distribute":
+        dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid())).distribute(1, max_restarts=0)
+    else:
+        dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
     [(worker, launcher)] = dataset
-    os.kill(int(worker if which == "worker" else launcher), signal.SIGKILL)
+    os.kill(int(launcher if which == "launcher" else worker), signal.SIGKILL)
     if which == "launcher":
         assert has_ended(int(worker))
     [(other_worker, other_launcher)] = dataset
     assert other_worker != worker
-    assert (other_launcher == launcher) == (which == "worker")
+    assert (other_launcher == launcher) == (which != "launcher")
 
 
 def test_a_forked_child_uses_none_of_the_parents_and_leaves_them_alone(family):

@@ -11,7 +11,6 @@ from dataset import RaggedTensor, SparseTensor, WorkerDiedError
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.transport.encoding import BESIDE_MIN, decode, encode
-from dataset.runtime.processes.transport.segments import FREE_MAX, Borrower, Lender
 from dataset.runtime.processes.transport.sent_exceptions import Failure
 from dataset.testing import assert_elements_equal
 from support.pipelines import Pair
@@ -87,43 +86,3 @@ def test_a_failure_keeps_the_exception_and_its_notes():
     got = pickle.loads(pickle.dumps(Failure.of(error))).exception()
     assert (type(got), str(got), got.exit_code) == (WorkerDiedError, "died", -9)
     assert got.__notes__[0] == "here"
-
-
-# Segments
-
-
-def lent(lender, borrower, *arrays):
-    """Return the borrower's view of a loan, after it has released what it does not need."""
-    usable, unusable = borrower.done()
-    lender.take_back(usable)
-    lender.give_up(unusable)
-    loan, descriptor = lender.lend(arrays)
-    borrower.forget(lender.dropped())
-    with open(descriptor, closefd=True) if descriptor is not None else open("/dev/null"):  # noqa: PTH123  # closes it
-        return borrower.views(loan, descriptor)
-
-
-def some_bytes(count, value=1):
-    return np.full(count, value, np.uint8)
-
-
-def test_a_segment_in_hand_is_not_written_to_and_one_that_was_dropped_is():
-    lender, borrower = Lender(), Borrower()
-    kept = lent(lender, borrower, some_bytes(100_000, 1))
-    dropped = lent(lender, borrower, some_bytes(100_000, 2))
-    place = np.asarray(dropped[0]).ctypes.data
-    del dropped
-    again = lent(lender, borrower, some_bytes(90_000, 3))
-    assert np.asarray(again[0]).ctypes.data == place
-    assert (np.asarray(kept[0]) == 1).all()
-    assert (np.asarray(again[0]) == 3).all()
-
-
-def test_free_segments_are_few_and_both_sides_agree_on_them():
-    lender, borrower = Lender(), Borrower()
-    held = [lent(lender, borrower, some_bytes(1 << 16)) for _ in range(20)]
-    held.clear()
-    for _ in range(3):
-        lent(lender, borrower, some_bytes(1 << 16))
-    assert len(lender._free) + len(lender._lent) <= FREE_MAX + 1
-    assert len(borrower._mapped) <= FREE_MAX + 2
