@@ -65,7 +65,7 @@ print(json.dumps({name: prints(dataset) for name, dataset in made.items()}))
 """
 
 
-def test_all_fingerprints_are_the_same_in_other_processes(case_files, tmp_path):
+def test_all_fingerprints_are_the_same_in_other_processes_and_differ_from_case_to_case(case_files, tmp_path):
     command = [sys.executable, "-c", PROGRAM, case_files, tmp_path]
     found = []
     for seed in "12":
@@ -73,6 +73,7 @@ def test_all_fingerprints_are_the_same_in_other_processes(case_files, tmp_path):
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         found.append(json.loads(done.stdout.splitlines()[-1]))
     assert found[0] == found[1]
+    assert len({found[0][name][0] for name in CASES}) == len(CASES)
 
 
 # What functions hold
