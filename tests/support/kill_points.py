@@ -1,18 +1,24 @@
 """Kill points: kills a writer at each of its steps in turn. test_kill_points.py runs this module as a program.
 
 A step is a call that changes the disk. For k = 0, 1, 2, ... a forked child writes and kills itself with SIGKILL before
-its step k, until a child finishes. After each child, ``check_killed`` checks the folder. Then another child writes the
-same without being killed, and ``check_whole`` checks the result. The program prints the number of steps.
+its step k, until a child finishes. After each child, the folder holds the old or the new content. Then another child
+writes the same without being killed: the folder holds the new content, and nothing else. The program writes the number
+of steps to a file.
 
     python kill_points.py KIND FOLDER
 """
 
+import itertools
 import json
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,8 +62,47 @@ def in_child(function, kill_at=-1):
     return status == 0
 
 
-def files_in(folder):
-    return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+OLD, NEW = 1, 2
+"""The contents: all that is written depends on one of these numbers."""
+
+
+@dataclass
+class Kind:
+    """What is written.
+
+    Attributes:
+        write: writes a content into a folder.
+        read: returns which content a folder has.
+        allowed: what may be read after the writer was killed; the last one is the new content.
+        names: the names of the files afterwards.
+        folders: the number of folders afterwards.
+        is_over_old: whether the folder holds the old content before.
+    """
+
+    write: Callable[[Path, int], object]
+    read: Callable[[Path], Any]
+    allowed: list[Any]
+    names: list[str]
+    folders: int = 0
+    is_over_old: bool = True
+
+
+SHARDS = [f"a-{shard}-of-3" for shard in range(3)]
+
+
+def write_shards(folder, content):
+    records = [b"%d %d" % (content, i) for i in range(30)]
+    Dataset.from_tensor_slices(records).write_tfrecord(folder / "a-{shard}-of-{num_shards}", 3)
+
+
+def read_shards(folder):
+    """Return the content of each shard, None for those that do not exist; each is complete."""
+    found = []
+    for shard, name in enumerate(SHARDS):
+        records = records_of(folder / name) if (folder / name).exists() else []
+        found.append(int(records[0][:1]) if records else None)
+        assert not records or records == [b"%d %d" % (found[-1], i) for i in range(shard, 30, 3)]
+    return found
 
 
 def records_of(path):
@@ -65,228 +110,97 @@ def records_of(path):
         return list(index)
 
 
-class Shards:
-    """``write_tfrecord`` over an existing set of the same names."""
+def elements(content):
+    return Dataset.range(9).map(lambda x: np.full(1 << 14, x * content))
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.names = [f"a-{shard}-of-3" for shard in range(3)]
 
-    def _write(self, word):
-        records = [b"%s %d" % (word, i) for i in range(30)]
-        Dataset.from_tensor_slices(records).write_tfrecord(self.folder / "a-{shard}-of-{num_shards}", 3)
+def save(folder, content, **options):
+    elements(content).save(folder / "saved", shard_func=lambda x: x[1] % 3, **options)
 
-    def prepare(self):
-        self._write(b"old")
 
-    def write(self):
-        self._write(b"new")
+def save_with_checkpoints(folder, content):
+    save(folder, content, checkpoint_args={"directory": folder / "kept", "max_to_keep": 1, "checkpoint_interval": 4})
 
-    def found(self):
-        """Return the word in each shard that exists under its final name; each is complete."""
-        words = {}
-        for shard, name in enumerate(self.names):
-            if (self.folder / name).exists():
-                records = records_of(self.folder / name)
-                (word,) = {record.split()[0] for record in records}
-                assert records == [b"%s %d" % (word, i) for i in range(shard, 30, 3)]
-                words[shard] = word
-        return words
 
-    def check_killed(self):
-        words = self.found()
-        if len(words) == 3:  # a set that looks complete is old or new
-            assert len(set(words.values())) == 1, words
-        else:
-            assert set(words) == {1, 2}, words
+def saved(folder):
+    """Return the content that was saved or cached, None if there is none."""
+    if not (folder / "saved" / "metadata.json").exists():
+        return None
+    numbers = sorted(int(x[0]) for x in Dataset.load(folder / "saved"))
+    assert numbers == [numbers[1] * i for i in range(9)]
+    return numbers[1]
 
-    def check_whole(self):
-        assert self.found() == dict.fromkeys(range(3), b"new")
-        assert sorted(files_in(self.folder)) == self.names
 
+def cache(folder, content, **options):
+    assert len(list(elements(content).cache(folder / "saved", **options))) == 9
 
-class NewShards(Shards):
-    """``write_tfrecord`` without existing files."""
 
-    def prepare(self):
-        pass
+def snapshot(folder, content):
+    assert len(list(elements(content).snapshot(folder / "saved"))) == 9
 
-    def check_killed(self):
-        assert sorted(self.found()) in [[], [1], [1, 2], [0, 1, 2]]
 
+def save_state(folder, content):
+    iterator = iter(Dataset.range(9))
+    list(itertools.islice(iterator, content))
+    checkpoint.save(folder / "a.state", iterator)
 
-class Elements:
-    """``save`` over an earlier save."""
 
-    def __init__(self, folder):
-        self.folder = folder / "saved"
+def read_state(folder):
+    iterator = iter(Dataset.range(9))
+    checkpoint.restore(folder / "a.state", iterator)
+    return int(next(iterator))
 
-    def _make(self, factor):
-        return Dataset.range(9).map(lambda x: np.full(1 << 14, x * factor))
 
-    def _save(self, factor):
-        self._make(factor).save(self.folder, shard_func=lambda x: x[1] % 3)
+def write_records(folder, content):
+    with io.TFRecordWriter(folder / "a") as writer:
+        writer.write(b"%d" % content)
 
-    def prepare(self):
-        self._save(1)
 
-    def write(self):
-        self._save(2)
+def write_index(folder, content):
+    if content == OLD:  # there are records, but no index
+        write_records(folder, NEW)
+        return
+    with io.TFRecordIndex.open(folder / "a") as index:
+        index.save()
 
-    def _found(self):
-        return sorted(int(x[0]) for x in Dataset.load(self.folder))
 
-    def check_killed(self):
-        assert self._found() in [list(range(9)), list(range(0, 18, 2))]
+def write_unclosed(folder, content):
+    writer = io.TFRecordWriter(folder / "a")
+    writer.write(b"%d" % content)
+    del writer
 
-    def check_whole(self):
-        assert self._found() == list(range(0, 18, 2))
-        self._check_folder(3)
 
-    def _check_folder(self, shards):
-        names = [name.rpartition("/")[2] for name in files_in(self.folder)]
-        assert sorted(names) == [*(f"{shard:08d}.tfrecord" for shard in range(shards)), "metadata.json"], names
-        assert sum(path.is_dir() for path in self.folder.rglob("*")) == 1 + (self.folder.name == "snapshots")
+def read_records(folder):
+    (record,) = records_of(folder / "a")
+    return int(record)
 
 
-class Resumed(Elements):
-    """``save`` with checkpoints, over an earlier save."""
-
-    def write(self):
-        arguments = {"directory": self.folder.parent / "checkpoints", "max_to_keep": 1, "checkpoint_interval": 4}
-        self._make(2).save(self.folder, shard_func=lambda x: x[1] % 3, checkpoint_args=arguments)
-
-    def check_whole(self):
-        super().check_whole()
-        assert files_in(self.folder.parent / "checkpoints") == {}
-
-
-class Cache(Elements):
-    """``cache(filename)`` without existing files."""
-
-    def prepare(self):
-        pass
-
-    def write(self):
-        assert len(list(self._make(2).cache(self.folder))) == 9
-
-    def check_killed(self):
-        if (self.folder / "metadata.json").exists():
-            assert self._found() == list(range(0, 18, 2))
-
-    def check_whole(self):
-        assert self._found() == list(range(0, 18, 2))
-        self._check_folder(1)
-
-
-class Rebuilt(Cache):
-    """``cache(filename)`` over the cache of another pipeline."""
-
-    def prepare(self):
-        list(self._make(1).cache(self.folder))
-
-    def write(self):
-        assert len(list(self._make(2).cache(self.folder, on_mismatch="rebuild"))) == 9
-
-    def check_killed(self):
-        assert self._found() in [list(range(9)), list(range(0, 18, 2))]
-
-
-class Snapshot(Cache):
-    """``snapshot`` without existing files."""
-
-    def __init__(self, folder):
-        self.folder = folder / "snapshots"
-
-    def write(self):
-        assert len(list(self._make(2).snapshot(self.folder))) == 9
-
-    def check_killed(self):
-        pass
-
-    def check_whole(self):
-        self._check_folder(4)
-
-
-class State:
-    """``checkpoint.save`` over an earlier state."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def _save(self, taken):
-        iterator = iter(Dataset.range(9))
-        for _ in range(taken):
-            next(iterator)
-        checkpoint.save(self.folder / "a.state", iterator)
-
-    def prepare(self):
-        self._save(3)
-
-    def write(self):
-        self._save(5)
-
-    def _found(self):
-        iterator = iter(Dataset.range(9))
-        checkpoint.restore(self.folder / "a.state", iterator)
-        return int(next(iterator))
-
-    def check_killed(self):
-        assert self._found() in {3, 5}
-
-    def check_whole(self):
-        assert self._found() == 5
-        assert list(files_in(self.folder)) == ["a.state"]
-
-
-class Index:
-    """The index of a TFRecord file."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def prepare(self):
-        with io.TFRecordWriter(self.folder / "a") as writer:
-            writer.write_all([b"one", b"two"])
-
-    def write(self):
-        with io.TFRecordIndex.open(self.folder / "a") as index:
-            index.save()
-
-    def check_killed(self):
-        with io.TFRecordIndex.build(self.folder / "a") as index:
-            assert list(index) == [b"one", b"two"]
-
-    def check_whole(self):
-        assert list(files_in(self.folder)) == ["a", "a.index"]
-
-
-class Unclosed:
-    """A TFRecordWriter that is not closed, in a process that is killed before it exits."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def prepare(self):
-        with io.TFRecordWriter(self.folder / "a") as writer:
-            writer.write(b"old")
-
-    def write(self):
-        writer = io.TFRecordWriter(self.folder / "a")
-        writer.write(b"new")
-        del writer
-
-    def check_killed(self):
-        assert records_of(self.folder / "a") in [[b"old"], [b"new"]]
-
-    def check_whole(self):
-        assert records_of(self.folder / "a") == [b"new"]
-        assert list(files_in(self.folder)) == ["a"]
-
-
+SAVED = [*(f"{shard:08d}.tfrecord" for shard in range(3)), "metadata.json"]
+CACHED = [SAVED[0], SAVED[-1]]
 KINDS = {
-    kind.__name__: kind
-    for kind in (Shards, NewShards, Elements, Resumed, Cache, Rebuilt, Snapshot, State, Index, Unclosed)
+    "Shards": Kind(
+        write_shards,
+        read_shards,
+        [*([None, *rest] for rest in itertools.product((OLD, NEW), repeat=2)), [OLD] * 3, [NEW] * 3],
+        SHARDS,
+    ),
+    "NewShards": Kind(
+        write_shards,
+        read_shards,
+        [[None] * 3, [None, NEW, None], [None, NEW, NEW], [NEW] * 3],
+        SHARDS,
+        is_over_old=False,
+    ),
+    "Elements": Kind(save, saved, [OLD, NEW], SAVED, 2),
+    "Resumed": Kind(save_with_checkpoints, saved, [OLD, NEW], SAVED, 3),
+    "Cache": Kind(cache, saved, [None, NEW], CACHED, 2, is_over_old=False),
+    "Rebuilt": Kind(partial(cache, on_mismatch="rebuild"), saved, [OLD, NEW], CACHED, 2),
+    "Snapshot": Kind(
+        snapshot, lambda folder: NEW, [NEW], [*SAVED[:3], "00000003.tfrecord", "metadata.json"], 3, is_over_old=False
+    ),
+    "State": Kind(save_state, read_state, [OLD, NEW], ["a.state"]),
+    "Index": Kind(write_index, read_records, [NEW], ["a", "a.index"]),
+    "Unclosed": Kind(write_unclosed, read_records, [OLD, NEW], ["a"]),
 }
 
 
@@ -296,12 +210,15 @@ def main():
     while not ended:
         place = folder / str(kill_at)
         place.mkdir()
-        case = kind(place)
-        case.prepare()
-        ended = in_child(case.write, kill_at)
-        case.check_killed()
-        assert in_child(case.write)
-        case.check_whole()
+        if kind.is_over_old:
+            kind.write(place, OLD)
+        ended = in_child(lambda: kind.write(place, NEW), kill_at)
+        assert (found := kind.read(place)) in kind.allowed, found
+        assert in_child(lambda: kind.write(place, NEW))
+        assert (found := kind.read(place)) == kind.allowed[-1], found
+        below = list(place.rglob("*"))
+        assert sorted(path.name for path in below if path.is_file()) == kind.names, below
+        assert sum(path.is_dir() for path in below) == kind.folders, below
         shutil.rmtree(place)
         kill_at += 1
     with AtomicFile(folder / "steps.json") as target:
