@@ -6,7 +6,7 @@
     functions.py   the user function of all pipelines, and the faults that it can show
     checks.py      helpers of the programs: the watchdog, outcomes, checks for leftover files
     runner.py      runs one cell in separate processes
-    page.py        docs/reliability.md: the declared table, written from a run
+    page.py        docs/reliability.md: the declared table, written after a run
     test_faults.py a test per cell
 
 ``pytest tests/faults -k "prefetch and sigint"`` runs a cell. A failure prints its seed; ``SEED=... pytest ...``

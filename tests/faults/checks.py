@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import random
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from dataset.errors import ClosedError
 from faults.functions import WIDTH, Fault, UserFunction
 from faults.rows import COUNT, Group, Row
+from support.interrupting import watched
 
 SECONDS = 5
 """The time within which an error must be raised and an iterator must be closed."""
@@ -29,14 +29,9 @@ DataLoader, which checks for dead workers only periodically."""
 OUTCOMES_MAX = 4 * COUNT
 
 
-@contextmanager
-def within(seconds: float = SECONDS) -> Iterator[None]:
+def within(seconds: float = SECONDS) -> AbstractContextManager[None]:
     """Print the stacks of all threads to stderr and end the program if the block takes longer."""
-    faulthandler.dump_traceback_later(seconds, exit=True)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+    return watched(seconds)
 
 
 @dataclass(frozen=True)
@@ -168,32 +163,17 @@ def has_closed(use: Callable[[], object]) -> ClosedError | None:
     return None
 
 
-class Background:
-    """A thread that calls a function; ``result`` waits for it for a limited time and raises what it raised."""
+def in_background(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Call a function in a thread. Return a function that waits for it for a limited time, and returns or raises."""
+    executor = ThreadPoolExecutor(1)
+    future = executor.submit(function)
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function = function
-        self._value: Any = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._value = self._function()
-        except BaseException as error:
-            self._error = error
-
-    def result(self) -> Any:
+    def result() -> Any:
         with within():
-            self._thread.join()
-        error, self._error = self._error, None
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error
-        return self._value
+            executor.shutdown()
+        return future.result()
+
+    return result
 
 
 _RANDOM_NAME = re.compile(r"[0-9a-f]{16}")

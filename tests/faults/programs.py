@@ -34,7 +34,6 @@ from faults import disks
 from faults.checks import (
     SECONDS,
     STARTING_SECONDS,
-    Background,
     Cell,
     Outcome,
     Raised,
@@ -43,6 +42,7 @@ from faults.checks import (
     assert_no_temporary_files,
     assert_nothing_kept,
     has_closed,
+    in_background,
     show,
     within,
 )
@@ -473,17 +473,17 @@ def hangs_and_is_closed(cell: Cell) -> None:
         found = cell.outcomes(iterator, 1)
         assert_equal(found, cell.expected[:1])
         # Until a worker hangs, the others must be kept busy, but must never wait for it.
-        consumer = Background(partial(cell.outcomes_until_closed, iterator))
+        consumer = in_background(partial(cell.outcomes_until_closed, iterator))
         wait_until_it_hangs(cell)
         if cell.row.has_processes:
             with within():
                 iterator.close()
-            found += consumer.result()
+            found += consumer()
         else:
-            closer = Background(iterator.close)
-            found += consumer.result()  # while the function still hangs
+            closer = in_background(iterator.close)
+            found += consumer()  # while the function still hangs
             release(cell)
-            closer.result()
+            closer()
         assert_equal(found, cell.expected[: len(found)])
         del iterator
     cell.clear_fault()
@@ -607,15 +607,15 @@ def closed_by_another_thread(cell: Cell) -> None:
     cell.set_fault("hang", cell.value(), once=True)
     with nothing_left():
         iterator = iter(cell.pipeline())
-        consumer = Background(partial(cell.outcomes_until_closed, iterator))
+        consumer = in_background(partial(cell.outcomes_until_closed, iterator))
         wait_until_it_hangs(cell)
-        closer = Background(iterator.close)
+        closer = in_background(iterator.close)
         if not cell.row.calls_in_background:
             release(cell)
-        found = consumer.result()
+        found = consumer()
         if cell.row.calls_in_background and not cell.row.has_processes:
             release(cell)
-        closer.result()
+        closer()
         assert_equal(found, cell.expected[: len(found)])
         assert has_closed(partial(next, iterator))
         del iterator
@@ -634,8 +634,8 @@ def shared_by_threads(cell: Cell) -> None:
 
     with nothing_left():
         iterator = iter(cell.pipeline())
-        threads = [Background(partial(consume, iterator)) for _ in range(2)]
-        found = [thread.result() for thread in threads]
+        results = [in_background(partial(consume, iterator)) for _ in range(2)]
+        found = [result() for result in results]
         del iterator
     for part in found:
         assert_in_order(cell, part)

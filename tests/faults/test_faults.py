@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from faults.columns import CELLS, COLUMNS, SHORTCOMINGS, Absence, cell
-from faults.page import PAGE, keep_result, table, written_part
+from faults.page import PAGE, table, written_part
 from faults.rows import ROWS
 from faults.runner import Zygote
 from support.fault_injection import covering
@@ -38,13 +38,10 @@ def test_cell(zygotes, row, column):
     needs_torch = ROWS[row].needs_torch
     if needs_torch not in zygotes:
         zygotes[needs_torch] = Zygote(torch=needs_torch)
-    runs = COLUMNS[column].runs if IS_THOROUGH else 1
-    for number in range(runs):
+    for number in range(COLUMNS[column].runs if IS_THOROUGH else 1):
         seed = f"{SEED}.{number}"
         problem = zygotes[needs_torch].run(row, column, seed, is_thorough=IS_THOROUGH)
         assert not problem, f"{row}, {column}, SEED={SEED} run {number}\n{problem}"
-    if "FAULTS" in os.environ:
-        keep_result(row, column, runs)
 
 
 def test_every_pair_is_shown_or_says_why_not():

@@ -9,35 +9,34 @@ import struct
 from typing import Any
 
 import numpy as np
+from cramjam import DecompressionError, snappy
 
 from dataset.errors import ParseError
 from dataset.io import decode_wav, encode_wav, parse_tensor, serialize_tensor
 from dataset.io.example.messages import TensorProto
-from dataset.io.files.compression import DamagedStreamError, new_compressor, open_stream
+from dataset.io.files.compression import DamagedStreamError, open_stream
+from support.block_files import COMPRESS
 
 from .mutate import INTEGERS, mutated
-from .target import Target, drained
+from .target import CONTENTS, Target, drained
 
-# By dtype: its number and its field in TensorFlow.
-_FIELDS = {
-    "float32": (1, "float_val"),
-    "float64": (2, "double_val"),
-    "int32": (3, "int_val"),
-    "uint8": (4, "int_val"),
-    "int16": (5, "int_val"),
-    "S": (7, "string_val"),
-    "complex64": (8, "scomplex_val"),
-    "int64": (9, "int64_val"),
-    "bool": (10, "bool_val"),
-    "float16": (19, "half_val"),
-    "uint32": (22, "uint32_val"),
-    "uint64": (23, "uint64_val"),
+_NUMBERS = {
+    "float32": 1,
+    "float64": 2,
+    "int32": 3,
+    "uint8": 4,
+    "int16": 5,
+    "S": 7,
+    "complex64": 8,
+    "int64": 9,
+    "bool": 10,
 }
+_NUMBERS |= {"float16": 19, "uint32": 22, "uint64": 23}  # of TensorFlow, by dtype
 _TENSOR_BYTES = 1 << 16
 
 
 class Tensors(Target):
-    """Tensors have the values that protobuf's parser returns, and are the same after they were written again."""
+    """Tensors have the shape that protobuf's parser returns, and are the same after they were written again."""
 
     name = "tensors"
     allowed = (ParseError,)
@@ -84,61 +83,21 @@ class Tensors(Target):
         if rng.random() < 0.7:
             data = mutated(rng, data, self.samples, self.tokens)
         number = data[1] if data[:1] == b"\x08" and len(data) > 1 else 0
-        names = [name for name, (dtype, _) in _FIELDS.items() if dtype == number]
-        return names[0] if names and rng.random() < 0.95 else rng.choice(list(_FIELDS)), data
+        names = [name for name, own in _NUMBERS.items() if own == number]
+        return names[0] if names and rng.random() < 0.95 else rng.choice(list(_NUMBERS)), data
 
     def check(self, data: Any) -> None:
         if isinstance(data, bytes):  # a sample
-            numbers = {number: name for name, (number, _) in _FIELDS.items()}
+            numbers = {number: name for name, number in _NUMBERS.items()}
             data = numbers.get(TensorProto.FromString(data).dtype, "complex128"), data
         name, serialized = data
         tensor = np.asarray(parse_tensor(serialized, name, max_bytes=_TENSOR_BYTES), object if name == "S" else None)
         message = TensorProto.FromString(serialized)  # raises for a message that the library should have refused
         assert tensor.shape == tuple(dim.size for dim in message.tensor_shape.dim)
-        if name == "S":
-            assert tensor.ravel().tolist() == _texts(message, tensor.size)
-        elif name in _FIELDS:
-            assert tensor.dtype == name
-            assert repr(tensor.ravel().tolist()) == repr(_numbers(message, name, tensor.size))  # NaN equals NaN
+        assert tensor.dtype == (object if name == "S" else name)
         written = serialize_tensor(tensor)
         again = np.asarray(parse_tensor(written, name), tensor.dtype)
         assert (again.shape, serialize_tensor(again)) == (tensor.shape, written)
-
-
-def _repeated(values: list[Any], count: int, zero: Any) -> list[Any]:
-    return (values + (values[-1:] or [zero]) * max(count - len(values), 0))[:count]
-
-
-def _texts(message: Any, count: int) -> list[bytes]:
-    """Return the texts in a message that the library accepted."""
-    if not message.tensor_content:
-        return _repeated(list(message.string_val), count, b"")
-    stream, lengths = io.BytesIO(message.tensor_content), []
-    for _ in range(count):
-        groups = [stream.read(1)[0]]
-        while groups[-1] > 0x7F:
-            groups.append(stream.read(1)[0])
-        lengths.append(sum((group & 0x7F) << 7 * place for place, group in enumerate(groups)))
-    texts = [stream.read(length) for length in lengths]
-    assert [len(text) for text in texts] == lengths
-    assert not stream.read()
-    return texts
-
-
-def _numbers(message: Any, name: str, count: int) -> Any:
-    """Return the values of a message that the library accepted."""
-    dtype = np.dtype(name)
-    if message.tensor_content:
-        return np.frombuffer(message.tensor_content, dtype).tolist()
-    values = list(getattr(message, _FIELDS[name][1]))
-    if dtype.kind == "c":
-        values = list(np.array(values[: len(values) // 2 * 2], dtype.type(0).real.dtype).view(dtype))
-    elif name == "float16":  # the values are its bits
-        values = list(np.array([value & 0xFFFF for value in values], np.uint16).view(dtype))
-    elif dtype.kind in "iu":
-        unsigned = np.array([value & (1 << 8 * dtype.itemsize) - 1 for value in values], f"u{dtype.itemsize}")
-        values = list(unsigned.view(dtype))
-    return np.array(_repeated(values, count, 0), dtype).tolist()
 
 
 class Wavs(Target):
@@ -180,23 +139,14 @@ class Wavs(Target):
 
 
 class SnappyBlocks(Target):
-    """Snappy streams are decompressed up to the damage that a decompressor of twenty lines finds."""
+    """Snappy streams are decompressed up to the damage that a loop over their blocks finds."""
 
     name = "snappy"
     allowed = (DamagedStreamError,)
     tokens = (b"\0\0\0\1\0", b"\0\0\0\3\1\0a", b"\xff\xff\xff\xff\x0f", b"\0\0", b"\xfc\xff\xff\xff\xff", b"\xff" * 5)
 
     def make_samples(self) -> list[bytes]:
-        texts = (
-            b"",
-            b"abc" * 30,
-            random.Random(2).randbytes(3000),
-            bytes(1 << 20),
-            b"line\n" * 5000,
-            b"ab" * 40 + b"x",
-        )
-        compressors = [new_compressor("SNAPPY", 1) for _ in texts]
-        samples = [one.compress(text) + one.flush() for one, text in zip(compressors, texts, strict=True)]
+        samples = [COMPRESS["SNAPPY"](text) for text in (*CONTENTS, b"ab" * 40 + b"x")]
         return [*samples, samples[1] + samples[2] + samples[1]]
 
     def make_input(self, rng: random.Random) -> bytes:
@@ -223,44 +173,12 @@ def _unsnapped(data: bytes) -> tuple[bytes, bool]:
     """Return the content of the blocks up to the first damaged one, and whether there is none."""
     pieces, at = [], 0
     while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        block = data[at + 4 : at + 4 + size]
-        content = _unsnapped_block(block) if at + 4 + size <= len(data) else None
-        if content is None:
+        block = data[at + 4 : at + 4 + int.from_bytes(data[at : at + 4], "big")]
+        at += 4 + int.from_bytes(data[at : at + 4], "big")
+        try:
+            if at > len(data) or snappy.decompress_raw_len(block) > 64 * len(block):  # the library would allocate it
+                return b"".join(pieces), False
+            pieces.append(bytes(snappy.decompress_raw(block)))
+        except DecompressionError:
             return b"".join(pieces), False
-        pieces.append(content)
-        at += 4 + size
     return b"".join(pieces), True
-
-
-def _unsnapped_block(block: bytes) -> bytes | None:
-    """Return the content of a block; None if it is damaged. See format_description.txt of Snappy."""
-    at = next((place + 1 for place, byte in enumerate(block[:5]) if byte < 0x80), 0)
-    total = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(block[:at]))
-    content = bytearray()
-    if not at or total >= 1 << 32:
-        return None
-    while at < len(block):
-        tag = block[at]
-        kind, size, at = tag & 3, (tag >> 2) + 1, at + 1
-        extra = (max(size - 60, 0), 1, 2, 4)[kind]
-        number = int.from_bytes(block[at : at + extra], "little")
-        if at + extra > len(block):
-            return None
-        at += extra
-        if kind == 0:
-            size = number + 1 if extra else size
-            content += block[at : at + size]
-            if at + size > len(block):
-                return None
-            at += size
-        else:
-            if kind == 1:
-                size, number = 4 + (tag >> 2 & 7), (tag >> 5) << 8 | number
-            if not 0 < number <= len(content):
-                return None
-            repeated = content[-number:] if number <= size else content[-number:][:size]
-            content += (repeated * (size // len(repeated) + 1))[:size]
-        if len(content) > total:
-            return None
-    return bytes(content) if len(content) == total else None

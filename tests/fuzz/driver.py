@@ -20,12 +20,8 @@ ROOT = Path(__file__).parents[2]
 _START_SECONDS = 120  # for imports, on a busy machine
 _LONG = 600  # seconds, where the number of inputs is the limit
 _TAIL = 3000
-_VARIABLES = {
-    "PYTHONPATH": str(ROOT / "src"),
-    "PYTHONHASHSEED": "0",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
+_VARIABLES = {"PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
+_VARIABLES |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 @dataclass
@@ -39,15 +35,16 @@ class Findings:
     faults: list[str] = field(default_factory=list)
 
 
-def fuzz(target: str, seed: int, seconds: float = _LONG, faults_max: int = 5, *, count: int = sys.maxsize) -> Findings:
+def fuzz(
+    target: str, seed: int, seconds: float = _LONG, faults_max: int = 5, *, start: int = 0, count: int = sys.maxsize
+) -> Findings:
     """Try ``count`` inputs of a target, or as many as the time allows. A worker process that dies is replaced."""
-    found = Findings(target)
+    found, stop = Findings(target), start + count
     with tempfile.TemporaryDirectory() as folder:
         shared = Path(folder, "progress")
         shared.write_bytes(PROGRESS.pack(0, 0, 0))
-        start = 0
-        while start < count and found.seconds < seconds and len(found.faults) < faults_max:
-            limits = {"seconds": seconds - found.seconds, "faults": faults_max - len(found.faults), "stop": count}
+        while start < stop and found.seconds < seconds and len(found.faults) < faults_max:
+            limits = {"seconds": seconds - found.seconds, "faults": faults_max - len(found.faults), "stop": stop}
             start = _run_worker(found, seed, start, shared, limits)
     return found
 
@@ -55,9 +52,8 @@ def fuzz(target: str, seed: int, seconds: float = _LONG, faults_max: int = 5, *,
 def _run_worker(found: Findings, seed: int, start: int, shared: Path, limits: dict[str, float]) -> int:
     """Run one worker to its end; return the number of the next input."""
     package = __package__ if __package__.startswith("tests.") else f"tests.{__package__}"
-    arguments = {"target": found.target, "seed": seed, "start": start, "progress": shared, **limits}
-    options = [part for name, value in arguments.items() for part in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", f"{package}.worker", *options]
+    arguments = {"target": found.target, "seed": seed, "start": start, "progress": str(shared), **limits}
+    command = [sys.executable, "-m", f"{package}.worker", json.dumps(arguments)]
     variables = {**os.environ, **_VARIABLES}
     begun = time.monotonic()
     process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -50,9 +50,10 @@ class Jpeg(_Images):
     """JPEG: baseline, progressive, gray, subsampled."""
 
     name = "jpeg"
-    tokens = tuple(b"\xff" + kind for kind in (b"\xd8\xff", b"\xc0", b"\xc2", b"\xc4", b"\xdb", b"\xda", b"\xd9"))
-    tokens += (b"\xff\xdd\0\4",)
-    tokens += (b"\xff\xd0", b"\xff\xe1\0\x10Exif\0\0", b"\xff\xee\0\x0eAdobe", b"\0\x11\x08\xff\xff\xff\xff\3")
+    tokens = tuple(
+        b"\xff" + kind for kind in (b"\xd8\xff", b"\xc0", b"\xc2", b"\xc4", b"\xdb", b"\xda", b"\xd9", b"\xd0")
+    )
+    tokens += (b"\xff\xdd\0\4", b"\xff\xe1\0\x10Exif\0\0", b"\xff\xee\0\x0eAdobe", b"\0\x11\x08\xff\xff\xff\xff\3")
 
     def make_samples(self) -> list[bytes]:
         return [
@@ -67,20 +68,7 @@ class Png(_Images):
     """PNG, with chunks whose checksums are mostly correct."""
 
     name = "png"
-    tokens = (
-        b"IHDR",
-        b"PLTE",
-        b"tRNS",
-        b"IDAT",
-        b"IEND",
-        b"acTL",
-        b"fcTL",
-        b"fdAT",
-        b"gAMA",
-        b"iCCP",
-        b"eXIf",
-        b"zTXt",
-    )
+    tokens = tuple(b"IHDR PLTE tRNS IDAT IEND acTL fcTL fdAT gAMA iCCP eXIf zTXt".split())
 
     def make_samples(self) -> list[bytes]:
         samples = [io.encode_png(self.picture(channels)) for channels in (1, 3, 4)]

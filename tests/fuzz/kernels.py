@@ -17,7 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,14 +37,13 @@ from dataset.native import library
 from dataset.native.ragged_rows import copy_by_numpy, copy_rows
 from dataset.plan.values import object_column
 from dataset.testing import outcomes
+from support.example_columns import contents, in_blocks, steps_of
+from support.row_results import give, results, without_row_loop
+from support.seeds import fresh_seed
 
 from .mutate import mutated
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "tests")]  # for the program
-from support.example_columns import contents, in_blocks, steps_of  # noqa: E402
-from support.row_results import give, results, without_row_loop  # noqa: E402
-
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILER = os.environ.get("CC", "cc").split()
 
@@ -72,19 +73,15 @@ def try_features(rng: random.Random) -> bool:
 def try_steps(rng: random.Random) -> bool:
     """Compare the kernels of SequenceExamples with their twin: mostly lists whose steps are all of one kind."""
     keys, records = ["a", "ab", "b"], []
-    kinds = {key: rng.choice(KINDS[:3]) for key in keys}
+    kinds = {key: rng.choice(list(VALUES)) for key in keys}
     for _ in range(rng.randrange(1, 5)):
         message = SequenceExample()
         for key in rng.sample(keys, rng.randrange(4)):
             for _ in range(rng.randrange(6)):
                 step, size = message.feature_lists.feature_list[key].feature.add(), rng.randrange(9)
-                kind = kinds[key] if rng.random() < 0.97 else rng.choice(KINDS)
-                if kind == "int64_list":
-                    step.int64_list.value.extend(rng.getrandbits(rng.randrange(1, 64)) for _ in range(size))
-                elif kind == "float_list":
-                    step.float_list.value.extend(rng.random() for _ in range(size))
-                elif kind == "bytes_list":
-                    step.bytes_list.value.extend(rng.randbytes(rng.randrange(9)) for _ in range(size))
+                kind = kinds[key] if rng.random() < 0.97 else rng.choice([*VALUES, ""])
+                if kind:
+                    getattr(step, kind).value.extend(VALUES[kind](rng) for _ in range(size))
         record = message.SerializeToString(deterministic=True)
         records.append(mutated(rng, record, records or [record]) if rng.random() < 0.3 else record)
     reader = KernelReader(kernels_for_strings(), keys, in_lists=True)
@@ -157,32 +154,14 @@ def try_row_loop(rng: random.Random) -> bool:
         return mine == found()
 
 
-KINDS = ["int64_list", "float_list", "bytes_list", ""]
-FIELDS = [
-    b"",
-    b"0",
-    b"-17",
-    b"4294967296",
-    b"9223372036854775807",
-    b"1.5",
-    b"-0.30000000000000004",
-    b"1e-30",
-    b".",
-    b"e",
-]
-FIELDS += [
-    b"nan",
-    b"-inf",
-    b" 1 ",
-    b"123456789012345678901",
-    b"text",
-    b"x" * 70,
-    b"a\0",
-    b'"a,b"',
-    b'"a""b\n"',
-    b'"',
-    b"NA",
-]
+VALUES: dict[str, Callable[[random.Random], Any]] = {
+    "int64_list": lambda rng: rng.getrandbits(rng.randrange(1, 64)),
+    "float_list": random.Random.random,
+    "bytes_list": lambda rng: rng.randbytes(rng.randrange(9)),
+}
+FIELDS = b"0 -17 4294967296 9223372036854775807 1.5 -0.30000000000000004 1e-30 . e nan -inf text".split()
+FIELDS += b'123456789012345678901 "a,b" " NA'.split()
+FIELDS += [b"", b" 1 ", b"x" * 70, b"a\0", b'"a""b\n"']
 DEFAULTS = [
     [bytes, np.int64, np.float64(0)],
     [np.float32, b"", np.int32(7)],
@@ -224,8 +203,6 @@ def main() -> int:
     parser.add_argument("--library", type=Path, help="the compiled kernels; default: compile them and start again")
     arguments = parser.parse_args()
     if arguments.seed is None:
-        from tests.support.seeds import fresh_seed  # found where this file runs as a program
-
         arguments.seed = fresh_seed()
     if arguments.library is None:
         limits = {"seconds": arguments.seconds, "count": arguments.count, "seed": arguments.seed}

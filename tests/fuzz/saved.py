@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from chains.names import build
 from dataset import Dataset, TensorSpec, TFRecordDataset, checkpoint
 from dataset.checkpoint import container
-from dataset.errors import DataLossError, DatasetError, SpecError, StateError
+from dataset.errors import DataLossError, SpecError, StateError
 from dataset.io.elements.codec import encode
 from dataset.io.elements.decoding import DamagedRecordError, decode
 from dataset.io.elements.element_log import ElementLog
@@ -29,11 +30,12 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.queues import FIFOQueue
 from dataset.runtime.state.saved_chunks import load_pending
 from dataset.testing import outcomes
+from support.resume_cases import CASES
+from support.resume_files import write_files
 
 from .mutate import INTEGERS, mutated, mutated_tree
 from .target import Target
 
-_TESTS = Path(__file__).parents[1]
 _LEFT_OUT = ("from_pandas", "from_polars", "shard_by_process", "random: without", "TFRecordDataset: a file is missing")
 _FORBIDDEN = frozenset({"os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect"})
 _FORBIDDEN |= {"pickle.find_class", "os.remove", "os.rename"}
@@ -88,12 +90,7 @@ class States(Target):
     allowed = (StateError,)
 
     def make_samples(self) -> list[Any]:
-        sys.path.insert(0, str(_TESTS))
         warnings.simplefilter("ignore")
-        from chains.names import build
-        from support.resume_cases import CASES  # after the import path is set
-        from support.resume_files import write_files
-
         folder = self.folder / "files"
         folder.mkdir()
         write_files(folder)
@@ -308,6 +305,11 @@ class Metadatas(Target):
             raise failure
 
 
+def _described(record: bytes, end: bytes) -> bytes:
+    """Correct the length of the description in a record, which is at its beginning."""
+    return struct.pack("<I", max(0, record.rfind(end) + 2 - 4)) + record[4:]
+
+
 class Elements(Target):
     """Records of elements, as save() writes them."""
 
@@ -327,10 +329,7 @@ class Elements(Target):
 
     def make_input(self, rng: random.Random) -> bytes:
         data = super().make_input(rng)
-        if rng.random() < 0.7:  # correct the length of the description
-            end = data.rfind(b"]}") + 2
-            data = struct.pack("<I", max(0, end - 4)) + data[4:]
-        return data
+        return _described(data, b"]}") if rng.random() < 0.7 else data
 
     def check(self, data: bytes) -> None:
         columns, _, length = decode(data, 1)
@@ -360,10 +359,7 @@ class QueueLogs(Target):
 
     def make_input(self, rng: random.Random) -> bytes:
         record = super().make_input(rng)
-        if rng.random() < 0.7:  # correct the length of the description
-            end = record.rfind(b"}]") + 2
-            record = struct.pack("<I", max(0, end - 4)) + record[4:]
-        return record
+        return _described(record, b"}]") if rng.random() < 0.7 else record
 
     def check(self, data: bytes) -> None:
         path = self.folder / "a.log"
@@ -371,6 +367,3 @@ class QueueLogs(Target):
         with ElementLog(str(path), lambda plain: load_pending(plain, lambda: TensorSpec((), np.int64))) as log:
             while log.read() is not None:
                 pass
-
-
-assert issubclass(SpecError, DatasetError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-import re
+from collections.abc import Callable
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -17,6 +17,7 @@ from dataset import Dataset
 from dataset.errors import DataLossError, ParseError, SpecError
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.reader import CsvFile
+from dataset.io.csv.rows import parse_rows
 from dataset.io.json_lines import reader as json_reader
 from dataset.io.json_lines.parser import parse_line
 from dataset.io.json_lines.reader import JsonLinesFile
@@ -24,11 +25,9 @@ from dataset.io.json_lines.reader import JsonLinesFile
 from .mutate import mutated
 from .target import Target
 
-_INT = re.compile(rb"\s*[+-]?[0-9]+\s*")
-
 
 class Csv(Target):
-    """CSV files: the block reader returns the same rows as a reader of single characters."""
+    """CSV files: the same rows and errors in blocks of any size, and as by the parser in Python."""
 
     name = "csv"
     allowed = (ParseError, DataLossError)
@@ -48,79 +47,17 @@ class Csv(Target):
     def check(self, data: bytes) -> None:
         path = self.folder / "a.csv"
         path.write_bytes(data)
-        wanted = list(_slow_rows(data.removeprefix(b"\xef\xbb\xbf")))
-        for buffer_size in (None, 16):
-            found: list[Any] = []
-            failure = None
-            with CsvFile(str(path), self.layout, buffer_size=buffer_size) as file:
-                while True:
-                    try:
-                        columns = file.columns(7)
-                    except (ParseError, DataLossError) as error:
-                        failure = error
-                        found.append(None)
-                        continue
-                    if columns is None:
-                        break
-                    found += zip(*(column.tolist() for column in columns), strict=True)
-            assert found == wanted, f"blocks of {buffer_size}: {found} and {wanted}"
-        if failure is not None:
-            raise failure
-
-
-def _slow_rows(data: bytes) -> Any:
-    """Return each row as a tuple of its three values, or None if it is invalid."""
-    at = 0
-    if data and data[-1:] not in {b"\n", b"\r"}:
-        data += b"\n"
-    while at < len(data):
-        fields, is_wrong, at = _slow_row(data, at)
-        if fields is None:  # a quotation mark is not closed
-            yield None
-            return
-        yield None if is_wrong else _typed(fields)
-
-
-def _slow_row(data: bytes, at: int) -> tuple[list[bytes] | None, bool, int]:
-    fields: list[bytes] = []
-    is_wrong = False
-    while True:
-        text = bytearray()
-        if data[at : at + 1] == b'"':
-            at += 1
-            while True:
-                two = data[at : at + 2]
-                if len(two) < 2:
-                    return None, True, len(data)
-                if two[:1] != b'"':
-                    text += two[:1]
-                    at += 1
-                elif two[1:] in {b",", b"\n", b"\r"}:
-                    at += 1
-                    break
-                else:
-                    is_wrong = is_wrong or two != b'""'
-                    text += b'"'
-                    at += 2
-        else:
-            while data[at : at + 1] not in {b",", b"\n", b"\r"}:
-                is_wrong = is_wrong or data[at : at + 1] == b'"'
-                text += data[at : at + 1]
-                at += 1
-        fields.append(bytes(text))
-        end, at = data[at : at + 1], at + 1
-        if end != b",":
-            return fields, is_wrong, at + (end + data[at : at + 1] == b"\r\n")
-
-
-def _typed(fields: list[bytes]) -> tuple[Any, ...] | None:
-    if len(fields) != 3 or not fields[0] or not fields[2]:
-        return None
-    if not fields[1]:
-        return fields[0], 7, fields[2]
-    if not _INT.fullmatch(fields[1]) or not -(1 << 63) <= int(fields[1]) < 1 << 63:
-        return None
-    return fields[0], int(fields[1]), fields[2]
+        whole, blocks = (_rows(CsvFile(str(path), self.layout, buffer_size=size)) for size in (None, 16))
+        assert whole == blocks
+        text = data.removeprefix(b"\xef\xbb\xbf")
+        rows = parse_rows(text if text[-1:] in b"\n" else text + b"\n", 0, self.layout)
+        wanted = [repr([column[row] for column in rows.columns]) for row in range(len(rows.starts) - 1)]
+        failures = [row for row in whole if row.startswith(str(path))]
+        found = [None if row in failures else row for row in whole]
+        assert found[: len(wanted)] == [None if row in rows.errors else text for row, text in enumerate(wanted)]
+        assert found[len(wanted) :] in ([], [None]), "rows after a quotation mark that is not closed"
+        if failures:
+            raise ParseError(failures[0])
 
 
 class JsonRows(Target):
@@ -146,21 +83,21 @@ class JsonRows(Target):
     def check(self, data: bytes) -> None:
         path = self.folder / "a.jsonl"
         path.write_bytes(data)
-        plan = Dataset.from_json_lines(str(path)).plan
-        found = [_rows(str(path), plan.columns, size) for size in (None, 16)]
+        columns = Dataset.from_json_lines(str(path)).plan.columns
+        found = [_rows(JsonLinesFile(str(path), columns, None, size)) for size in (None, 16)]
         with mock.patch.object(json_reader, "line_parser", return_value=parse_line):
-            found.append(_rows(str(path), plan.columns, None))
+            found.append(_rows(JsonLinesFile(str(path), columns, None, None)))
         assert found[0] == found[1] == found[2], found
 
 
-def _rows(path: str, columns: Any, buffer_size: int | None) -> list[str]:
+def _rows(file: Any) -> list[str]:
     """Return all rows, with the place of each error, as text."""
     rows = []
-    with JsonLinesFile(path, columns, None, buffer_size) as file:
+    with file:
         while True:
             try:
                 found = file.columns(7)
-            except ParseError as error:
+            except (ParseError, DataLossError) as error:
                 rows.append(str(error).partition(", column")[0])
                 continue
             if found is None:
@@ -172,6 +109,16 @@ class _Table(Target):
     """Files of tables; they are read to the end."""
 
     allowed = (DataLossError, SpecError, ValueError, OSError, NotImplementedError)
+    opened: ClassVar[Callable[[str], Dataset[Any]]]
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / f"a.{self.name}"
+        path.unlink(missing_ok=True)  # a mapping of the previous input may still be in use
+        path.write_bytes(data)
+        dataset = type(self).opened(str(path))
+        assert dataset.cardinality() >= -2
+        self.read(dataset)
+        self.read(dataset.skip(20).shuffle(100, seed=1))
 
     def read(self, dataset: Dataset[Any]) -> None:
         """Continue after each error, as ``ignore_errors`` does."""
@@ -210,6 +157,7 @@ class Parquet(_Table):
     """Parquet files, mutated anywhere or in their footers; such a file must not crash the process."""
 
     name = "parquet"
+    opened = Dataset.from_parquet
     tokens = (b"PAR1", b"\x15\x00", b"\x15\x02", b"\x19\x1c", b"\x16\xff\xff\xff\xff\x0f", b"\x00", b"\x2c", b"\x1c")
 
     def make_samples(self) -> list[bytes]:
@@ -240,19 +188,12 @@ class Parquet(_Table):
             footer = mutated(rng, footer, self.samples, self.tokens)
         return pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
-    def check(self, data: bytes) -> None:
-        path = self.folder / "a.parquet"
-        path.write_bytes(data)
-        dataset = Dataset.from_parquet(str(path))
-        assert dataset.cardinality() >= -2
-        self.read(dataset)
-        self.read(dataset.skip(20))
-
 
 class Arrow(_Table):
     """Arrow files and streams, read as a whole."""
 
     name = "arrow"
+    opened = Dataset.from_arrow
     tokens = (b"ARROW1", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x10\0\0\0")
     forms: ClassVar[tuple[tuple[Any, str | None], ...]] = ((pa.ipc.new_file, None), (pa.ipc.new_stream, None))
 
@@ -267,25 +208,10 @@ class Arrow(_Table):
                 samples.append(target.getvalue().to_pybytes())
         return samples
 
-    def check(self, data: bytes) -> None:
-        path = self.folder / "a.arrow"
-        path.write_bytes(data)
-        dataset = Dataset.from_arrow(str(path))
-        self.read(dataset)
-        self.read(dataset.shuffle(100, seed=1))
-
 
 class ArrowIpc(Arrow):
     """Arrow files and streams, read batch by batch; such a file must not crash the process."""
 
     name = "arrow_ipc"
+    opened = Dataset.from_arrow_ipc
     forms = (*Arrow.forms, (pa.ipc.new_file, "lz4"))
-
-    def check(self, data: bytes) -> None:
-        path = self.folder / "b.arrow"
-        path.unlink(missing_ok=True)  # a mapping of the previous input may still be in use
-        path.write_bytes(data)
-        dataset = Dataset.from_arrow_ipc(str(path))
-        assert dataset.cardinality() >= -2
-        self.read(dataset)
-        self.read(dataset.skip(20))

@@ -12,6 +12,9 @@ from dataset.io.files.compression import DamagedStreamError
 
 from .mutate import mutated
 
+CONTENTS = (b"", b"abc" * 30, random.Random(2).randbytes(3000), bytes(1 << 20), b"line\n" * 20_000)
+"""Texts to be compressed."""
+
 
 def drained(stream: Any, size: int = 1000) -> tuple[bytes, DamagedStreamError | None]:
     """Return the content of a decompressing stream, read ``size`` bytes at a time, and the damage that ended it."""

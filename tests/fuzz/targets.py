@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .codecs import SnappyBlocks, Tensors, Wavs
-from .files import Cuts, Patterns
 from .images import GifAndBmp, Jpeg, Png
 from .records import Examples, SequenceExamples, Streams, Tars, TFRecords, ZstdFrames
 from .saved import Containers, Elements, Indexes, JsonStates, Metadatas, QueueLogs, States
@@ -13,6 +12,6 @@ from .target import Target
 _ALL: tuple[type[Target], ...] = (
     *(Examples, SequenceExamples, TFRecords, Streams, ZstdFrames, Tars, Csv, JsonRows, Parquet, Arrow, ArrowIpc),
     *(States, Containers, JsonStates, Indexes, Metadatas, Elements, QueueLogs, Jpeg, Png, GifAndBmp),
-    *(Tensors, Wavs, SnappyBlocks, Patterns, Cuts),
+    *(Tensors, Wavs, SnappyBlocks),
 )
 TARGETS = {target.name: target for target in _ALL}

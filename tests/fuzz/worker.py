@@ -6,7 +6,6 @@ kills the process, which also works inside C libraries.
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import json
 import mmap
@@ -19,6 +18,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from .planted import PLANTED
@@ -80,14 +80,8 @@ def say(**fields: Any) -> None:
 
 
 def main() -> None:
-    """Try inputs from ``--start`` to ``--stop``."""
-    parser = argparse.ArgumentParser()
-    for name in ("target", "progress"):
-        parser.add_argument(f"--{name}", required=True)
-    for name in ("seed", "start", "stop", "faults"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True)
-    arguments = parser.parse_args()
+    """Try inputs, as the argument says: see driver.py."""
+    arguments = SimpleNamespace(**json.loads(sys.argv[1]))
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, all_threads=True, chain=True)
     with (
@@ -102,7 +96,7 @@ def main() -> None:
         _try_many(target, arguments, progress)
 
 
-def _try_many(target: Target, arguments: argparse.Namespace, progress: mmap.mmap) -> None:
+def _try_many(target: Target, arguments: Any, progress: mmap.mmap) -> None:
     _, tried, taken = PROGRESS.unpack(progress[:])
     number, findings, end = arguments.start, 0, time.monotonic() + arguments.seconds
     while number < arguments.stop and time.monotonic() < end and findings < arguments.faults:

@@ -40,18 +40,9 @@ class Browser:
         self.folder = tempfile.mkdtemp(prefix="browser-")
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
+        command = [sys.executable, "-c", START, str(to_read), str(to_write), find_browser(), *FLAGS]
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                START,
-                str(to_read),
-                str(to_write),
-                find_browser(),
-                *FLAGS,
-                f"--user-data-dir={self.folder}",
-                "about:blank",
-            ],
+            [*command, f"--user-data-dir={self.folder}", "about:blank"],
             pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -2,25 +2,13 @@
 
 ``draw_case(seed)`` returns a case and ``check_case`` runs it. The stream of the distributed pipeline must equal that of
 the same pipeline without faults and without workers; if files are divided, that of the same workers without faults.
-
-Run many cases from the root of the repository; the number of a case is its seed:
-
-    PYTHONPATH=src:tests python -m support.distribute_cases --first 0 --count 500 [--engine ray]
-
-It prints a line per case, and stops at the first one that fails.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
 import os
 import random
 import signal
-import sys
-import tempfile
-import time
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +16,6 @@ from typing import Any
 import numpy as np
 
 from dataset import Dataset, TextLineDataset
-from dataset.ops.distribute import engine
-from dataset.runtime.processes import resting_groups
 
 FAULTS = ("kill", "stop", "exit", "raise")
 
@@ -185,31 +171,3 @@ def check_case(case: Case, folder: str, **arguments: Any) -> None:
         iterator.load_state_dict(state)
         found += outcomes(iterator)
     assert found == expected, case
-
-
-def main() -> None:
-    """Run cases with successive seeds."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--engine", default="processes")
-    parser.add_argument("--heartbeat", type=float, default=10.0, help="deadline in seconds; a stopped worker costs it")
-    arguments = parser.parse_args()
-    engine.HEARTBEAT_SECONDS = arguments.heartbeat
-    logging.getLogger("dataset").setLevel(logging.ERROR)  # replaced workers are expected
-    more = {"resources": {"CPU": 0.1}} if arguments.engine == "ray" else {}
-    faults: Counter[str] = Counter()
-    began = time.perf_counter()
-    for done, seed in enumerate(range(arguments.first, arguments.first + arguments.count), 1):
-        case = draw_case(seed)
-        with tempfile.TemporaryDirectory() as folder:
-            check_case(case, folder, engine=arguments.engine, **more)
-        resting_groups.end_resting()
-        faults.update(kind for _, kind in case.faults)
-        seconds = time.perf_counter() - began
-        sys.stdout.write(f"{done} cases, seeds {arguments.first} to {seed}, {seconds:.0f} s, {dict(faults)}\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

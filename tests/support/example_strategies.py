@@ -69,24 +69,18 @@ def features_of(draw, max_size=4):
     """Draw a Feature message of any kind, sometimes in an unusual form."""
     kind = draw(st.sampled_from(list(KINDS)))
     values = draw(st.lists(values_of[kind], max_size=max_size))
+    forms = [
+        lambda: b"",
+        lambda: feature(kind, values, unpacked),
+        # Two lists: lists of one kind are joined, otherwise the last one counts.
+        lambda: feature(kind, values) + draw(features_of()),
+        lambda: draw(st.sampled_from(UNKNOWN)) + feature(kind, values),
+        lambda: field(KINDS[kind], draw(st.sampled_from(UNKNOWN[:2])) + packed(kind, values)),
+        lambda: field(KINDS[kind], packed(kind, values) + unpacked(kind, values)),
+        lambda: field(KINDS[kind], packed(kind, values), width=3),
+    ]
     odd = draw(st.integers(0, 19))
-    if odd == 0:
-        return b""
-    if odd == 1:
-        return feature(kind, values, unpacked)
-    if odd == 2:
-        return feature(kind, values) + draw(
-            features_of()
-        )  # two lists: lists of one kind are joined, otherwise the last one counts
-    if odd == 3:
-        return draw(st.sampled_from(UNKNOWN)) + feature(kind, values)
-    if odd == 4:
-        return field(KINDS[kind], draw(st.sampled_from(UNKNOWN[:2])) + packed(kind, values))
-    if odd == 5:
-        return field(KINDS[kind], packed(kind, values) + unpacked(kind, values))
-    if odd == 6:
-        return field(KINDS[kind], packed(kind, values), width=3)
-    return feature(kind, values)
+    return forms[odd]() if odd < len(forms) else feature(kind, values)
 
 
 @st.composite
@@ -94,22 +88,18 @@ def odd_examples(draw):
     """Draw a record that is valid, although it may be unusual."""
     entries = draw(st.lists(st.tuples(st.sampled_from(KEYS), features_of()), max_size=5))
     encoded = [entry(key, content) for key, content in entries]
+    key, content = entries[0] if entries else ("", b"")
+    named, valued = field(1, key.encode()), field(2, content)
+    forms = [
+        lambda: example(*encoded) + draw(st.sampled_from(UNKNOWN)),
+        lambda: example(*encoded) + example(*encoded[:1]),
+        lambda: example(field(1, valued + named), *encoded),
+        lambda: example(*encoded, field(1, named + valued + valued)),
+        lambda: example(*encoded, field(1, named)),
+        lambda: example(*encoded, b"\x10\x05"),
+    ]
     odd = draw(st.integers(0, 11))
-    if odd == 0:
-        return example(*encoded) + draw(st.sampled_from(UNKNOWN))
-    if odd == 1:
-        return example(*encoded) + example(*encoded[:1])
-    if odd == 2 and entries:
-        key, content = entries[0]
-        return example(field(1, field(2, content) + field(1, key.encode())), *encoded)
-    if odd == 3 and entries:
-        key, content = entries[0]
-        return example(*encoded, field(1, field(1, key.encode()) + field(2, content) + field(2, content)))
-    if odd == 4 and entries:
-        return example(*encoded, field(1, field(1, entries[0][0].encode())))
-    if odd == 5:
-        return example(*encoded, b"\x10\x05")
-    return example(*encoded)
+    return forms[odd]() if odd < len(forms) else example(*encoded)
 
 
 @st.composite

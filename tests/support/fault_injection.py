@@ -57,6 +57,10 @@ class Fault:
             raise self.error
 
 
+Point = Callable[[Fault], contextlib.AbstractContextManager[Any]]
+"""Makes a fault count the uses of something in a block."""
+
+
 def _handles_fault() -> bool:
     frame: Any = sys._getframe(2)
     while frame is not None:
@@ -66,47 +70,25 @@ def _handles_fault() -> bool:
     return False
 
 
-def _is_library(depth: int) -> bool:
-    return str(sys._getframe(depth + 1).f_globals.get("__name__", "")).startswith("dataset.")
+def _calls_of(owner: Any, name: str, counts: Callable[..., bool] = lambda *_: True) -> Point:
+    """Return a point at the calls of a function; ``counts`` may leave some out, by their arguments."""
 
-
-def _numpy(name: str) -> Callable[[Fault], contextlib.AbstractContextManager[Any]]:
     def patch(fault: Fault) -> contextlib.AbstractContextManager[Any]:
-        function = getattr(np, name)
+        function = getattr(owner, name)
 
         def failing(*args: Any, **keywords: Any) -> Any:
-            if _is_library(1):
+            if counts(*args):
                 fault.count()
             return function(*args, **keywords)
 
-        return mock.patch.object(np, name, failing)
+        return mock.patch.object(owner, name, failing)
 
     return patch
 
 
-def _frames(name: str) -> Callable[[Fault], contextlib.AbstractContextManager[Any]]:
-    """Return a point at a function that allocates what a block of a TFRecord file is taken apart into."""
-
-    def patch(fault: Fault) -> contextlib.AbstractContextManager[Any]:
-        function = getattr(reader, name)
-
-        def failing(*args: Any) -> Any:
-            fault.count()
-            return function(*args)
-
-        return mock.patch.object(reader, name, failing)
-
-    return patch
-
-
-def _chunk(fault: Fault) -> contextlib.AbstractContextManager[Any]:
-    make = Chunk.__init__
-
-    def failing(self: Chunk, *args: Any, **keywords: Any) -> None:
-        fault.count()
-        make(self, *args, **keywords)
-
-    return mock.patch.object(Chunk, "__init__", failing)
+def _numpy(name: str) -> Point:
+    """Return a point at the calls of a function of NumPy by the library."""
+    return _calls_of(np, name, lambda *_: str(sys._getframe(2).f_globals.get("__name__", "")).startswith("dataset."))
 
 
 @contextlib.contextmanager
@@ -120,17 +102,6 @@ def _queues(fault: Fault) -> Iterator[None]:
         for module in (coordinator, subdatasets, pool, outcome_queue, reader_pool):
             stack.enter_context(mock.patch.object(module, "deque", Failing))
         yield
-
-
-def _thread(fault: Fault) -> contextlib.AbstractContextManager[Any]:
-    start = threading.Thread.start
-
-    def failing(self: threading.Thread) -> None:
-        if self.name.startswith("dataset-"):
-            fault.count()
-        start(self)
-
-    return mock.patch.object(threading.Thread, "start", failing)
 
 
 @contextlib.contextmanager
@@ -165,14 +136,8 @@ def _arrays(fault: Fault) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in MAKERS:
             stack.enter_context(_numpy(name)(fault))
-        for name in ("find_frames", "cut_frames"):
-            stack.enter_context(_frames(name)(fault))
-        yield
-
-
-@contextlib.contextmanager
-def _arrays_and_chunks(fault: Fault) -> Iterator[None]:
-    with _arrays(fault), _chunk(fault):
+        for name in ("find_frames", "cut_frames"):  # which allocate what a block of a TFRecord file is taken apart into
+            stack.enter_context(_calls_of(reader, name)(fault))
         yield
 
 
@@ -188,22 +153,22 @@ def covering(pairs: Sequence[tuple[str, str]], *key: object) -> set[tuple[str, s
     return found
 
 
-POINTS: dict[str, Callable[[Fault], contextlib.AbstractContextManager[Any]]] = {
-    "np.empty": _numpy("empty"),
-    "np.stack": _numpy("stack"),
-    "np.concatenate": _numpy("concatenate"),
-    "np.copyto": _numpy("copyto"),
-    "Chunk": _chunk,
+POINTS: dict[str, Point] = {
+    **{f"np.{name}": _numpy(name) for name in ("empty", "stack", "concatenate", "copyto")},
+    "Chunk": _calls_of(Chunk, "__init__"),
     "deque.append": _queues,
-    "Thread.start": _thread,
+    "Thread.start": _calls_of(threading.Thread, "start", lambda thread: thread.name.startswith("dataset-")),
     "any call in a thread": _calls,
 }
 
 
-GROUPS: dict[str, Callable[[Fault], contextlib.AbstractContextManager[Any]]] = {
-    "any array": _arrays,
-    "any array or chunk": _arrays_and_chunks,
-}
+@contextlib.contextmanager
+def _arrays_and_chunks(fault: Fault) -> Iterator[None]:
+    with _arrays(fault), POINTS["Chunk"](fault):
+        yield
+
+
+GROUPS: dict[str, Point] = {"any array": _arrays, "any array or chunk": _arrays_and_chunks}
 """Groups of several points."""
 
 

@@ -373,42 +373,45 @@ def saved(iterator: Any, stop: Stop, new_folder: Any) -> Any:
     Raises:
         Refused: if there is no state.
     """
-    try:
+    with _known_reasons():
         if stop.in_file:
             path = new_folder() / "state"
             checkpoint.save(path, iterator)
             return path.read_bytes()
         return json.dumps(checkpoint.to_json(iterator.state_dict()))
-    except ClosedError as error:
-        if "FileExistsError" in str(error):
-            raise Unsuitable(_TWO_WRITERS) from error
-        raise
-    except StateError as error:
-        raise _refusal(error) from error
 
 
 _REFUSAL = "the cache now holds another pass"  # documented
 
 
-def _refusal(error: StateError) -> Exception:
-    return Refused(_REFUSAL) if _REFUSAL in str(error) else MismatchError(f"a state is refused: {error}")
+@contextlib.contextmanager
+def _known_reasons() -> Iterator[None]:
+    """Raise Unsuitable or Refused in the place of an exception with a known reason."""
+    try:
+        yield
+    except (ClosedError, FileExistsError) as error:
+        if "FileExistsError" not in repr(error):
+            raise
+        raise Unsuitable(_TWO_WRITERS) from error
+    except StateError as error:
+        is_known = _REFUSAL in str(error)
+        raise Refused(_REFUSAL) if is_known else MismatchError(f"a state is refused: {error}") from error
 
 
 def loaded(pipeline: Any, stop: Stop, state: Any, new_folder: Any) -> Any:
     iterator = iter(pipeline)
     try:
-        if stop.is_moved:
-            advanced(iterator, 2)
-        if isinstance(state, bytes):
-            path = new_folder() / "state"
-            path.write_bytes(state)
-            checkpoint.restore(path, iterator)
-        else:
-            iterator.load_state_dict(json.loads(state))
-    except BaseException as error:
+        with _known_reasons():
+            if stop.is_moved:
+                advanced(iterator, 2)
+            if isinstance(state, bytes):
+                path = new_folder() / "state"
+                path.write_bytes(state)
+                checkpoint.restore(path, iterator)
+            else:
+                iterator.load_state_dict(json.loads(state))
+    except BaseException:
         iterator.close()
-        if isinstance(error, StateError):
-            raise _refusal(error) from error
         raise
     return iterator
 
@@ -443,17 +446,12 @@ def advanced(iterator: Any, count: int) -> list[str]:
     found: list[str] = []
     for _ in range(count):
         try:
-            found.append(shown(next(iterator)))
+            with _known_reasons():
+                found.append(shown(next(iterator)))
         except StopIteration:
             break
-        except ClosedError as error:
-            if "FileExistsError" in str(error):
-                raise Unsuitable(_TWO_WRITERS) from error
+        except (ClosedError, Unsuitable, Refused, MismatchError):
             raise
-        except FileExistsError as error:
-            raise Unsuitable(_TWO_WRITERS) from error
-        except StateError as error:
-            raise _refusal(error) from error
         except Exception as error:
             notes = " ".join(note for note in getattr(error, "__notes__", ()) if not note.startswith(_ELSEWHERE))
             found.append(f"!{type(error).__name__}: {error}{_NOTES}{_FOLDER.sub('folder', notes)}")
@@ -615,17 +613,13 @@ def _answer(kind: str, given: list[Any], files: Path, other: Worker | None) -> A
     if kind == "shrink":
         return shrunk(case(given[0]), files, _SHRINK_SECONDS)
     whole, expression, stop, state, count, next_stop, folder = given
-    numbers = itertools.count()
-
-    def new_folder() -> Path:
-        path: Path = folder / f"other{next(numbers)}"
-        path.mkdir()
-        return path
+    run = Run(whole, files, None)
+    run._folder = folder
 
     def same() -> Any:
-        return Run(whole, files, None)._build(folder, expression)
+        return run._build(folder, expression)
 
-    return resume(same(), stop, state, count, next_stop, new_folder, same)
+    return resume(same(), stop, state, count, next_stop, run._new_folder, same)
 
 
 @dataclass

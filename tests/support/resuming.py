@@ -128,22 +128,8 @@ def check_every_place(build: Build, places: Iterable[int], *, resume: Build | No
 
 
 def check_stops(build: Build, stops: Iterable[int], found: Sequence[Any]) -> None:
-    """Check that a run that is interrupted at each stop and resumed in a new pipeline returns ``found``.
-
-    At each stop, the state is taken twice, and taken again from an iterator that has only loaded it.
-    """
-    state: str | None = None
-    place = 0
-    for stop in sorted(stops):
-        with iter(build()) if state is None else loaded(build(), state) as iterator:
-            assert_from(place, advanced(iterator, stop - place), found[:stop])
-            iterator.state_dict()
-            state = to_json(iterator.state_dict())
-        with loaded(build(), state) as iterator:
-            state = to_json(iterator.state_dict())
-        place = min(stop, len(found))
-    with iter(build()) if state is None else loaded(build(), state) as iterator:
-        assert_from(place, outcomes(iterator), found)
+    """Check that a run that is interrupted at each stop and resumed in a new pipeline returns ``found``."""
+    assert_elements_equal(with_stops(build, stops), found)
 
 
 def assert_from(place: int, got: Sequence[Any], found: Sequence[Any]) -> None:
@@ -156,12 +142,22 @@ def assert_from(place: int, got: Sequence[Any], found: Sequence[Any]) -> None:
 
 
 def with_stops(build: Build, stops: Iterable[int]) -> list[Any]:
-    """Return all outcomes of a run that is interrupted at each stop and resumed in a new pipeline."""
+    """Return all outcomes of a run that is interrupted at each stop and resumed in a new pipeline.
+
+    At each stop, the state is taken twice, and taken again from an iterator that has only loaded it.
+    """
     found: list[Any] = []
     state: str | None = None
     for stop in sorted(stops):
-        with iter(build()) if state is None else loaded(build(), state) as iterator:
+        with _begun(build, state) as iterator:
             found += advanced(iterator, stop - len(found))
+            iterator.state_dict()
             state = to_json(iterator.state_dict())
-    with iter(build()) if state is None else loaded(build(), state) as iterator:
+        with _begun(build, state) as iterator:
+            state = to_json(iterator.state_dict())
+    with _begun(build, state) as iterator:
         return found + outcomes(iterator)
+
+
+def _begun(build: Build, state: str | None) -> DatasetIterator[Any]:
+    return iter(build()) if state is None else loaded(build(), state)

@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         wanted = found and (int(found[1]), int(found[2]) + 1)
         self.server.requests.append(("GET", self.path, wanted))
         if self.path in self.server.pages:
-            self.page(self.server.pages[self.path])
+            self.plain(200, self.server.pages[self.path])
             return
         file = self.server.find(self.path)
         if file is None:
@@ -65,14 +65,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(file, wanted, fault)
 
-    def plain(self, status):
+    def plain(self, status, text=""):
         self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.send_header("Connection", "close")
-        self.end_headers()
-
-    def page(self, text):
-        self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(text)))
         self.send_header("Connection", "close")
