@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from support.process_helpers import exit_code_of, fork
+
 WORK_SECONDS = 5e-4  # enough that parallel operations call their workers
 WIDTH = 1200  # values of a wide element: more than 8 kB, the size from which batches are written in place
 
@@ -108,25 +110,6 @@ def _hang(folder: str, fault: Fault) -> None:
     Path(folder, "released").read_text()
 
 
-def _kill(folder: str, fault: Fault) -> None:
-    os.kill(os.getpid(), 9)
-
-
-def _exit(folder: str, fault: Fault) -> None:
-    os._exit(7)
-
-
-def _fork(folder: str, fault: Fault) -> None:
-    """Fork a child that exits."""
-    child = os.fork()
-    if not child:
-        try:
-            atexit._run_exitfuncs()
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-
-
 FAULTS: dict[str, Callable[[str, Fault], None]] = {
     "exception": _raise(lambda: ValueError("bad element")),
     "StopIteration": _raise(lambda: StopIteration("bad element")),
@@ -135,7 +118,7 @@ FAULTS: dict[str, Callable[[str, Fault], None]] = {
     "RecursionError": _recurse,
     "unpicklable": _raise(lambda: UnpicklableError("bad element")),
     "hang": _hang,
-    "os._exit": _exit,
-    "SIGKILL": _kill,
-    "fork": _fork,
+    "os._exit": lambda folder, fault: os._exit(7),
+    "SIGKILL": lambda folder, fault: os.kill(os.getpid(), 9),
+    "fork": lambda folder, fault: exit_code_of(fork(atexit._run_exitfuncs)),
 }

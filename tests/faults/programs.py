@@ -50,6 +50,7 @@ from faults.functions import UnpicklableError
 from faults.rows import ERROR
 from support.fault_injection import injected
 from support.overlap import nothing_left
+from support.process_helpers import exit_code_of, fork
 
 Program = Callable[[Cell], None]
 
@@ -538,30 +539,15 @@ def forks(cell: Cell) -> None:
         found = cell.outcomes(iterator, taken)
         for end in (_refuse, _close, _drop_and_exit):
             holder = [iterator]
-            child = os.fork()
-            if not child:
-                _in_child(partial(end, holder))
+            child = fork(partial(end, holder))
             with within():
-                status = os.waitpid(child, 0)[1]
-            assert os.waitstatus_to_exitcode(status) == 0, f"{end.__name__} in the child"
+                assert exit_code_of(child) == 0, f"{end.__name__} in the child"
             del holder
         found += cell.outcomes(iterator)
         assert_equal(found, cell.expected)
         del iterator
     if cell.row.writes:
         assert_like_an_undisturbed_run(cell)
-
-
-def _in_child(function: Callable[[], None]) -> None:
-    code = 1
-    try:
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
-        function()
-        code = 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(code)
 
 
 def _refuse(holder: list[Any]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import random
 import runpy
@@ -168,11 +169,8 @@ DEFAULTS = [
     [np.float32(1), np.float32, np.float32(2)],
 ]
 LAYOUTS = [
-    layout_of("fuzz", defaults, delimiter, quotes, na_value)
-    for defaults in DEFAULTS
-    for delimiter in (",", "\t", "1", "e")
-    for quotes in (True, False)
-    for na_value in ("", "NA", "-17")
+    layout_of("fuzz", *options)
+    for options in itertools.product(DEFAULTS, (",", "\t", "1", "e"), (True, False), ("", "NA", "-17"))
 ]
 LAYOUTS += [
     layout_of("fuzz", DEFAULTS[0][:2], select_cols=[0, 2]),

@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import threading
+import traceback
 import types
 import warnings
 from pathlib import Path
@@ -110,6 +111,9 @@ def fork(function):
     code = 1
     try:
         code = int(function() is False)
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         os._exit(code)
 

@@ -20,9 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -44,14 +42,8 @@ class InterruptedCallError(Exception):
     """Raised by the signal handler of a client."""
 
 
-@contextlib.contextmanager
-def reported() -> Iterator[None]:
-    """Print an exception of a forked process."""
-    try:
-        yield
-    except BaseException:
-        traceback.print_exc()
-        raise
+_ENDINGS = {InterruptedCallError: "interrupted", TimeoutError: "late"}
+_ENDINGS |= {queues.CancelledError: "cancelled", queues.OutOfRangeError: "end"}
 
 
 class Client:
@@ -82,19 +74,13 @@ class Client:
     def call(self, function: Any) -> tuple[str, Any]:
         """Call a function, which calls a method. An interrupt is raised in the method, or when its result is kept."""
         kept: list[Any] = []
-        how = "interrupted"
+        how = ""
         try:
             self.armed = True
             kept.append(function())
             self.armed = False
-        except InterruptedCallError:
-            pass
-        except TimeoutError:
-            how = "late"
-        except queues.CancelledError:
-            how = "cancelled"
-        except queues.OutOfRangeError:
-            how = "end"
+        except tuple(_ENDINGS) as error:
+            how = next(word for kind, word in _ENDINGS.items() if isinstance(error, kind))
         self.armed = False
         return ("done", kept[0]) if kept else (how, ())
 
@@ -111,9 +97,8 @@ class Client:
         self.draws, self.children = random.Random(self.draws.random()), [0]
         self.next += _VALUES // 2
         self.last = self.next + 5
-        with reported():
-            while getattr(self, role)():
-                pass
+        while getattr(self, role)():
+            pass
 
     def produce(self) -> bool:
         count = min(self.draws.choice([1, 1, 1, 2, 3]), self.last - self.next)
@@ -123,10 +108,8 @@ class Client:
         self.next += count
         timeout = self.draws.choice([None, None, 0, 0.002])
         self.report("begin", values)
-        if count == 1:
-            how, _ = self.call(lambda: self.remote.enqueue(values[0], timeout=timeout))
-        else:
-            how, _ = self.call(lambda: self.remote.enqueue_many(values, timeout=timeout))
+        one, many = self.remote.enqueue, self.remote.enqueue_many
+        how, _ = self.call(lambda: one(*values, timeout=timeout) if count == 1 else many(values, timeout=timeout))
         self.report({"done": "entered", "late": "late" if count == 1 else "unsure"}.get(how, "unsure"), values)
         return True
 
@@ -134,12 +117,8 @@ class Client:
         n = self.draws.choice([0, 0, 0, 1, 2, 3])
         timeout = self.draws.choice([None, None, 0, 0.002])
         self.report("ask", max(n, 1))
-        if not n:
-            how, values = self.call(lambda: self.remote.dequeue(timeout))
-        elif self.draws.random() < 0.5:
-            how, values = self.call(lambda: self.remote.dequeue_many(n, timeout))
-        else:
-            how, values = self.call(lambda: self.remote.dequeue_up_to(n, timeout))
+        many = self.remote.dequeue_many if self.draws.random() < 0.5 else self.remote.dequeue_up_to
+        how, values = self.call(lambda: many(n, timeout) if n else self.remote.dequeue(timeout))
         self.report("took", values)
         return how != "end" or n > 1
 
@@ -204,8 +183,7 @@ class Schedule:
             os.close(source)
             for other in self.pipes.values():
                 os.close(other)
-            with reported():
-                Client(self.server.address, sink, draws, _VALUES * number).run(role)
+            Client(self.server.address, sink, draws, _VALUES * number).run(role)
 
         pid = fork(client)
         os.close(sink)
