@@ -99,7 +99,7 @@ def _hang(row: Row) -> Play | Absence:
         return NO_ITERATOR
     if not row.calls_in_background:
         return Absence("the function runs in the thread that calls `next`; see *close from another thread*")
-    return play("closed", programs.hangs_and_is_closed)
+    return play("closed", programs.closed_while_it_hangs(1))
 
 
 def _unless_saved(outcome: str, *steps: Step | Program) -> Callable[[Row], Play | Absence]:
@@ -161,7 +161,7 @@ COLUMNS: dict[str, Column] = {
     "fork": Column("The program forks while the iterator is open; the child uses, closes or drops its copy.", _fork),
     "close from another thread": Column(
         "One thread closes the iterator while another waits in `next` and the function hangs.",
-        _iterator_only("ClosedError", programs.closed_by_another_thread),
+        _iterator_only("ClosedError", programs.closed_while_it_hangs(0)),
     ),
     "two threads on one iterator": Column(
         "Two threads take elements from one iterator.", _iterator_only("each once", programs.shared_by_threads)

@@ -464,32 +464,37 @@ def release(cell: Cell) -> None:
         Path(cell.folder, "released").write_text("released")
 
 
-def hangs_and_is_closed(cell: Cell) -> None:
-    """Close while the function hangs: processes are killed; threads cannot be killed, so close waits for them."""
-    make_pipes(cell)
-    value = cell.later_value()
-    cell.set_fault("hang", value, once=True)
-    with nothing_left():
-        iterator = iter(cell.pipeline())
-        found = cell.outcomes(iterator, 1)
-        assert_equal(found, cell.expected[:1])
-        # Until a worker hangs, the others must be kept busy, but must never wait for it.
-        consumer = in_background(partial(cell.outcomes_until_closed, iterator))
-        wait_until_it_hangs(cell)
-        if cell.row.has_processes:
-            with within():
-                iterator.close()
-            found += consumer()
-        else:
+def closed_while_it_hangs(taken: int) -> Program:
+    """Close while next() waits in another thread and the function hangs, after some elements.
+
+    Processes are killed. Threads cannot be killed, so close waits for them; next() raises ClosedError immediately,
+    unless it is in the function.
+    """
+
+    def program(cell: Cell) -> None:
+        make_pipes(cell)
+        cell.set_fault("hang", cell.later_value() if taken else cell.value(), once=True)
+        with nothing_left():
+            iterator = iter(cell.pipeline())
+            found = cell.outcomes(iterator, taken)
+            # Until a worker hangs, the others must be kept busy, but must never wait for it.
+            consumer = in_background(partial(cell.outcomes_until_closed, iterator))
+            wait_until_it_hangs(cell)
             closer = in_background(iterator.close)
-            found += consumer()  # while the function still hangs
-            release(cell)
+            if not cell.row.calls_in_background:
+                release(cell)
+            found += consumer()
+            if cell.row.calls_in_background and not cell.row.has_processes:
+                release(cell)
             closer()
-        assert_equal(found, cell.expected[: len(found)])
-        del iterator
-    cell.clear_fault()
-    restart(cell)
-    cell.complete_run()
+            assert_equal(found, cell.expected[: len(found)])
+            assert has_closed(partial(next, iterator))
+            del iterator
+        assert_no_temporary_files(cell)
+        restart(cell)
+        cell.complete_run()
+
+    return program
 
 
 def hangs_in_a_data_loader(cell: Cell) -> None:
@@ -585,29 +590,6 @@ def forks_workers(cell: Cell) -> None:
         found = cell.outcomes(mine, 5)
         assert_equal(cell.outcomes(iter(pipeline)), cell.expected)
         assert_equal(found + cell.outcomes(mine), cell.expected)
-
-
-def closed_by_another_thread(cell: Cell) -> None:
-    """Close while next() waits in another thread: next() raises ClosedError when it is not in the function."""
-    make_pipes(cell)
-    cell.set_fault("hang", cell.value(), once=True)
-    with nothing_left():
-        iterator = iter(cell.pipeline())
-        consumer = in_background(partial(cell.outcomes_until_closed, iterator))
-        wait_until_it_hangs(cell)
-        closer = in_background(iterator.close)
-        if not cell.row.calls_in_background:
-            release(cell)
-        found = consumer()
-        if cell.row.calls_in_background and not cell.row.has_processes:
-            release(cell)
-        closer()
-        assert_equal(found, cell.expected[: len(found)])
-        assert has_closed(partial(next, iterator))
-        del iterator
-    assert_no_temporary_files(cell)
-    restart(cell)
-    cell.complete_run()
 
 
 def shared_by_threads(cell: Cell) -> None:

@@ -294,15 +294,7 @@ class Metadatas(Target):
         name, content = data
         path, make = self.places[name]
         path.write_bytes(json.dumps(content).encode() if isinstance(content, dict) else content)
-        failure = None
-        with iter(make()) as iterator:
-            for _ in range(8):
-                try:
-                    next(iterator, None)
-                except self.allowed as error:
-                    failure = error
-        if failure is not None:
-            raise failure
+        self.read(make())
 
 
 def _described(record: bytes, end: bytes) -> bytes:

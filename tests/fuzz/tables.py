@@ -21,6 +21,7 @@ from dataset.io.csv.rows import parse_rows
 from dataset.io.json_lines import reader as json_reader
 from dataset.io.json_lines.parser import parse_line
 from dataset.io.json_lines.reader import JsonLinesFile
+from support.block_files import columns_of
 
 from .mutate import mutated
 from .target import Target
@@ -92,17 +93,14 @@ class JsonRows(Target):
 
 def _rows(file: Any) -> list[str]:
     """Return all rows, with the place of each error, as text."""
-    rows = []
+    rows: list[str] = []
     with file:
-        while True:
-            try:
-                found = file.columns(7)
-            except (ParseError, DataLossError) as error:
-                rows.append(str(error).partition(", column")[0])
-                continue
-            if found is None:
-                return rows
-            rows += [repr([column[row] for column in found]) for row in range(len(found[0]))]
+        for found in columns_of(file, 7):
+            if isinstance(found, Exception):
+                rows.append(str(found).partition(", column")[0])
+            else:
+                rows += [repr([column[row] for column in found]) for row in range(len(found[0]))]
+    return rows
 
 
 class _Table(Target):
@@ -119,20 +117,6 @@ class _Table(Target):
         assert dataset.cardinality() >= -2
         self.read(dataset)
         self.read(dataset.skip(20).shuffle(100, seed=1))
-
-    def read(self, dataset: Dataset[Any]) -> None:
-        """Continue after each error, as ``ignore_errors`` does."""
-        failure = None
-        with iter(dataset) as iterator:
-            for _ in range(200):
-                try:
-                    next(iterator)
-                except StopIteration:
-                    break
-                except self.allowed as error:
-                    failure = error
-        if failure is not None:
-            raise failure
 
 
 def _pairs(numbers: list[int]) -> Any:

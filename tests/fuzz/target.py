@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dataset import Dataset
 from dataset.io.files.compression import DamagedStreamError
 
 from .mutate import mutated
@@ -62,6 +63,20 @@ class Target:
         AssertionErrors of the library itself are also faults.
         """
         raise NotImplementedError
+
+    def read(self, dataset: Dataset[Any]) -> None:
+        """Read up to 200 elements, continue after each error as ``ignore_errors`` does, and raise the last one."""
+        failure = None
+        with iter(dataset) as iterator:
+            for _ in range(200):
+                try:
+                    next(iterator)
+                except StopIteration:
+                    break
+                except self.allowed as error:
+                    failure = error
+        if failure is not None:
+            raise failure
 
     def warm_up(self) -> None:
         """Load what is loaded only once, before memory is limited; at least one sample must be accepted."""

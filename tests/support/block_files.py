@@ -6,7 +6,7 @@ import gzip
 import io
 import zlib
 
-from dataset.errors import DataLossError, ParseError, SpecError
+from dataset.errors import DataLossError
 from dataset.io.files.compression import new_compressor
 
 KINDS = ["", "GZIP", "ZLIB", "ZSTD"]
@@ -59,29 +59,35 @@ def read(file, n=1000):
     return found, error
 
 
+def columns_of(file, n=1000):
+    """Yield the columns of each read, and each error in its place."""
+    while True:
+        try:
+            columns = file.columns(n)
+        except (ValueError, OSError) as error:
+            yield error
+            continue
+        if columns is None:
+            return
+        assert 1 <= len(columns[0]) <= n
+        yield columns
+
+
 def outcomes_of(file, n=1000):
     """Return the elements of the first column, and the text of each error in its place."""
-    found = []
-    while (some := _step(file, n)) is not None:
-        found += some
-    return found
+    return [element for columns in columns_of(file, n) for element in _first(columns)]
 
 
-def _step(file, n):
-    try:
-        columns = file.columns(n)
-    except (DataLossError, ParseError, SpecError) as error:
-        return [str(error)]
-    return columns if columns is None else list(columns[0])
+def _first(columns):
+    return [str(columns)] if isinstance(columns, Exception) else columns[0]
 
 
 def check_places(file, n):
     """Check that reading continues exactly from each place that a reader tells. Return all outcomes."""
-    places, found, some = [], [], []
-    while some is not None:
-        found += some
+    places, found = [(file.tell(), 0)], []
+    for columns in columns_of(file, n):
+        found += _first(columns)
         places.append((file.tell(), len(found)))
-        some = _step(file, n)
     for place, count in places:
         file.seek(*place)
         assert outcomes_of(file, n) == found[count:]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dataset.io.csv.layout import layout_of
+from support.block_files import columns_of
 
 
 def layout(*defaults, **keywords):
@@ -12,16 +13,12 @@ def layout(*defaults, **keywords):
 def outcomes(file, n=1000):
     """Return the rows of a file as tuples, and the text of the error for each row that failed."""
     found = []
-    while True:
-        try:
-            columns = file.columns(n)
-        except (ValueError, OSError) as error:
-            found.append(f"{type(error).__name__}: {error}")
-            continue
-        if columns is None:
-            return found
-        assert 1 <= len(columns[0]) <= n
-        found += zip(*(column.tolist() for column in columns), strict=True)
+    for columns in columns_of(file, n):
+        is_error = isinstance(columns, Exception)
+        found += (
+            [f"{type(columns).__name__}: {columns}"] if is_error else zip(*map(np.ndarray.tolist, columns), strict=True)
+        )
+    return found
 
 
 def same(a, b):

@@ -86,9 +86,13 @@ def _calls_of(owner: Any, name: str, counts: Callable[..., bool] = lambda *_: Tr
     return patch
 
 
+def _is_librarys(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("dataset.")
+
+
 def _numpy(name: str) -> Point:
     """Return a point at the calls of a function of NumPy by the library."""
-    return _calls_of(np, name, lambda *_: str(sys._getframe(2).f_globals.get("__name__", "")).startswith("dataset."))
+    return _calls_of(np, name, lambda *_: _is_librarys(sys._getframe(2)))
 
 
 @contextlib.contextmanager
@@ -109,19 +113,12 @@ def _calls(fault: Fault) -> Iterator[None]:
     """Count every call of a function of the library in one of its threads."""
 
     def trace(frame: Any, event: str, _: Any) -> None:
-        if (
-            event == "call"
-            and str(frame.f_globals.get("__name__", "")).startswith("dataset.")
-            and frame.f_code.co_name not in ENTRIES
-        ):
+        is_entry = event != "call" or frame.f_code.co_name in ENTRIES
+        if not is_entry and _is_librarys(frame) and threading.current_thread().name.startswith("dataset-"):
             fault.count()
 
-    def begin(frame: Any, event: str, argument: Any) -> None:
-        if threading.current_thread().name.startswith("dataset-"):
-            trace(frame, event, argument)
-
     before = threading.gettrace()
-    threading.settrace(begin)
+    threading.settrace(trace)
     try:
         yield
     finally:
