@@ -1,5 +1,7 @@
 """The command line of the fuzzer."""
 
+# ruff: noqa: T201  # a program that prints what it finds
+
 from __future__ import annotations
 
 import argparse
@@ -10,12 +12,6 @@ from support.seeds import fresh_seed
 from .driver import fuzz
 from .planted import PLANTED
 from .targets import TARGETS
-
-
-def say(words: str) -> None:
-    """Write a line and flush it."""
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
 
 
 def main() -> int:
@@ -30,14 +26,14 @@ def main() -> int:
     seed = fresh_seed() if arguments.seed is None else arguments.seed
     targets = arguments.target or list(TARGETS)
     numbers = {} if arguments.only is None else {"start": arguments.only, "count": 1}
-    say(f"seed {seed}")
+    print(f"seed {seed}", flush=True)
     faults = 0
     for target in targets:
         found = fuzz(target, seed, arguments.seconds / len(targets), arguments.faults, **numbers)
         share = found.taken / max(found.tried, 1)
-        say(f"{target:16} {found.tried:9,} inputs, {share:4.0%} taken, {len(found.faults)} faults")
+        print(f"{target:16} {found.tried:9,} inputs, {share:4.0%} taken, {len(found.faults)} faults", flush=True)
         for fault in found.faults:
-            say(f"\n{fault}\n")
+            print(f"\n{fault}\n", flush=True)
         faults += len(found.faults)
     return 1 if faults else 0
 

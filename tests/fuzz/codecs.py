@@ -6,6 +6,7 @@ import io
 import math
 import random
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ _NUMBERS |= {"float16": 19, "uint32": 22, "uint64": 23}  # of TensorFlow, by dty
 _TENSOR_BYTES = 1 << 16
 
 
+def _message(dtype: int, sizes: Sequence[int] = (2,), **values: Any) -> bytes:
+    message = TensorProto(dtype=dtype, tensor_shape={"dim": [{"size": size} for size in sizes]}, **values)
+    return bytes(message.SerializeToString(deterministic=True))
+
+
 class Tensors(Target):
     """Tensors have the shape that protobuf's parser returns, and are the same after they were written again."""
 
@@ -53,23 +59,16 @@ class Tensors(Target):
     def make_samples(self) -> list[bytes]:
         arrays = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([True, False]), np.array([[b"a\0", b""]], "O")]
         samples = [serialize_tensor(array) for array in (*arrays, np.arange(3), 1 + 2j, np.ones((1,) * 33), [b"a"] * 3)]
-        fields: list[tuple[int, dict[str, Any]]] = [
-            (1, {"float_val": [1.5, -0.0]}),
-            (7, {"string_val": [b"abc", b""], "shape": [1] * 40 + [2]}),
-            (7, {"tensor_content": b"\1\2abc"}),
-            (8, {"scomplex_val": [1, 2, 3]}),
-            (19, {"half_val": [15360, -1]}),
-            (4, {"int_val": [300, -1], "shape": [2, 50]}),
-            (23, {"uint64_val": [1 << 63]}),
+        return [
+            *samples,
+            _message(1, float_val=[1.5, -0.0]),
+            _message(7, 40 * [1] + [2], string_val=[b"abc", b""]),
+            _message(7, tensor_content=b"\1\2abc"),
+            _message(8, scomplex_val=[1, 2, 3]),
+            _message(19, half_val=[15360, -1]),
+            _message(4, [2, 50], int_val=[300, -1]),
+            _message(23, uint64_val=[1 << 63]),
         ]
-        return samples + [self._encoded(dtype, values.pop("shape", [2]), values) for dtype, values in fields]
-
-    @staticmethod
-    def _encoded(dtype: int, shape: list[int], values: dict[str, Any]) -> bytes:
-        message = TensorProto(dtype=dtype, **values)
-        for size in shape:
-            message.tensor_shape.dim.add(size=size)
-        return bytes(message.SerializeToString(deterministic=True))
 
     def make_input(self, rng: random.Random) -> tuple[str, bytes]:
         data = rng.choice(self.samples)

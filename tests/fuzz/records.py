@@ -30,6 +30,8 @@ from dataset.io.tfrecord.frames import framed, masked_crc
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.values import RaggedTensor, SparseTensor
 from support.block_files import COMPRESS, outcomes_of, read
+from support.sequence_examples import sequence_example
+from support.tar_files import archive
 from support.tfrecord_files import model
 
 from .mutate import INTEGERS, mutated, packed_integer
@@ -205,12 +207,8 @@ class SequenceExamples(Target):
     tokens = Examples.tokens
 
     def make_samples(self) -> list[bytes]:
-        message = records.SequenceExample()
-        message.context.feature["id"].int64_list.value.append(3)
-        for numbers in ([1, 2], [], [300]):
-            message.feature_lists.feature_list["x"].feature.add().int64_list.value.extend(numbers)
-        message.feature_lists.feature_list["w"].feature.add().bytes_list.value.append(b"abc")
-        return [bytes(message.SerializeToString(deterministic=True)), b"plain text", Examples._encoded(_WHOLE)]
+        message = sequence_example({"id": [3]}, x=[[1, 2], [], [300]], w=[[b"abc"]])
+        return [message, b"plain text", Examples._encoded(_WHOLE)]
 
     def check(self, data: bytes) -> None:
         found = read_message(data)
@@ -338,17 +336,12 @@ class Tars(Target):
     tokens += (b"17 path=./../a.b\n", b"12 size=100\n", b"26 GNU.sparse.major=1\n", b".txt", b"g", b"2")
 
     def make_samples(self) -> list[bytes]:
-        samples = []
-        for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-            target = io.BytesIO()
-            with tarfile.open(fileobj=target, mode="w", format=form) as shard:
-                for number in range(4):
-                    for field in ("txt", "cls", "d/x.seg.png"):
-                        info = tarfile.TarInfo("n" * (30 * number) + f"{number}.{field}")
-                        info.size = 100 * number
-                        shard.addfile(info, io.BytesIO(bytes(info.size)))
-            samples.append(target.getvalue())
-        return samples
+        members = [
+            ("n" * (30 * number) + f"{number}.{field}", bytes(100 * number))
+            for number in range(4)
+            for field in ("txt", "cls", "d/x.seg.png")
+        ]
+        return [archive(members, form) for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
 
     def make_input(self, rng: random.Random) -> bytes:
         data = bytearray(super().make_input(rng))

@@ -32,6 +32,7 @@ from dataset.runtime.state.saved_chunks import load_pending
 from dataset.testing import outcomes
 from support.resume_cases import CASES
 from support.resume_files import write_files
+from support.tfrecord_files import write_records
 
 from .mutate import INTEGERS, mutated, mutated_tree
 from .target import Target
@@ -234,9 +235,8 @@ class Indexes(Target):
 
     def make_samples(self) -> list[bytes]:
         warnings.simplefilter("ignore")
-        records = [b"x" * size for size in (3, 0, 20, 100, 5)]
         self.path = self.folder / "a.tfrecord"
-        self.path.write_bytes(b"".join(b"".join(framed(record)) for record in records))
+        write_records(self.path, [b"x" * size for size in (3, 0, 20, 100, 5)])
         os.utime(self.path, ns=(10**18, 10**18))
         self.index = Path(f"{self.path}.index")
         TFRecordIndex.open(str(self.path))
