@@ -51,7 +51,7 @@ if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
 
 
-EXAMPLES_WITH_TENSORFLOW = {f"dataset.dataset.Dataset.{name}" for name in ("from_tf", "to_tf")}
+EXAMPLES_WITH_TENSORFLOW = {f"dataset.api.adapters.AdapterMethods.{name}" for name in ("from_tf", "to_tf")}
 
 
 @pytest.hookimpl(tryfirst=True)

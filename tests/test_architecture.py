@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 ARROW = (
     "version lazy_imports redaction errors name_guard closing shared_calls extras native live options plan runtime ops"
-    " io optimize autotune deferred dataset readers queues adapters checkpoint commands __main__ testing"
+    " io optimize autotune deferred api dataset readers queues adapters checkpoint commands __main__ testing"
 )
 """Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""
 
@@ -79,9 +80,12 @@ def imports(path):
     return [(place, module) for place, module, is_deferred in found if not is_bridge(path, module, is_deferred)]
 
 
+BRIDGES = {"deferred": {"adapters"}, "api": {"adapters", "dataset"}}
+"""The imports of later packages: of adapters at their first use, and of types of results for type checkers."""
+
+
 def is_bridge(path, module, is_deferred):
-    """Return whether this is the deferred import of an adapter or its type: the only import of a later package."""
-    return is_deferred and path.name in {"dataset.py", "deferred.py"} and room_of(module) == "adapters"
+    return is_deferred and room_of(module) in BRIDGES.get(room_of(module_of(path)), ())
 
 
 def is_module(name):
@@ -193,6 +197,13 @@ def test_frameworks_are_imported_only_where_they_are_used():
 
 def test_a_module_says_what_it_is_for():
     assert not [path for path in FILES if not ast.get_docstring(parsed(path))]
+
+
+def test_the_docstring_of_the_module_lists_the_methods_of_each_family():
+    items = re.findall(r"^- (\w+): (.*(?:\n  .*)*)", dataset.dataset.__doc__, re.MULTILINE)
+    listed = {family: sorted(re.split(r",\s+", names)) for family, names in items}
+    methods = {base.__module__: sorted(name for name in vars(base) if name[0] != "_") for base in Dataset.__bases__}
+    assert {f"dataset.api.{family}": names for family, names in listed.items()} == methods
 
 
 def test_a_plan_knows_no_threads_and_no_files():

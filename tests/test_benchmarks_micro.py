@@ -25,8 +25,8 @@ operators = load_script(MICRO / "operators.py")
 
 def all_operators():
     """Return the public methods of Dataset that return a dataset, and the classes that read files."""
-    for name, value in vars(Dataset).items():
-        function = value.__func__ if isinstance(value, staticmethod) else value
+    for name in dir(Dataset):
+        function = getattr(Dataset, name)
         if (
             not name.startswith("_")
             and inspect.isfunction(function)

@@ -28,7 +28,7 @@ PUBLIC = {f"{path}.{name}" for path, door in DOORS.items() for name in door.__al
     "dataset.io",
     "dataset.queues",
 }
-METHODS = {f"dataset.Dataset.{name}" for name in vars(Dataset) if not name.startswith("_")}
+METHODS = {f"dataset.Dataset.{name}" for name in dir(Dataset) if not name.startswith("_")}
 EVERYTHING = sorted(PUBLIC | METHODS)
 
 needs_mkdocs = pytest.mark.skipif(

@@ -25,7 +25,7 @@ def test_all_lists_what_is_public_and_nothing_else_in_order(door):
 
 
 def test_every_operation_shows_an_example():
-    methods = {name for name in vars(dataset.Dataset) if not name.startswith("_")}
+    methods = {name for name in dir(dataset.Dataset) if not name.startswith("_")}
     methods -= {"plan", "options", "as_numpy_iterator"}
     assert [name for name in methods if ">>>" not in inspect.getdoc(getattr(dataset.Dataset, name))] == []
 

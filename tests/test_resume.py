@@ -152,7 +152,7 @@ def test_an_op_that_has_not_begun_resumes_in_its_iteration():
 
 
 def test_every_method_that_makes_an_op_and_every_reader_has_a_case():
-    public = {name for name in vars(Dataset) if not name.startswith("_")}
+    public = {name for name in dir(Dataset) if not name.startswith("_")}
     classes = {
         name
         for module in (dataset, readers)
