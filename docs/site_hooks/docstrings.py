@@ -18,7 +18,7 @@ class Docstrings(Extension):
 
     def on_package(self, *, pkg: Module, **_: Any) -> None:
         """Called once, when the whole package has been read."""
-        methods = {name for name in pkg["dataset.Dataset"].members if not name.startswith("_")}
+        methods = {name for name in pkg["dataset.Dataset"].all_members if not name.startswith("_")}
         for object_, docstring in _docstrings(pkg):
             text = _linked(docstring.value, methods - {object_.name} - _arguments(object_))
             docstring.value = _EXAMPLE.sub(_with_heading, text)
