@@ -10,7 +10,7 @@
     )
     for batch in train: ...
 
-The public API is in dataset.py. A plan (plan/) consists of ops (ops/, io/); it is rewritten (optimize/) and run
+The public methods are in api/. A plan (plan/) consists of ops (ops/, io/); it is rewritten (optimize/) and run
 (runtime/).
 """
 
