@@ -223,7 +223,7 @@ class Dataset(
         """
         if not isinstance(options, Options):
             raise TypeError(f"with_options(): expected an Options, got {options!r} of type {type(options).__name__}")
-        return self._with_op(deferred.WithOptions, options.freeze(), name=name)
+        return Dataset(deferred.WithOptions(self._plan, options.freeze(), name=name))
 
     def fingerprint(self) -> np.uint64:
         """Return a hash of what determines the elements: equal for equal pipelines, also in other processes.

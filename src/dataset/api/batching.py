@@ -145,13 +145,15 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> [batch.tolist() for batch in Dataset.range(5).batch(2)]
         [[0, 1], [2, 3], [4]]
         """
-        return self._with_op(
-            deferred.Batch,
-            batch_size,
-            drop_remainder,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            name=name,
+        return Dataset(
+            deferred.Batch(
+                self._plan,
+                batch_size,
+                drop_remainder,
+                num_parallel_calls=num_parallel_calls,
+                deterministic=deterministic,
+                name=name,
+            )
         )
 
     @overload
@@ -273,7 +275,9 @@ class BatchingMethods(DatasetMethods[T_co]):
          [ 2  2 -1]
          [ 3  3  3]]
         """
-        return self._with_op(deferred.PaddedBatch, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
+        return Dataset(
+            deferred.PaddedBatch(self._plan, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
+        )
 
     def ragged_batch(
         self,
@@ -301,7 +305,7 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).ragged_batch(3)))
         RaggedTensor([[1], [2, 2], [3, 3, 3]], dtype=int64)
         """
-        return self._with_op(deferred.RaggedBatch, batch_size, drop_remainder, row_splits_dtype, name=name)
+        return Dataset(deferred.RaggedBatch(self._plan, batch_size, drop_remainder, row_splits_dtype, name=name))
 
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[Any]:
         """Batch single dense components of different sizes as SparseTensors. Every cell is stored, including zeros.
@@ -322,7 +326,7 @@ class BatchingMethods(DatasetMethods[T_co]):
                [2, 2, 0, 0],
                [3, 3, 3, 0]])
         """
-        return self._with_op(deferred.SparseBatch, batch_size, row_shape=row_shape, name=name)
+        return Dataset(deferred.SparseBatch(self._plan, batch_size, row_shape=row_shape, name=name))
 
     def rebatch(
         self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
@@ -342,7 +346,7 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> [batch.tolist() for batch in Dataset.range(7).batch(4).rebatch([3, 0, 1])]
         [[0, 1, 2], [], [3], [4, 5, 6], []]
         """
-        return self._with_op(deferred.Rebatch, batch_size, drop_remainder, name=name)
+        return Dataset(deferred.Rebatch(self._plan, batch_size, drop_remainder, name=name))
 
     def unbatch(self, name: str | None = None) -> Dataset[Any]:
         """Split each element into its rows.
@@ -356,7 +360,7 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.from_tensors([1, 2]).repeat(2).unbatch()]
         [1, 2, 1, 2]
         """
-        return self._with_op(deferred.Unbatch, name=name)
+        return Dataset(deferred.Unbatch(self._plan, name=name))
 
     def pack(
         self,
@@ -421,8 +425,10 @@ class BatchingMethods(DatasetMethods[T_co]):
         [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
         [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
         """
-        return self._with_op(
-            deferred.Pack, length, window, key, too_long, boundaries, pad, max_sequences, shuffle, seed, name=name
+        return Dataset(
+            deferred.Pack(
+                self._plan, length, window, key, too_long, boundaries, pad, max_sequences, shuffle, seed, name=name
+            )
         )
 
     def batch_by_tokens(
@@ -483,8 +489,10 @@ class BatchingMethods(DatasetMethods[T_co]):
             processes = 1
         else:
             processes = require_int(op, "across_processes", across_processes, minimum=1)
-        return self._with_op(
-            deferred.BatchByTokens, max_tokens, length, window, layout, pad_to, pad, processes, shuffle, seed, name=name
+        return Dataset(
+            deferred.BatchByTokens(
+                self._plan, max_tokens, length, window, layout, pad_to, pad, processes, shuffle, seed, name=name
+            )
         )
 
     def concat_split(
@@ -515,7 +523,7 @@ class BatchingMethods(DatasetMethods[T_co]):
         [3 3 3 0 4]
         [4 4 4 0]
         """
-        return self._with_op(deferred.ConcatSplit, length, separator, drop_remainder, name=name)
+        return Dataset(deferred.ConcatSplit(self._plan, length, separator, drop_remainder, name=name))
 
     def bucket_by_sequence_length(
         self,
@@ -560,17 +568,19 @@ class BatchingMethods(DatasetMethods[T_co]):
          [4 4 4 4 0]
          [5 5 5 5 5]]
         """
-        return self._with_op(
-            deferred.BucketBySequenceLength,
-            element_length_func,
-            bucket_boundaries,
-            bucket_batch_sizes,
-            padded_shapes,
-            padding_values,
-            pad_to_bucket_boundary,
-            no_padding,
-            drop_remainder,
-            name=name,
+        return Dataset(
+            deferred.BucketBySequenceLength(
+                self._plan,
+                element_length_func,
+                bucket_boundaries,
+                bucket_batch_sizes,
+                padded_shapes,
+                padding_values,
+                pad_to_bucket_boundary,
+                no_padding,
+                drop_remainder,
+                name=name,
+            )
         )
 
     def window(
@@ -607,7 +617,7 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> [pair.tolist() for pair in pairs]
         [[0, 1], [1, 2], [2, 3]]
         """
-        return self._with_op(deferred.Window, size, shift, stride, drop_remainder, name=name)
+        return Dataset(deferred.Window(self._plan, size, shift, stride, drop_remainder, name=name))
 
     def sliding_window(
         self, size: int, shift: int = 1, stride: int = 1, pad: Any = None, name: str | None = None
@@ -640,7 +650,7 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> series.sliding_window(2)[1]
         {'time': array([2, 3]), 'load': array([0.7, 0.6])}
         """
-        return self._with_op(deferred.SlidingWindow, size, shift, stride, pad=pad, name=name)
+        return Dataset(deferred.SlidingWindow(self._plan, size, shift, stride, pad=pad, name=name))
 
     def group_by_window(
         self,
@@ -675,7 +685,9 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> [batch.tolist() for batch in batches]
         [[0, 2, 4], [1, 3, 5], [6]]
         """
-        return self._with_op(deferred.GroupByWindow, key_func, reduce_func, window_size, window_size_func, name=name)
+        return Dataset(
+            deferred.GroupByWindow(self._plan, key_func, reduce_func, window_size, window_size_func, name=name)
+        )
 
     def group_by_reducer(self, key_func: Callable[..., Any], reducer: Reducer, name: str | None = None) -> Dataset[Any]:
         """Group elements by key, and reduce each group to one element, in the order of the keys.
@@ -701,4 +713,4 @@ class BatchingMethods(DatasetMethods[T_co]):
         >>> [float(mean) for mean in Dataset.range(7).group_by_reducer(lambda x: x % 2, means)]
         [3.0, 3.0]
         """
-        return self._with_op(deferred.group_by_reducer_plan, key_func, reducer, name)
+        return Dataset(deferred.group_by_reducer_plan(self._plan, key_func, reducer, name))

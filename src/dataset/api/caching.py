@@ -97,13 +97,13 @@ class CachingMethods(DatasetMethods[T_co]):
                 raise TypeError(f"cache(): filename must be a path or AUTOTUNE, got {filename!r:.100}")
             folder = directory and deferred.local_folder("cache", directory)
             store = deferred.CacheDirectories(folder, on_mismatch) if folder else None
-            return self._with_op(deferred.AutoCache, store, name=name)
+            return Dataset(deferred.AutoCache(self._plan, store, name=name))
         if directory:
             raise ValueError("cache(): directory is for cache(AUTOTUNE, directory=...); pass it as filename")
         if isinstance(filename, str | bytes) and not filename:
-            return self._with_op(deferred.Cache, name=name)
+            return Dataset(deferred.Cache(self._plan, name=name))
         folder = deferred.local_folder("cache", filename)
-        return self._with_op(deferred.FileCache, folder, on_mismatch=on_mismatch, name=name)
+        return Dataset(deferred.FileCache(self._plan, folder, on_mismatch=on_mismatch, name=name))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
         """Produce the next elements in a background thread while the current one is used.
@@ -122,7 +122,7 @@ class CachingMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.range(3).prefetch(2)]
         [0, 1, 2]
         """
-        return self._with_op(deferred.Prefetch, AUTOTUNE if buffer_size is None else buffer_size, name=name)
+        return Dataset(deferred.Prefetch(self._plan, AUTOTUNE if buffer_size is None else buffer_size, name=name))
 
     def snapshot(
         self,
@@ -162,7 +162,7 @@ class CachingMethods(DatasetMethods[T_co]):
         ...     [len(list(dataset)), len(list(dataset)), len(calls)]
         [3, 3, 3]
         """
-        return self._with_op(deferred.Snapshot, path, compression, reader_func, shard_func, name=name)  # type: ignore[arg-type]  # made a string there
+        return Dataset(deferred.Snapshot(self._plan, path, compression, reader_func, shard_func, name=name))  # type: ignore[arg-type]  # made a string there
 
     def save(
         self,

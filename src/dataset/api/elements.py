@@ -115,15 +115,17 @@ class ElementMethods(DatasetMethods[T_co]):
         [0, 10, 20, 30]
         """
         require_threads("map", synchronous, use_unbounded_threadpool, num_parallel_calls)
-        return self._with_op(
-            deferred.Map,
-            map_func,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            synchronous=bool(synchronous),
-            use_unbounded_threadpool=bool(use_unbounded_threadpool),
-            executor=executor,
-            name=name,
+        return Dataset(
+            deferred.Map(
+                self._plan,
+                map_func,
+                num_parallel_calls=num_parallel_calls,
+                deterministic=deterministic,
+                synchronous=bool(synchronous),
+                use_unbounded_threadpool=bool(use_unbounded_threadpool),
+                executor=executor,
+                name=name,
+            )
         )
 
     def random_map(
@@ -166,14 +168,16 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> run() == run() == run(num_parallel_calls=2, executor="process")
         True
         """
-        return self._with_op(
-            deferred.RandomMap,
-            map_func,
-            seed,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            executor=executor,
-            name=name,
+        return Dataset(
+            deferred.RandomMap(
+                self._plan,
+                map_func,
+                seed,
+                num_parallel_calls=num_parallel_calls,
+                deterministic=deterministic,
+                executor=executor,
+                name=name,
+            )
         )
 
     def scan(
@@ -198,7 +202,7 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in sums]
         [1, 3, 6, 10]
         """
-        return self._with_op(deferred.Scan, initial_state, scan_func, name=name)
+        return Dataset(deferred.Scan(self._plan, initial_state, scan_func, name=name))
 
     def select(self, *keys: Any, name: str | None = None) -> Dataset[Any]:
         """Select parts of each element, like ``operator.itemgetter``. Beyond tf.data, which needs a ``map``.
@@ -220,7 +224,7 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> next(iter(people.select("died", "born")))
         (np.int64(1852), np.int64(1815))
         """
-        return self._with_op(deferred.Select, keys, name=name)
+        return Dataset(deferred.Select(self._plan, keys, name=name))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
         """Keep the elements for which a function returns True.
@@ -236,7 +240,7 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.range(6).filter(lambda x: x % 2 == 0)]
         [0, 2, 4]
         """
-        return self._with_op(deferred.Filter, predicate, name=name)
+        return Dataset(deferred.Filter(self._plan, predicate, name=name))
 
     def flat_map(self, map_func: Callable[..., Dataset[S]], name: str | None = None) -> Dataset[S]:
         """Map each element to a dataset, and return the elements of these datasets one after the other.
@@ -251,7 +255,7 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
         [0, 0, 1, 0, 1, 2]
         """
-        return self._with_op(deferred.FlatMap, map_func, name=name)
+        return Dataset(deferred.FlatMap(self._plan, map_func, name=name))
 
     def interleave(
         self,
@@ -288,14 +292,16 @@ class ElementMethods(DatasetMethods[T_co]):
         [1, 1, 2, 2, 1, 2, 3, 3, 3]
         """
         require_parallelism("interleave", num_parallel_calls, deterministic)
-        return self._with_op(
-            deferred.Interleave,
-            map_func,
-            AUTOTUNE if cycle_length is None else cycle_length,
-            1 if block_length is None else block_length,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            name=name,
+        return Dataset(
+            deferred.Interleave(
+                self._plan,
+                map_func,
+                AUTOTUNE if cycle_length is None else cycle_length,
+                1 if block_length is None else block_length,
+                num_parallel_calls=num_parallel_calls,
+                deterministic=deterministic,
+                name=name,
+            )
         )
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[np.int64, T_co]]:
@@ -308,7 +314,7 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> [(int(i), text) for i, text in Dataset.from_tensor_slices(["a", "b"]).enumerate(start=1)]
         [(1, b'a'), (2, b'b')]
         """
-        return self._with_op(deferred.Enumerate, start, name=name)
+        return Dataset(deferred.Enumerate(self._plan, start, name=name))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
         """Drop the elements that fail. Interrupts are not caught.
@@ -323,7 +329,7 @@ class ElementMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in numbers.ignore_errors()]
         [8, 2]
         """
-        return self._with_op(deferred.IgnoreErrors, log_warning, name=name)
+        return Dataset(deferred.IgnoreErrors(self._plan, log_warning, name=name))
 
     def apply(self, transformation_func: Callable[[Self], S]) -> S:
         """Apply a function to this dataset, so that custom transformations fit into a chain.

@@ -61,7 +61,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.range(100).take_while(lambda x: x * x < 20)]
         [0, 1, 2, 3, 4]
         """
-        return self._with_op(deferred.TakeWhile, predicate, name=name)
+        return Dataset(deferred.TakeWhile(self._plan, predicate, name=name))
 
     def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
         """Return all elements except the first ones.
@@ -125,7 +125,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         """
         path = deferred.path_string(file)
         names = deferred.skip_list("skip_records", deferred.read_file(path).decode(), redacted(path))
-        return self._with_op(deferred.SkipRecords, names, name=name)
+        return Dataset(deferred.SkipRecords(self._plan, names, name=name))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
         """Repeat the dataset. Each pass runs it again, with a different order if it is shuffled.
@@ -137,7 +137,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.range(2).repeat(3)]
         [0, 1, 0, 1, 0, 1]
         """
-        return self._with_op(deferred.Repeat, count, name=name)
+        return Dataset(deferred.Repeat(self._plan, count, name=name))
 
     def shuffle(
         self,
@@ -164,7 +164,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> sorted(int(x) for x in Dataset.range(5).shuffle(buffer_size=5, seed=1))
         [0, 1, 2, 3, 4]
         """
-        return self._with_op(deferred.Shuffle, buffer_size, seed, reshuffle_each_iteration, name=name)
+        return Dataset(deferred.Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
         """Drop elements that have occurred before.
@@ -181,7 +181,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
         [3, 1, 2]
         """
-        return self._with_op(deferred.Unique, name=name)
+        return Dataset(deferred.Unique(self._plan, name=name))
 
     def concatenate(self, dataset: Dataset[S], name: str | None = None) -> Dataset[T_co | S]:
         """Return the elements of this dataset, then those of another.
@@ -198,7 +198,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate(): expected a Dataset, got {dataset!r} of type {type(dataset).__name__}")
-        return self._with_op(deferred.Concatenate.of, dataset.plan, name)
+        return Dataset(deferred.Concatenate.of(self._plan, dataset.plan, name))
 
     @overload
     @staticmethod
@@ -374,7 +374,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> bool(0.45 < np.mean(classes) < 0.55)
         True
         """
-        return self._with_op(deferred.rejection_resample_plan, class_func, target_dist, initial_dist, seed, name)
+        return Dataset(deferred.rejection_resample_plan(self._plan, class_func, target_dist, initial_dist, seed, name))
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Dataset[T_co]:
         """Declare the number of elements where it is unknown, such as the number of records in files.
@@ -396,7 +396,7 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> len(even), len(even.batch(2))
         (5, 3)
         """
-        return self._with_op(deferred.AssertCardinality, expected_cardinality, name=name)
+        return Dataset(deferred.AssertCardinality(self._plan, expected_cardinality, name=name))
 
     def pad_to_cardinality(
         self, cardinality: int, mask_key: str = "valid", name: str | None = None
@@ -420,4 +420,4 @@ class SequenceMethods(DatasetMethods[T_co]):
         >>> list(Dataset.from_tensor_slices({"a": [1, 2]}).pad_to_cardinality(3))[1:]
         [{'a': np.int64(2), 'valid': np.True_}, {'a': np.int64(0), 'valid': np.False_}]
         """
-        return self._with_op(deferred.PadToCardinality, cardinality, mask_key, name=name)
+        return Dataset(deferred.PadToCardinality(self._plan, cardinality, mask_key, name=name))

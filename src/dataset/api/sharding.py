@@ -32,7 +32,7 @@ class ShardingMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in Dataset.range(10).shard(num_shards=3, index=1)]
         [1, 4, 7]
         """
-        return self._with_op(deferred.Shard, num_shards, index, name=name)
+        return Dataset(deferred.Shard(self._plan, num_shards, index, name=name))
 
     def shard_by_process(
         self,
@@ -86,7 +86,9 @@ class ShardingMethods(DatasetMethods[T_co]):
         """
         if rank is None and world_size is None:
             rank, world_size = deferred.process_rank("shard_by_process")
-        return self._with_op(deferred.shard_plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name)
+        return Dataset(
+            deferred.shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name)
+        )
 
     def split(
         self,
@@ -194,14 +196,16 @@ class ShardingMethods(DatasetMethods[T_co]):
         >>> [int(x) for x in squares]
         [0, 1, 4, 9, 16, 25]
         """
-        return self._with_op(
-            deferred.Distribute,
-            workers,
-            engine,
-            resources,
-            deterministic,
-            max_restarts,
-            deferred.divide,
-            deferred.Autotuner,
-            name=name,
+        return Dataset(
+            deferred.Distribute(
+                self._plan,
+                workers,
+                engine,
+                resources,
+                deterministic,
+                max_restarts,
+                deferred.divide,
+                deferred.Autotuner,
+                name=name,
+            )
         )
