@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import dataset
+from dataset import Dataset
 from dataset import TFRecordDataset
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.node import Node

@@ -347,6 +347,13 @@ def test_single_calls_after_a_trial_of_columns_fill_their_own_rows_of_the_batch(
     assert_elements_equal(list(dataset), list(unoptimized(dataset)))
 
 
+@pytest.mark.parametrize("part", ["beginning", "rest"])
+def test_a_tracer_finds_a_location_for_each_instruction_and_no_more(part):
+    """With more of them, CPython writes out of bounds while a debugger or a coverage tool runs."""
+    code = getattr(divided_function(parses), part)
+    assert len(list(code.co_positions())) == len(code.co_code) // 2
+
+
 @pytest.mark.usefixtures("no_collector")
 def test_what_a_function_refers_to_is_freed_with_it():
     class Held:

@@ -32,6 +32,8 @@ from dataset.runtime.functions.kernels.vectorized import is_same
 from dataset.runtime.functions.places import members_of, method_of, value_at
 
 _NOP, _LOAD, _BUILD, _RETURN = (dis.opmap[name] for name in ("NOP", "LOAD_FAST", "BUILD_TUPLE", "RETURN_VALUE"))
+_NO_LINE = 0xF8
+"""A location table entry without a line, for one instruction, as in CPython's InternalDocs/code_objects.md."""
 _UNIT = 2  # the bytes of an instruction: the opcode and an operand
 
 
@@ -63,10 +65,14 @@ class DividedFunction:
             co_kwonlyargcount=0,
         )
         loads = bytes(part for position in self.positions for part in (_LOAD, position))
+        beginning = code.co_code[:offset] + loads + bytes([_BUILD, len(names), _RETURN, 0])
+        whole, left = divmod(len(beginning) // 2, 8)
         self.beginning = code.replace(
-            co_code=code.co_code[:offset] + loads + bytes([_BUILD, len(names), _RETURN, 0]),
+            co_code=beginning,
             co_stacksize=code.co_stacksize + len(names),
             co_exceptiontable=b"",
+            # A longer table makes a tracer write out of bounds. An entry is for up to 8 instructions without a line.
+            co_linetable=bytes([*[_NO_LINE | 7] * whole, *[_NO_LINE | left - 1] * (left > 0)]),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
