@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import dataset
-from dataset import Dataset
-from dataset import TFRecordDataset
+from dataset import Dataset, TFRecordDataset
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.node import Node
 from dataset.runtime.context import ExecutionContext, open_plan

@@ -1,6 +1,7 @@
 """prefetch(AUTOTUNE): working with a thread and without it are compared if a thread could hide something."""
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from dataset import AUTOTUNE, Dataset
 from dataset.ops import prefetch
 from dataset.ops.batch.batch import BatchOperator
 from dataset.ops.map import MapOperator
+from dataset.ops.prefetch import PatientPrefetchOperator
 from dataset.runtime.choice import Choice, Learned
 from dataset.testing import assert_elements_equal, check_operator, no_leaks
 from support.op_cases import ints
-from support.overlap import Clock
+from support.overlap import WAIT, Clock
 from support.resuming import advanced, loaded, to_json
 
 LONG = 0.01
@@ -122,6 +124,36 @@ def test_the_next_iteration_begins_as_the_last_one_ended(clock, way):
         pipeline.take(1)
         assert pipeline.stage.inline is (way == "inline")
     pipeline.iterator.close()
+
+
+def test_the_consumer_computes_only_after_the_thread_has_left(monkeypatch):
+    reached, release, inside, most = threading.Event(), threading.Event(), set(), set()
+
+    def make(x):
+        inside.add(int(x))
+        most.add(len(inside))
+        if x == 3:
+            reached.set()
+            release.wait(WAIT)
+        elif x > 3:
+            release.set()
+        inside.discard(int(x))
+        return x
+
+    def wait(stage, **how):
+        release.set()
+        wait_for_stillness(stage, **how)
+
+    wait_for_stillness = PatientPrefetchOperator._wait_for_stillness
+    monkeypatch.setattr(PatientPrefetchOperator, "_look", lambda _: 1.0)
+    monkeypatch.setattr(PatientPrefetchOperator, "_wait_for_stillness", wait)
+    with iter(Dataset.range(9).map(make).prefetch(AUTOTUNE)) as iterator:
+        iterator._root.choice.accept(prefetch.THREAD)
+        found = [next(iterator), next(iterator)]  # two elements are computed ahead
+        assert reached.wait(WAIT)
+        iterator._root.choice.accept("inline")
+        assert [*found, *itertools.islice(iterator, 5)] == [*range(7)]
+        assert most == {1}
 
 
 FAILING = Dataset.range(90).map(lambda x: 7 // (x % 31 - 5)).prefetch(AUTOTUNE)

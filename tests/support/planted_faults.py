@@ -126,6 +126,7 @@ ops/mix/sample_from_datasets.py: ops/mix
     sample rewinds: self.random.stream.position - unused => self.random.stream.position
     sample state: random["drawn"] -= unused => random["drawn"] -= 0
 ops/mix/mixing.py: ops/mix
+    mixture loses what is after the end: if self.stop_on_empty:  # what => if False:  # what
     mixture stops on empty: self.stop_on_empty or self._gone.all() => self._gone.all()
     mixture error position: place, self.at = self.at, self.at + 1 => place = self.at
 
@@ -175,7 +176,8 @@ ops/cache/caching.py: ops/cache
 
 ops/prefetch.py: ops/test_prefetch.py
     prefetch buffers too much: reserve(min(self._at_once, room)) => reserve(self._at_once)
-    prefetch pauses no worker: if self._paused or self._stopped or self._ended => if self._stopped or self._ended
+ops/prefetch.py: ops/test_prefetch_patience.py
+    prefetch reads beside its worker: self._wait_for_stillness() => pass
 ops/prefetch.py: ops/test_prefetch_resume.py::test_an_exception_is_not_raised_again_after_a_resume
     prefetch error in a state: an element\n            self._given += 1 => an element\n            self._given += 0
 ops/prefetch.py: ops/test_prefetch.py test_ram_budget.py
