@@ -41,7 +41,6 @@ def of(method, *arguments, **keywords):
 
 V = Dataset.from_generator(list, output_signature=TensorSpec((None,), np.int64))
 RAGGED = Dataset.from_tensors(RaggedTensor([1], [0, 1]))
-SPARSE = Dataset.from_tensors(SparseTensor([[0]], [1], [2]))
 INT, TEN, BATCHES = TensorSpec((), np.int64), Dataset.range(10), N.batch(2)
 of_map, of_random_map = partial(of, N.map, str), partial(of, N.random_map, lambda rng, x: x)
 of_buckets, of_resample = partial(of, V.bucket_by_sequence_length, len), partial(of, N.rejection_resample, abs)
@@ -56,21 +55,16 @@ VECTOR = SparseTensor([[1]], [5], [3])
     [
         (lambda: N.take(None), TypeError, r"take\(\): count must be an int, got None"),
         (lambda: N.enumerate(2**63), ValueError, r"enumerate\(\): start must be at most"),
-        (lambda: N.enumerate(-(2**63) - 1), ValueError, r"enumerate\(\): start must be at least"),
         (lambda: N.prefetch(-2), ValueError, r"prefetch\(\): buffer_size must be at least 0, got -2"),
         (of_map(num_parallel_calls=0), ValueError, "num_parallel_calls must be at least 1, got 0"),
         (of_map(deterministic=1), TypeError, "deterministic must be True or False"),
-        (of_map(synchronous=1), TypeError, "synchronous must be True or False"),
-        (of_map(use_unbounded_threadpool="yes"), TypeError, "use_unbounded_threadpool must be True or False"),
         (of_map(synchronous=True, num_parallel_calls=2), ValueError, "cannot be combined with num_parallel_calls=2"),
         (of_random_map(1.5), TypeError, r"random_map\(\): seed must be an int"),
-        (of_random_map(1, 0), ValueError, r"random_map\(\): num_parallel_calls must be at least 1"),
         (
             of_map(executor="gpu"),
             ValueError,
             r"map\(\): executor must be \"thread\", \"process\" or AUTOTUNE, got 'gpu'",
         ),
-        (of_random_map(executor=b"process"), ValueError, r"random_map\(\): executor must be .*, got b'process'"),
         (of_random_map(executor=AUTOTUNE(max=2)), ValueError, r"or AUTOTUNE, got AUTOTUNE\(max=2\)"),
         (of_random_map(1, None, "no"), TypeError, r"random_map\(\): deterministic must be True or False"),
         (of(N.random_map, vectorized(lambda *args: args)), TypeError, r"random_map\(\): .*marked as vectorized"),
@@ -80,11 +74,11 @@ VECTOR = SparseTensor([[1]], [5], [3])
         (lambda: N.ignore_errors(1), TypeError, r"ignore_errors\(\): log_warning must be True or False, got"),
         (N.select, TypeError, "at least one key"),
         (of(N.cache, ["a"]), TypeError, "a path must be str, bytes or os.PathLike"),
-        (of(N.snapshot, 3), TypeError, "a path must be str, bytes or os.PathLike"),
         (of(Reducer, 1, len, len), TypeError, "init_func"),
         (of(V.ragged_batch, 2, False, "no dtype"), TypeError, "no dtype"),
         (lambda: N.select(["a", "b"]), TypeError, r"got \['a', 'b'\]; pass keys one by one"),
         (lambda: N.concatenate([1, 2]), TypeError, r"concatenate\(\): expected a Dataset, got"),
+        (lambda: N.concatenate(N.enumerate()), TypeError, r"concatenate\(\).*the same structure"),
         (lambda: N.with_options(None), TypeError, r"with_options\(\): expected an Options, got"),
         (of(Dataset.zip), TypeError, r"zip\(\).*give datasets"),
         (of(Dataset.zip, [N]), TypeError, r"zip\(\).*use a tuple"),
@@ -95,7 +89,6 @@ VECTOR = SparseTensor([[1]], [5], [3])
         (of_resample([0.5, 0.5], [5, 5]), ValueError, "initial_dist must sum to 1"),
         (of_resample([-0.5, 1.5]), ValueError, "target_dist must contain numbers of at least 0"),
         (of_resample([[0.5, 0.5]]), ValueError, r"target_dist must be a vector.*got shape \(1, 2\)"),
-        (of_resample([[0.5], [0.25, 0.25]]), TypeError, "must be a vector of numbers"),
         (of_resample([0.5, 0.5], [0.2, 0.3, 0.5]), ValueError, "must have the same size, got 2 and 3"),
         (of_resample([0.5, 0.5], [1.0, 0.0]), ValueError, "initial_dist must not be 0 for a class that target_dist"),
         (of_resample([0.5, 0.5], None, 1.5), TypeError, r"rejection_resample\(\): seed must be an int"),
@@ -103,11 +96,9 @@ VECTOR = SparseTensor([[1]], [5], [3])
         (of(Dataset.counter, 1j, 1, np.float32), TypeError, r"counter\(\): start must be a real number"),
         (of(Dataset.counter, 0, "a", np.complex64), TypeError, r"counter\(\): step must be a number"),
         (of(Dataset.counter, 2**63), ValueError, r"counter\(\): start must fit into 64 bits"),
-        (of(Dataset.counter, 0, 2**64), ValueError, r"counter\(\): step must fit into 64 bits"),
         (of(Dataset.counter, dtype="datetime64[s]"), TypeError, r"counter\(\): dtype must be a numeric dtype"),
         (of(Dataset.range), ValueError, r"range\(\).*got 0 numbers"),
         (of(Dataset.range, 1.0), TypeError, r"range\(\): stop must be an int"),
-        (of(Dataset.range, "a", 2), TypeError, r"range\(\): start must be an int"),
         (of(Dataset.range, 2**63, 2**63 + 1), ValueError, r"range\(\): numbers must fit into 64 bits"),
         (of(Dataset.range, 0, 5, 0), ValueError, "step must not be 0"),
         (of(Dataset.range, 3, output_type=bool), TypeError, "output_type must be a numeric dtype"),
@@ -116,7 +107,6 @@ VECTOR = SparseTensor([[1]], [5], [3])
         (of(Dataset.from_tensors, None), ValueError, r"from_tensors\(\).*component"),
         (of(Dataset.from_tensors, 2**64), ValueError, "64 bits"),
         (of(Dataset.from_tensors, [[1, 2], [3]]), ValueError, "inhomogeneous|shape"),
-        (of(Dataset.from_tensors, {1: 1, "a": 2}), TypeError, "sortable"),
         (of_slices({}), ValueError, r"from_tensor_slices\(\).*component"),
         (of_slices(3), ValueError, r"from_tensor_slices\(\).*from_tensors"),
         (of_slices({"image": [1, 2], "label": 3}), ValueError, "label"),
@@ -133,49 +123,37 @@ def test_what_the_op_does_not_take(call, error, words):
 REFUSED = {
     "batch": [
         (of(N.batch, 0), ValueError, "batch_size must be at least 1, got 0"),
-        (of(N.batch, 2.0), TypeError, "batch_size must be an int, got 2.0"),
         (of(N.batch, 2, 1), TypeError, "drop_remainder must be True or False"),
-        (of(N.batch, 2, num_parallel_calls=0), ValueError, "num_parallel_calls must be"),
     ],
     "padded_batch": [
         (of(V.padded_batch, 0), ValueError, "batch_size must be at least 1, got 0"),
         (of(V.padded_batch, 2, [4, 4]), ValueError, r"shape \(4, 4\) does not fit the element of shape \(None,\)"),
         (of(V.padded_batch, 2, ([4], [4])), TypeError, "padded_shapes must contain shapes of ints and None"),
         (of(V.padded_batch, 2, None, (1, 2)), TypeError, "padding_values must have the structure"),
-        (of(V.padded_batch, 2, None, None, 3), TypeError, "drop_remainder must be True or False"),
     ],
     "ragged_batch": [
         (of(V.ragged_batch, 0), ValueError, "batch_size must be at least 1, got 0"),
-        (of(V.ragged_batch, 2, 1), TypeError, "drop_remainder must be True or False"),
         (of(V.ragged_batch, 2, False, np.int16), ValueError, "row_splits_dtype must be int32 or int64"),
     ],
     "sparse_batch": [
-        (of(N.sparse_batch, 0, []), ValueError, "batch_size must be at least 1"),
         (of(N.sparse_batch, 2, None), TypeError, "row_shape must contain shapes of ints and None"),
         (of(V.sparse_batch, 2, [-1]), ValueError, r"row_shape .* got \[-1\]"),
         (of(N.sparse_batch, 2, [2]), ValueError, r"row_shape \(2,\) is too small .* shape \(\)"),
-        (of(N.batch(3, True).sparse_batch, 2, [2]), ValueError, r"too small .* shape \(3,\)"),
         (of(N.enumerate().sparse_batch, 2, []), TypeError, r"single dense component, got \(\*, \*\)"),
         (of(RAGGED.sparse_batch, 2, []), TypeError, "RaggedTensorSpec"),
-        (of(SPARSE.sparse_batch, 2, [2]), TypeError, "SparseTensorSpec"),
     ],
     "rebatch": [
         (of(BATCHES.rebatch, 0), ValueError, "batch_size must.*a size of at least 1, got 0"),
-        (of(BATCHES.rebatch, [0, 0]), ValueError, r"batch_size must.*a size of at least 1, got \[0, 0\]"),
         (of(BATCHES.rebatch, [2, -1]), ValueError, "batch_size must.*at least 0, got -1"),
-        (of(BATCHES.rebatch, 2.0), TypeError, "batch_size must.*be an int, got 2.0"),
         (of(BATCHES.rebatch, [2, None]), TypeError, "batch_size must.*be an int, got None"),
     ],
     "window": [
         (of(N.window, 0), ValueError, "size must be at least 1, got 0"),
-        (of(N.window, 2.0), TypeError, "size must be an int, got 2.0 of type float"),
         (of(N.window, 1, 0), ValueError, "shift must be at least 1"),
         (of(N.window, 1, 1, -1), ValueError, "stride must be at least 1"),
-        (of(N.window, 1, 1, 1, 1), TypeError, "drop_remainder must be True or False"),
     ],
     "cache": [
         (of(N.cache, "a", on_mismatch="ignore"), ValueError, 'on_mismatch must be "error" or "rebuild"'),
-        (of(N.cache, 3), TypeError, "must be a path or AUTOTUNE"),
         (of(N.cache, AUTOTUNE(max=3)), TypeError, r"must be a path or AUTOTUNE, got AUTOTUNE\(max=3\)"),
         (of(N.cache, directory="a"), ValueError, "directory is for cache"),
         (of(N.cache, AUTOTUNE, directory="s3://bucket/cache"), ValueError, "without a scheme"),
@@ -192,18 +170,13 @@ REFUSED = {
         (of_buckets([3, 3], [2, 2, 2]), ValueError, r"bucket_boundaries must be strictly ascending, got \[3, 3\]"),
         (of_buckets([3, 5], [2, 2]), ValueError, "one more entry than .* got 2 bucket_batch_sizes and 2"),
         (of_buckets([3], [2, 0]), ValueError, r"bucket_batch_sizes\[1\] must be at least 1, got 0"),
-        (of_buckets([3], [2, 2.0]), TypeError, r"bucket_batch_sizes\[1\] must be an int"),
         (of_buckets([3], [2, 2], no_padding=1), TypeError, "no_padding must be True or False, got 1"),
-        (of_buckets([3], [2, 2], pad_to_bucket_boundary=None), TypeError, "pad_to_bucket_boundary must be True or"),
-        (of_buckets([3], [2, 2], drop_remainder="x"), TypeError, "drop_remainder must be True or False"),
     ],
     "group_by_window": [
         (of_groups(1, max, 2), TypeError, "key_func must be a function, got 1"),
         (of_groups(abs, 1, 2), TypeError, "reduce_func must be a function"),
         (of_groups(abs, max), ValueError, "pass either window_size or window_size_func, not both"),
-        (of_groups(abs, max, 2, abs), ValueError, "pass either window_size or window_size_func"),
         (of_groups(abs, max, 0), ValueError, "window_size must be at least 1, got 0"),
-        (of_groups(abs, max, 2.0), TypeError, "window_size must be an int, got 2.0 of type float"),
         (of_groups(abs, max, None, 2), TypeError, "window_size_func must be a function"),
     ],
     "group_by_reducer": [
@@ -213,15 +186,11 @@ REFUSED = {
     "interleave": [
         (of(N.interleave, Dataset.range, 0), ValueError, "cycle_length must be at least 1, got 0"),
         (of(N.interleave, Dataset.range, 2, 0), ValueError, "block_length must be at least 1, got 0"),
-        (of(N.interleave, Dataset.range, 2, "1"), TypeError, "block_length must be an int"),
-        (of(N.interleave, Dataset.range, num_parallel_calls=0), ValueError, "num_parallel_calls"),
         (of(N.interleave, 3), TypeError, "map_func must be a function"),
     ],
     "shard": [
         (of(N.shard, 0, 0), ValueError, "num_shards must be at least 1, got 0"),
         (of(N.shard, 2, 2), ValueError, "index must be below num_shards, 2, got 2"),
-        (of(N.shard, 2, -1), ValueError, "index must be at least 0, got -1"),
-        (of(N.shard, 2, None), TypeError, "index must be an int"),
     ],
     "shard_by_process": [
         (of(N.shard_by_process, 0), ValueError, "give rank and world_size, or neither, got rank=0, world_size=None"),
@@ -257,9 +226,7 @@ REFUSED = {
     ],
     "shuffle": [
         (of(N.shuffle, 0), ValueError, "buffer_size must be at least 1, got 0"),
-        (of(N.shuffle, 2.0), TypeError, "buffer_size must be an int"),
         (of(N.shuffle, 3, 1.5), TypeError, "seed must be an int"),
-        (of(N.shuffle, 3, 1, 1), TypeError, "reshuffle_each_iteration must be True or False"),
     ],
     "set_random_seed": [
         (of(set_random_seed, "1"), TypeError, "seed must be an int or None"),
@@ -270,9 +237,7 @@ REFUSED = {
         (of_choice([N, 4], N), TypeError, r"datasets\[1\] must be a Dataset, got 4"),
         (of_choice([N], [0, 1]), TypeError, "choice_dataset must be a Dataset"),
         (of_choice([N], Dataset.range(3, output_type=np.int32)), TypeError, "int64 scalars"),
-        (of_choice([N, Dataset.from_tensors("a")], N), TypeError, "the same type"),
         (of_choice([N, N.enumerate()], N), TypeError, "the same structure"),
-        (of_choice([N], N, stop_on_empty_dataset=1), TypeError, "stop_on_empty_dataset must be True or False"),
     ],
     "sample_from_datasets": [
         (of_mix([N, N], [1.0]), ValueError, r"one number per dataset \(2\), got 1"),
@@ -280,14 +245,9 @@ REFUSED = {
         (of_mix([N, N], "ab"), TypeError, "list of numbers or a Dataset"),
         (of_mix([N, N], ["1", "2"]), TypeError, "must be numbers, got '1'"),
         (of_mix([N, N], N), TypeError, "vectors of 2 numbers"),
-        (of_mix([N, N], seed=1.5), TypeError, "seed must be an int"),
-        (of_mix([N, N], stop_on_empty_dataset=1), TypeError, "stop_on_empty_dataset must be True or False"),
-        (of_mix([N, N], rerandomize_each_iteration=1), TypeError, "rerandomize_each_iteration must be True or False"),
         (of_mix([N, N], exact=1), TypeError, "exact must be True or False"),
         (of_mix([N, N], exact=True, seed=1), ValueError, "deterministic and takes no seed, got seed=1"),
         (of_mix([N, N], V.batch(2), exact=True), ValueError, "constant weights"),
-        (of_mix([]), ValueError, "datasets"),
-        (of_mix([N, N, "a"]), TypeError, "datasets"),
         (of_mix([N, Dataset.from_tensors("a")]), TypeError, "the same type"),
         (of_mix([N, N], stop_on_empty_dataset=True, on_empty="stop"), ValueError, "not both"),
         (of_mix([N, N], on_empty="end"), ValueError, "on_empty must be one of 'continue', 'stop', 'repeat'"),
@@ -308,7 +268,6 @@ REFUSED = {
         (of_generator(list, "no such type"), TypeError, "invalid shape"),
         (of_generator(iter, args=3), TypeError, "args must be a tuple"),
         (of_generator(list, (np.int64, np.int64), ((),)), ValueError, "must have the structure of output_types"),
-        (of_generator(list, {"a": np.int64}, {"b": ()}), ValueError, "must have the structure of output_types"),
     ],
     "from_list": [
         (of_list([]), ValueError, "must not be empty; for an empty dataset, use Dataset.range"),

@@ -43,18 +43,6 @@ def test_a_pipeline_built_again_repeats_the_sequence_of_draws_of_its_epochs():
     assert len(set(draws(drawn(5).repeat(4)))) == 20
 
 
-@pytest.mark.parametrize("calls", [None, 2])
-def test_a_function_may_keep_its_generator(calls):
-    kept = {}
-
-    def keep(rng, x):
-        kept[int(x)] = rng
-        return x
-
-    assert len(list(Dataset.range(40).random_map(keep, seed=3, num_parallel_calls=calls))) == 40
-    assert [int(kept[x].integers(1 << 40)) for x in range(40)] == draws(drawn(40))
-
-
 def test_seeds_and_ops_are_independent():
     assert not set(draws(drawn(50, 1))) & set(draws(drawn(50, 2)))
     twice = Dataset.range(50).random_map(lambda rng, x: rng.random(), seed=1)
@@ -114,31 +102,10 @@ def test_a_generator_that_is_kept_is_never_used_again():
     assert len({id(rng.bit_generator) for rng, _ in kept}) == 6
 
 
-def test_generators_can_spawn():
-    def child(rng, x):
-        one, other = rng.spawn(2)
-        (third,) = rng.spawn(1)
-        return one.random(), other.random(), third.random()
-
-    got = check_operator(lambda: Dataset.range(3).random_map(child, seed=1))
-    assert len({float(value) for triple in got for value in triple}) == 9
-
-
-def test_draws_are_uniform_and_independent_between_elements():
-    rows = np.array(list(Dataset.range(4000).random_map(lambda rng, x: rng.random(2), seed=11)))
-    first, second = rows.T
-    assert abs(first.mean() - 0.5) < 0.02
-    assert np.histogram(first, 10, (0, 1))[0].min() > 300
-    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.05
-    assert abs(np.corrcoef(first[1:], second[:-1])[0, 1]) < 0.05
-    assert len({*first, *second}) == 8000
-
-
 def test_the_spec_is_found_without_using_up_draws():
     dataset, other = drawn(3), drawn(3)
     scalar = TensorSpec((), np.int64)
     assert dataset.element_spec == (scalar, scalar, TensorSpec((), np.float64))
     assert draws(dataset) == draws(other)
     assert dataset.cardinality() == 3
-    assert dataset.repeat().cardinality() == -1
     check_laziness(lambda numbers: numbers.random_map(draw, seed=1), lambda k: k)

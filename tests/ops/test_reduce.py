@@ -20,8 +20,6 @@ def test_another_structure_or_dtype_is_an_error():
     with pytest.raises(SpecError, match=r"reduce\(<lambda>\): .*initial_state") as caught:
         Dataset.range(3).reduce(0, lambda state, x: (state, x))
     assert re.fullmatch(r"in reduce\(<lambda>\) from test_reduce.py:\d+, element 0", caught.value.__notes__[0])
-    with pytest.raises(SpecError, match="initial_state"):
-        Dataset.range(3).reduce({"a": 1}, lambda state, x: {"b": 1})
     with pytest.raises((SpecError, TypeError), match=r"dtype|type"):
         Dataset.range(3).reduce(np.int32(0), lambda state, x: np.float64(1.5))
 
@@ -33,13 +31,12 @@ def test_leaves_nothing_behind_when_it_fails():
 
 def test_the_initial_state_of_the_user_is_not_changed():
     mine = np.zeros(2)
-    nested = {"total": np.zeros(2)}
 
     def add(state, x):
         state += x
         return state
 
     assert Dataset.range(3).reduce(mine, add).tolist() == [3, 3]
-    Dataset.range(3).reduce(nested, lambda state, x: {"total": add(state["total"], x)})
+    nested = Dataset.range(3).reduce({"total": mine}, lambda state, x: {"total": add(state["total"], x)})
+    assert nested["total"].tolist() == [3, 3]
     assert not mine.any()
-    assert not nested["total"].any()

@@ -32,8 +32,6 @@ def test_each_pass_runs_the_data_anew():
         yield from range(len(passes))
 
     assert list(Dataset.from_generator(source).repeat(3)) == [0, 0, 1, 0, 1, 2]
-    calls = []
-    assert len(list(Dataset.range(2).map(lambda x: calls.append(1) or x).repeat(3))) == len(calls) == 6
 
 
 def test_takes_one_element_for_each_and_begins_a_pass_when_it_is_requested():
@@ -43,21 +41,6 @@ def test_takes_one_element_for_each_and_begins_a_pass_when_it_is_requested():
     iterator = iter(Dataset.from_generator(lambda: started.append(1) or range(2)).repeat())
     assert [next(iterator), next(iterator)] == [0, 1]
     assert started == [1]
-
-
-def test_exceptions_keep_their_place_in_each_pass():
-    bad = ValueError("bad 1")
-    check_operator(lambda: Dataset.range(3).map(fail_at(1)).repeat(2), [np.int64(0), bad, np.int64(2)] * 2)
-    check_operator(lambda: Dataset.range(2).map(fail_at(1)).repeat(2), [np.int64(0), bad] * 2)
-
-
-def test_a_state_can_be_computed_after_the_operator_was_closed():
-    """Another thread may do so at the same time, as interleave does for a dataset that has ended."""
-    coordinator, operator = open_plan(Dataset.range(5).repeat(2).plan)
-    operator.pull(3)
-    state = operator.save()
-    coordinator.shut_down(operator.close, wait=True)
-    assert operator.advance(state, 1).at == 4
 
 
 @pytest.mark.parametrize(
