@@ -2,11 +2,10 @@
 
 import logging
 
-import numpy as np
 import pytest
 
 import dataset.ops.ignore_errors as module
-from dataset import ClosedError, Dataset, vectorized
+from dataset import ClosedError, Dataset
 from dataset.runtime.context import open_plan
 from dataset.testing import check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
@@ -47,26 +46,6 @@ def test_logs_each_error_with_its_place_if_told_to(caplog):
     assert not any(isinstance(value, Exception) for record in caplog.records for value in record.args)
 
 
-def open_operator(numbers):
-    coordinator, operator = open_plan(numbers.plan)
-    return operator, lambda: coordinator.shut_down(operator.close, wait=True)
-
-
-def test_counts_what_it_drops_across_a_resume():
-    numbers = Dataset.range(6).map(fail_at(0, 2, 5)).ignore_errors()
-    operator, close = open_operator(numbers)
-    assert [operator.pull(2).rows(), operator.pull(2).rows()] == [[1], [3]]
-    assert (operator.at, operator.dropped) == (2, 2)
-    state = operator.save()
-    close()
-    operator, close = open_operator(numbers)
-    operator.load(state)
-    assert operator.pull(2).rows() == [4]
-    assert operator.pull(2) is None
-    assert (operator.at, operator.dropped) == (3, 3)
-    close()
-
-
 def test_an_input_that_fails_for_ever_is_an_error_not_a_hang(monkeypatch):
     monkeypatch.setattr(module, "_FAILURES_IN_A_ROW_MAX", 50)
 
@@ -89,42 +68,16 @@ def test_failures_with_elements_between_them_may_be_many(monkeypatch):
     check_operator(lambda: Dataset.range(8).map(fail_at(1, 2, 3, 4, 5, 6)).ignore_errors())
 
 
-def test_a_closed_iterator_is_not_a_failure_of_an_element():
-    operator, close = open_operator(Dataset.range(3).map(fail_at(0, 1, 2)).prefetch(1).ignore_errors())
-    close()
-    with pytest.raises(ClosedError):
-        operator.pull(1)
-    assert operator.dropped == 0
-
-
 def test_closing_ends_a_long_run_of_failures():
     calls = []
 
     def fail(x):
         calls.append(x)
         if len(calls) == 10:
-            close()
+            coordinator.shut_down(operator.close, wait=True)
         raise ValueError("bad")
 
-    operator, close = open_operator(Dataset.range(1000).map(fail).ignore_errors())
+    coordinator, operator = open_plan(Dataset.range(1000).map(fail).ignore_errors().plan)
     with pytest.raises(ClosedError):
         operator.pull(1)
     assert len(calls) == 10
-
-
-@pytest.mark.parametrize("mark", [lambda function: function, vectorized], ids=["plain", "vectorized"])
-@pytest.mark.parametrize("error", [StopIteration, GeneratorExit])
-@pytest.mark.parametrize("calls", [None, 2])
-def test_what_would_end_a_loop_is_an_error_of_its_element(error, calls, mark):
-    def fail(x):
-        if np.any(x == 3):
-            raise error
-        return x + 1
-
-    mapped = Dataset.range(6).map(mark(fail), num_parallel_calls=calls)
-    inner = Dataset.range(6).interleave(lambda x: Dataset.range(fail(x), x + 2), num_parallel_calls=calls)
-    for dataset in (mapped, mapped.map(lambda x: x, num_parallel_calls=calls), inner):
-        found = outcomes(iter(dataset))
-        assert [x for x in found if not isinstance(x, Exception)] == [1, 2, 3, 5, 6]
-        assert isinstance(found[3], RuntimeError)
-        assert f"raised {error.__name__}" in str(found[3])

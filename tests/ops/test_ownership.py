@@ -8,11 +8,13 @@ from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal
 from support.op_cases import VIEWS
 
+KEPT = np.zeros(2)
 CHAINS = {
     "from_tensor_slices": lambda rows: rows,
     "from_list": lambda rows: Dataset.from_list([np.zeros(2)] * 3),
     "from_generator": lambda rows: Dataset.from_generator(lambda: [np.zeros(2)] * 3),
     "map": lambda rows: rows.map(lambda row: row + 0),
+    "an array that the function keeps": lambda rows: rows.map(lambda row: KEPT),
     "cache": lambda rows: rows.map(lambda row: row + 0).cache(),
     "batches of a cache": lambda rows: rows.map(lambda row: row + 0).cache().batch(2),
     "shuffled cache": lambda rows: rows.map(lambda row: row + 0).cache().shuffle(3, seed=1),

@@ -7,7 +7,7 @@ import traceback
 import numpy as np
 import pytest
 
-from dataset import Dataset
+from dataset import Dataset, vectorized
 from dataset.testing import check_operator, outcomes
 from support.combinations import diagonals
 
@@ -27,8 +27,8 @@ def guarded(*bad):
     return lambda x: explode(OwnError(int(x))) if int(x) in bad else x
 
 
-def stopping(at):
-    return lambda x: explode(StopIteration) if x == at else x
+def stopping(at, error):
+    return lambda x: explode(error) if x == at else x
 
 
 def interrupting(at, interrupt):
@@ -53,6 +53,8 @@ def numbers():
 PIPELINES = {
     "map": lambda check: numbers().map(check),
     "map to tuples": lambda check: numbers().map(lambda x: (check(x), np.ones(2))),
+    "map by threads": lambda check: numbers().map(check, num_parallel_calls=2),
+    "map of columns": lambda check: numbers().map(vectorized(lambda xs: np.array([check(x) for x in xs]))),
     "map of tuples": lambda check: numbers().enumerate().map(lambda i, x: check(x)),
     "random_map": lambda check: numbers().random_map(lambda rng, x: check(x), seed=1),
     "scan": lambda check: numbers().scan(0, lambda state, x: (state + 1, check(x))),
@@ -63,11 +65,15 @@ PIPELINES = {
     "interleave": lambda check: numbers().interleave(lambda x: Dataset.from_tensors(check(x)), cycle_length=2),
     "map inside flat_map": lambda check: Dataset.range(1).flat_map(lambda x: numbers().map(check)),
     "map inside interleave": lambda check: Dataset.range(1).interleave(lambda x: numbers().map(check)),
+    "map inside interleave by threads": lambda check: Dataset.range(1).interleave(
+        lambda x: numbers().map(check), num_parallel_calls=2
+    ),
     "map inside twice": lambda check: Dataset.range(1).flat_map(
         lambda x: Dataset.range(1).interleave(lambda y: numbers().map(check))
     ),
     "generator": lambda check: Dataset.from_generator(lambda: generate(check)),
 }
+RETRIED = [name for name in PIPELINES if name != "map by threads"]  # after an interrupt
 WITHOUT_END = [name for name in PIPELINES if name != "generator"]  # those that an exception does not end
 
 BEHIND = {
@@ -122,18 +128,17 @@ def test_is_the_users_own_with_traceback_and_one_note(name, behind, bad):
     assert note.endswith(f"element {bad}")
 
 
+@pytest.mark.parametrize("error", [StopIteration, GeneratorExit])
 @pytest.mark.parametrize("name", WITHOUT_END)
-def test_stop_iteration_ends_nothing(name):
+def test_what_would_end_a_loop_ends_nothing(name, error):
     for batch in (1, 2):
-        found = outcomes(iter(PIPELINES[name](stopping(2)).batch(batch).unbatch()))
+        found = outcomes(iter(PIPELINES[name](stopping(2, error)).batch(batch).unbatch()))
         assert [type(x) for x in found if isinstance(x, Exception)] == [RuntimeError]
-    found = outcomes(iter(PIPELINES[name](stopping(2))))
+    found = outcomes(iter(PIPELINES[name](stopping(2, error))))
     assert places_in(found) == ["failed" if x == 2 else x for x in expected_elements(name, 2)]
 
 
-@pytest.mark.parametrize(
-    ("name", "at", "interrupt"), diagonals(2, PIPELINES, [0, 2, 3], [KeyboardInterrupt, SystemExit])
-)
+@pytest.mark.parametrize(("name", "at", "interrupt"), diagonals(2, RETRIED, [0, 2, 3], [KeyboardInterrupt, SystemExit]))
 def test_an_interrupt_comes_at_once_and_loses_no_element(name, at, interrupt):
     iterator = iter(PIPELINES[name](interrupting(at, interrupt)).ignore_errors().batch(4).unbatch())
     with pytest.raises(interrupt):
