@@ -49,19 +49,10 @@ def test_every_dimension_after_a_function_counts_as_unknown():
     assert [batch.to_list() for batch in alike] == [[[0, 0], [1, 1]], [[2, 2], [3, 3]]]
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([np.zeros(2, "f4"), np.zeros(3, "f8")], "dtype float64 in element 1 but float32 in element 0"),
-        ([np.zeros(2), np.zeros((2, 2))], "rank 2 in element 1 but 1 in element 0"),
-        ([np.zeros(2), 1.0], "type float64 in element 1 but ndarray in element 0"),
-        ([np.zeros(2), RaggedTensor([1], [0, 1])], "type RaggedTensor in element 1"),
-    ],
-)
-def test_elements_that_do_not_stack_are_an_error_that_names_them(values, words):
-    dataset = Dataset.range(4).map(lambda x: values[int(x)] if x < 2 else np.zeros(1))
-    got = outcomes(iter(dataset.ragged_batch(2)))
+def test_elements_that_do_not_stack_are_an_error_of_their_batch_that_names_them():
+    values = [np.zeros(2), RaggedTensor([1], [0, 1]), *[np.zeros(1)] * 2]
+    got = outcomes(iter(Dataset.range(4).map(lambda x: values[int(x)]).ragged_batch(2)))
     assert isinstance(got[0], SpecError)
-    assert words in str(got[0])
     assert "ragged_batch(2)" in str(got[0])
+    assert "type RaggedTensor in element 1" in str(got[0])
     assert got[1] == ragged([[0], [0]], np.float64)

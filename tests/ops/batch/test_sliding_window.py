@@ -36,19 +36,16 @@ def test_windows_are_those_of_window_and_batch(shape, bad):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 8, 10])
-def test_windows_are_those_of_numpy(shape, length):
-    rows = np.arange(2.0 * length).reshape(length, 2)
+def test_windows_are_those_of_numpy(shape):
+    rows = np.arange(20.0).reshape(10, 2)
     size, shift, stride = shape["size"], shape.get("shift", 1), shape.get("stride", 1)
-    span = (size - 1) * stride + 1
     dataset = Dataset.from_tensor_slices(rows).sliding_window(**shape)
-    if length >= span:
-        view = np.lib.stride_tricks.sliding_window_view(rows, span, axis=0)[::shift, :, ::stride].transpose(0, 2, 1)
-        assert_elements_equal(list(dataset), list(view))
-        assert_elements_equal([dataset[i] for i in range(len(dataset))], list(view))
-    else:
-        assert list(dataset) == []
-    assert len(dataset) == len(list(dataset))
+    expected = []
+    if (span := (size - 1) * stride + 1) <= 10:
+        view = np.lib.stride_tricks.sliding_window_view(rows, span, axis=0)
+        expected = list(view[::shift, :, ::stride].transpose(0, 2, 1))
+    check_operator(lambda: dataset, expected)
+    assert len(dataset) == len(expected)
     assert dataset.element_spec == TensorSpec((size, 2), np.float64)
 
 
@@ -62,7 +59,6 @@ def test_padding_fills_windows_at_the_end(shape):
     ]
     assert [window.tolist() for window in dataset] == expected
     assert len(dataset) == len(expected)
-    assert [dataset[i].tolist() for i in range(len(expected))] == expected
     assert {window.shape for window in dataset} == {dataset.element_spec.shape}
 
 
@@ -122,20 +118,3 @@ def test_windows_share_memory_and_are_read_only():
     assert not any(window.flags.writeable for window in windows)
     batches = list(images.batch(4))
     assert all(batch.flags.writeable for batch in batches)
-
-
-def test_random_access_reads_only_what_it_needs():
-    read = []
-
-    class Rows:
-        def __len__(self):
-            return 100
-
-        def __getitem__(self, index):
-            read.append(int(index))
-            return np.int64(index)
-
-    dataset = Dataset.from_torch(Rows()).sliding_window(3, shift=10)
-    read.clear()
-    assert dataset[7].tolist() == [70, 71, 72]
-    assert read == [70, 71, 72]
