@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, TensorSpec, TextLineDataset
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, TensorSpec
 from dataset.testing import check_operator
 
 
@@ -12,7 +12,6 @@ from dataset.testing import check_operator
     [
         ([(1, "a"), (2, "b")], [(np.int64(1), b"a"), (np.int64(2), b"b")]),
         ([[1], [2, 3]], [np.array([1]), np.array([2, 3])]),
-        ([(1, None), (2, None)], [(np.int64(1), None), (np.int64(2), None)]),
         ([{1}, {2}], [{1}, {2}]),
     ],
     ids=repr,
@@ -36,10 +35,3 @@ def test_fingerprints_depend_on_the_elements():
     prints = {Dataset.from_list(elements).fingerprint() for elements in ([1, 2], [1, 3], [[1], [2]], [[1], [2, 3]])}
     assert len(prints) == 4
     assert Dataset.from_list([[1], [2, 3]]).fingerprint() in prints
-
-
-def test_names_of_files_are_read(tmp_path):
-    paths = [tmp_path / name for name in ("a", "b")]
-    for path in paths:
-        path.write_text(f"{path.name}\n")
-    assert list(TextLineDataset(Dataset.from_list(list(map(str, paths))))) == [b"a", b"b"]

@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from dataset import Dataset, TensorSpec, set_random_seed
+from dataset import Dataset, TensorSpec
 from dataset.testing import check_operator
-
-
-def numbers(count=5, **keywords):
-    return [int(x) for x in Dataset.random(**keywords).take(count)]
 
 
 def test_gives_32_bits_that_are_equally_likely():
@@ -31,12 +27,3 @@ def test_a_dataset_that_stands_twice_gives_the_same_twice_or_not():
     same, other = Dataset.random(5), Dataset.random(5, True)
     assert all(a == b for a, b in Dataset.zip(same, same).take(5))
     assert all(a != b for a, b in Dataset.zip(other, other).take(5))
-
-
-def test_the_global_seed_makes_it_repeatable_and_advances_per_op():
-    def run(seed):
-        set_random_seed(seed)
-        return numbers(), numbers(), numbers(seed=100)
-
-    assert run(3) == run(3) != run(4)
-    assert len(set(map(tuple, run(3)))) == 3
