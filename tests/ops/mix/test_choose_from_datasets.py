@@ -33,7 +33,6 @@ def generated(stop, taken):
     ("sources", "picks", "stop", "expected"),
     [
         (three(), choices(0, 1, 2, 2, 1, 0, 0), True, ints(0, 10, 20, 21, 11, 1, 2)),
-        ([Dataset.range(0), Dataset.range(3)], choices(1, 1, 0, 1), True, ints(0, 1)),
         ([Dataset.range(1), Dataset.range(10, 13).map(int)], choices(0, 1).repeat(), False, ints(0, 10, 11, 12)),
     ],
 )
@@ -79,9 +78,3 @@ def test_reads_no_choice_past_the_end(demand, lengths, stop, read):
         taken.clear()
         list(mix(sources, generated(50, taken).map(lambda i: i % 2), stop).batch(demand))
         assert len(taken) == read
-
-
-def test_a_mismatch_that_is_known_only_at_run_time_is_raised_while_iterating():
-    sources = [Dataset.range(3), Dataset.range(3).map(lambda x: (x, x))]
-    with pytest.raises(SpecError, match="all datasets must have the same structure"):
-        list(mix(sources, choices(0, 1)).batch(2))

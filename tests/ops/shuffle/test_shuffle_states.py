@@ -8,7 +8,6 @@ from dataset.io import TFRecordWriter
 from dataset.testing import assert_elements_equal, check_operator
 from support.combinations import diagonals
 from support.folders import flip
-from support.op_cases import fail_at
 from support.pipelines import unoptimized
 from support.resuming import check_every_place, loaded, resealed, to_json
 from support.states import state_after
@@ -28,31 +27,23 @@ DICTS = Dataset.from_tensor_slices({"a": ROWS, "b": ROWS[:, 0]})
 
 SOURCES = {
     "range": lambda: Dataset.range(30),
-    "strides": lambda: Dataset.range(100, 10, -3),
     "slices": lambda: SLICES,
     "dict": lambda: DICTS,
-    "part": lambda: SLICES.skip(3).take(25).shard(2, 1),
     "repeated": lambda: Dataset.range(9).repeat(3),
     "endless": SLICES.repeat,
     "concatenated": lambda: Dataset.range(9).concatenate(Dataset.range(13)),
     "zipped": lambda: Dataset.zip(Dataset.range(30), SLICES),
-    "numbered": lambda: SLICES.enumerate(5),
     "batches": lambda: SLICES.batch(4),
     "share": lambda: Dataset.range(31).shard_by_process(1, 3, remainder="drop"),
     "arithmetic": lambda: Dataset.range(30).map(square),
-    "function": lambda: Dataset.range(30).map(as_text).map(int),
     "in parallel": lambda: Dataset.range(30).map(as_text, num_parallel_calls=2).map(int),
     "function over batches": lambda: SLICES.batch(4).map(np.sum),
-    "batches of results": lambda: Dataset.range(30).map(as_text).batch(4),
     "results again and again": lambda: Dataset.range(7).map(as_text).repeat(4),
     "a part of results": lambda: Dataset.range(60).map(as_text).skip(3).shard(2, 1).take(20),
-    "selected": lambda: DICTS.map(dict).select("b"),
-    "slices, shuffled": lambda: Dataset.from_tensor_slices(ROWS).shuffle(30, seed=1),
     "shuffled in epochs": lambda: Dataset.range(8).shuffle(4, seed=1).repeat(4),
     "shuffled and prefetched": lambda: Dataset.range(8).shuffle(9, seed=1).repeat(2).prefetch(2),
     "shuffled thrice": lambda: Dataset.range(30).shuffle(5, seed=1).shuffle(6, seed=2),
     "a shuffled part": lambda: Dataset.range(70).shuffle(9, seed=1).skip(5).take(60).shard(2, 1),
-    "prefetched": lambda: Dataset.range(30).map(as_text).prefetch(2),
 }
 
 
@@ -85,11 +76,6 @@ def test_a_state_is_small_whatever_the_buffer(size, chain):
 def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
     everything = list(Dataset.range(30).shuffle(size, seed=1))
     check_operator(lambda: Dataset.range(30).shuffle(size, seed=1).batch(demand).unbatch(), everything, positions=12)
-
-
-@pytest.mark.parametrize("size", [3, 20])
-def test_after_an_element_that_failed_the_buffer_is_saved(size):
-    check_operator(lambda: Dataset.range(10).map(fail_at(4, 8)).shuffle(size, seed=3).repeat(2))
 
 
 def test_an_element_that_cannot_be_recomputed_is_an_error_that_says_so():
@@ -132,8 +118,6 @@ def test_refuses_places_beyond_the_input(given):
     "chain",
     [
         lambda d: d.shuffle(6, seed=2),
-        lambda d: unoptimized(d.shuffle(6, seed=2)),
-        lambda d: d.shard(2, 1).shuffle(6, seed=2),
         lambda d: d.shuffle(None, seed=2).repeat(2),
         lambda d: unoptimized(d.map(len).shuffle(6, seed=2)),
         lambda d: d.shuffle(40, seed=2).batch(4),
