@@ -4,13 +4,10 @@ import logging
 import os
 import threading
 
-import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.runtime.choice import Learned
-from dataset.runtime.chunks.normalization import chunk_of_rows
-from dataset.runtime.parallel.tasks import Task
 from dataset.testing import assert_elements_equal, outcomes
 from support.overlap import nothing_left
 from support.resuming import advanced, loaded, to_json
@@ -144,39 +141,3 @@ def test_a_process_draws_for_the_iteration_of_a_loaded_state():
             expected = outcomes(iterator)
             assert_elements_equal(rest + outcomes(again), expected)
         assert_elements_equal(rest + outcomes(resumed), expected)
-
-
-def test_a_worker_draws_for_the_epoch_that_was_loaded_after_the_worker_was_created():
-    with iter(drawn(num_parallel_calls=2)) as iterator:
-        advanced(iterator, 1)
-        operator = iterator._root.inner
-        worker = operator.worker_copy()
-        operator.load(operator.save().after(0, epoch=1))
-        task = Task(chunk_of_rows([np.int64(3)]), 3, 1)
-        [found] = worker.do(task, operator.task_context())
-        expected = outcomes(iter(drawn().repeat(2)))[43]
-        assert_elements_equal([found.only()], [expected])
-
-
-def test_a_shard_that_resumes_from_another_number_of_processes_draws_the_same_in_processes():
-    def sharded(rank, count, **how):
-        return drawn(**how).shard_by_process(rank, count)
-
-    with iter(sharded(0, 2)) as iterator:
-        advanced(iterator, 6)
-        state = to_json(iterator.state_dict())
-    for rank in range(3):
-        with loaded(sharded(rank, 3), state) as here, loaded(sharded(rank, 3, **PROCESSES), state) as there:
-            assert_elements_equal(outcomes(there), outcomes(here))
-
-
-def test_random_work_that_moves_to_processes_draws_the_same():
-    def function(rng, x):
-        return rng.integers(1 << 40), os.getpid()
-
-    numbers = Dataset.range(COUNT)
-    expected = values(numbers.random_map(function, seed=3))
-    iterator, before = moving(numbers.random_map(function, seed=3, executor=AUTOTUNE))
-    after = list(iterator)
-    assert values(before + after) == expected
-    assert {int(process) for _, process in after} - {os.getpid()}

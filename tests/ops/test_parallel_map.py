@@ -15,11 +15,9 @@ from dataset.runtime.context import open_plan
 from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.controller import SIZE_MAX
 from dataset.runtime.resources import coordinator
-from dataset.runtime.state.replay_log import ReplayLog
-from dataset.testing import assert_elements_equal, check_operator, outcomes
+from dataset.testing import check_operator, outcomes
 from support.controllers import AlwaysInline, OnlyWorkers, Starting, TakingTurns
 from support.op_cases import fail_at
-from support.overlap import Calls
 from support.states import rest_of
 
 
@@ -51,20 +49,6 @@ FAILING = {
 @pytest.mark.parametrize("make", [*PIPELINES.values(), *FAILING.values()], ids=[*PIPELINES, *FAILING])
 def test_they_keep_the_whole_contract_and_give_what_one_call_at_a_time_gives(make, calls):
     check_operator(lambda: make(calls), outcomes(iter(make(None))), positions=20)
-
-
-def test_the_spec_or_a_single_element_takes_one_call():
-    calls = Calls()
-
-    def count(x):
-        with calls:
-            return x
-
-    dataset = Dataset.range(100).map(count, num_parallel_calls=8)
-    assert dataset.element_spec.dtype == np.int64
-    assert calls.total == 1
-    assert int(dataset[40]) == 40
-    assert calls.total == 2
 
 
 def test_a_large_request_that_held_elements_meet_in_part_gets_the_rest(monkeypatch):
@@ -127,45 +111,8 @@ def test_many_workers_on_columns_keep_the_contract_of_operators(task_sizes):
 # Cheap work that the consumer does itself -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def inline(monkeypatch):
+def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again(monkeypatch):
     monkeypatch.setattr(pool, "Controller", AlwaysInline)
-
-
-@pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
-def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(monkeypatch, make):
-    """The consumer drops the log of the input when it takes over, and the workers begin a new one."""
-    logs, dropped = [], []
-
-    class Log(ReplayLog):
-        def __init__(self, source, op):
-            super().__init__(source, op)
-            logs.append(source)
-
-    def pull_inline(self, n):
-        had_log = self._log is not None
-        chunk = whole(self, n)
-        dropped.append(had_log and self._log is None)
-        return chunk
-
-    whole = pool.ParallelOperator._pull_inline
-    monkeypatch.setattr(pool, "Controller", TakingTurns)
-    monkeypatch.setattr(pool, "ReplayLog", Log)
-    monkeypatch.setattr(pool.ParallelOperator, "_pull_inline", pull_inline)
-    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=20)
-    assert any(dropped)
-    assert len(logs) > len(set(logs))
-
-
-def test_failures_are_in_their_places_when_workers_and_the_consumer_take_turns(monkeypatch):
-    whole = outcomes(iter(FAILING["map that fails"](None)))
-    monkeypatch.setattr(pool, "Controller", TakingTurns)
-    for _ in range(20):
-        assert_elements_equal(outcomes(iter(FAILING["map that fails"](2))), whole)
-
-
-@pytest.mark.usefixtures("inline")
-def test_a_few_elements_are_computed_inline_at_once_and_none_of_them_again():
     called = []
 
     def function(x):
@@ -197,13 +144,18 @@ def start(monkeypatch):
     return ends
 
 
+@pytest.mark.parametrize("make", [*PIPELINES.values(), FAILING["map that fails"]], ids=[*PIPELINES, "map that fails"])
+def test_workers_and_the_consumer_that_take_turns_keep_the_whole_contract(make, monkeypatch):
+    monkeypatch.setattr(pool, "Controller", TakingTurns)
+    check_operator(lambda: make(2), outcomes(iter(make(None))), positions=20)
+
+
 @pytest.mark.parametrize("make", [*PIPELINES.values(), *FAILING.values()], ids=[*PIPELINES, *FAILING])
 @pytest.mark.parametrize("when", ["always", "never", "at once", "later"])
-def test_work_that_is_done_or_begins_inline_keeps_the_whole_contract(make, when, request):
+def test_work_that_is_done_or_begins_inline_keeps_the_whole_contract(make, when, start, monkeypatch):
+    start(when)
     if when == "always":
-        request.getfixturevalue("inline")
-    else:
-        request.getfixturevalue("start")(when)
+        monkeypatch.setattr(pool, "Controller", AlwaysInline)
     calls = 2 if when == "always" else AUTOTUNE
     check_operator(lambda: make(calls), outcomes(iter(make(None))), positions=20)
 

@@ -2,15 +2,10 @@
 
 import gc
 import threading
-import time
 
 import pytest
 
 from dataset import AUTOTUNE, Dataset
-from dataset.ops import prefetch
-from dataset.runtime.metrics import background
-from dataset.runtime.state import replay_log
-from dataset.testing import check_operator
 from support.overlap import Gate
 from support.process_helpers import in_thread
 from support.states import rest_of
@@ -47,11 +42,6 @@ def thread_is_at_rest(iterator):
     with operator.lock:
         assert operator._stillness.wait_for(lambda: not operator._visits, WAIT)
     assert len(operator._items) >= operator.knob.value
-
-
-@pytest.mark.parametrize("size", [1, 7, AUTOTUNE, None])
-def test_it_gives_what_its_input_gives(size):
-    check_operator(lambda: Dataset.range(20).map(lambda x: (x, x * 2)).prefetch(size), positions=5)
 
 
 def test_of_size_zero_it_starts_no_thread_and_without_a_size_the_library_chooses():
@@ -167,52 +157,3 @@ def test_a_prefetch_that_repeat_has_finished_with_leaves_no_thread_behind():
         for _ in range(150):
             next(iterator)
             assert alive() - before <= 1
-
-
-class CountingClock:
-    """The module ``time``, which counts how often ``perf_counter`` is read."""
-
-    def __init__(self):
-        self.reads = 0
-
-    def perf_counter(self):
-        self.reads += 1
-        return time.perf_counter()
-
-    def __getattr__(self, name):
-        return getattr(time, name)
-
-
-def counted(monkeypatch, cls, name):
-    """Return the list of what a method returns from now on."""
-    found, method = [], getattr(cls, name)
-
-    def called(*args):
-        found.append(method(*args))
-        return found[-1]
-
-    monkeypatch.setattr(cls, name, called)
-    return found
-
-
-def test_the_thread_reads_the_clock_at_the_two_ends_of_a_task(monkeypatch):
-    clock = CountingClock()
-    for module in (prefetch, replay_log, background):
-        monkeypatch.setattr(module, "time", clock)
-    visits = counted(monkeypatch, prefetch.PrefetchOperator, "_do_tasks")
-    marks = counted(monkeypatch, replay_log.ReplayLog, "step")
-    iterator = iter(Dataset.range(200).map(str).batch(2).prefetch(2))
-    assert len(list(iterator)) == 100
-    counters = iterator._root.counters
-    assert clock.reads <= 2 * (counters.tasks + counters.waits + len(visits)) + sum(marks) + 4
-
-
-def test_a_pull_without_a_thread_reads_the_clock_twice(monkeypatch):
-    clock = CountingClock()
-    monkeypatch.setattr(prefetch, "time", clock)
-    monkeypatch.setattr(prefetch.PatientPrefetchOperator, "_explore", lambda *_: None)
-    iterator = iter(Dataset.range(2000).map(str).batch(2).prefetch(AUTOTUNE))
-    pulls = counted(monkeypatch, prefetch.PatientPrefetchOperator, "pull")
-    assert len(list(iterator)) == 1000
-    assert iterator._root.inline
-    assert clock.reads <= 2 * len(pulls) + 4

@@ -131,7 +131,6 @@ OVERLAPPING = {  # what producing and using an element take, and how long it tak
     "a step": (always(1), always(5), 1),
     "short": (always(0.2), always(0.2), 1),
     "varying": (exponential(10), exponential(10), 3),
-    "blocks": (bursts(10, 8), always(1.25), 1),
     "long blocks": (bursts(100, 100, 0.05), always(2), 3),
 }
 
@@ -150,7 +149,6 @@ def test_a_thread_that_hides_work_is_found_and_kept(monkeypatch, case):
 
 LOCKED = {
     "short": (always(0.05), always(0.05)),
-    "equal": (always(0.3), always(0.3)),
     "varying": (exponential(1), exponential(1)),
     "a step": (always(1), always(5)),
 }

@@ -95,23 +95,6 @@ def test_the_thread_comes_and_goes_and_states_are_exact(clock, monkeypatch, sour
         assert advanced(pipeline.iterator, 1) == advanced(pipeline.iterator, 1) == []
 
 
-def test_a_thread_is_tried_only_if_it_can_hide_something(clock):
-    """One long time of many means nothing, but files are read by the block: most elements are there at once."""
-    pipeline = Pipeline(clock)
-    pipeline.use_seconds = LONG / 10
-    for number in range(60):
-        pipeline.make_seconds = LONG if number == 30 else 0.0
-        pipeline.take(1)
-    assert pipeline.stage.inline
-    pipeline = Pipeline(clock)
-    pipeline.use_seconds = LONG
-    for number in range(60):
-        pipeline.make_seconds = 10 * LONG if number % 8 == 0 else 0.0
-        pipeline.take(1 if pipeline.stage.inline else 0)
-    assert not pipeline.stage.inline
-    pipeline.iterator.close()
-
-
 @pytest.mark.parametrize("way", ["inline", "thread"])
 def test_the_next_iteration_begins_as_the_last_one_ended(clock, way):
     pipeline = Pipeline(clock)

@@ -23,13 +23,10 @@ def fail(x):
 
 SOURCES = {
     "range": lambda: Dataset.range(30),
-    "nothing": lambda: Dataset.range(0),
     "generator": lambda: Dataset.from_generator(lambda: iter(range(30))),
-    "map": lambda: Dataset.range(30).map(lambda x: (x, x + 1)),
     "exceptions": lambda: Dataset.range(30).map(fail),
     "shuffle": lambda: Dataset.range(30).map(lambda x: x + 0).shuffle(7, seed=1),
     "batch": lambda: Dataset.range(90).map(fail).ignore_errors().batch(3),
-    "filter": lambda: Dataset.range(60).filter(lambda x: x % 2 == 0),
     "repeat": lambda: Dataset.range(10).shuffle(4, seed=2).repeat(3),
     "flat_map": lambda: Dataset.range(8).flat_map(lambda x: Dataset.range(x).prefetch(2)),
 }

@@ -13,7 +13,7 @@ from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.folders import flip
 from support.overlap import Gate
 from support.process_helpers import in_thread
-from support.resuming import advanced, interrupted, loaded, to_json, with_stops
+from support.resuming import advanced, interrupted, loaded, to_json
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
@@ -52,20 +52,6 @@ def test_a_state_is_saved_at_once_while_user_code_blocks(blocked, deterministic)
     for each in (iterator, resumed, loaded(make(**how), again)):
         whole = found + outcomes(each)
         assert whole == expected if deterministic else sorted(whole) == sorted(expected)
-
-
-def test_a_state_waits_if_the_order_is_not_repeated_and_loses_nothing():
-    def in_any_order(dataset, inner):
-        return dataset.interleave(inner, 3, num_parallel_calls=3, deterministic=False)
-
-    def make():
-        return in_any_order(
-            Dataset.range(6),
-            lambda n: in_any_order(Dataset.range(5), lambda m: Dataset.range(50 * n + m, 50 * n + 50, 5)),
-        )
-
-    for taken in (0, 7, 150, 260):
-        assert sorted(with_stops(make, [taken, taken + 40])) == list(range(300))
 
 
 # Nothing is held that can be read again
@@ -121,17 +107,6 @@ def test_a_damaged_and_a_missing_file_fail_once_wherever_they_are_resumed(tmp_pa
     assert [type(x) for x in found if isinstance(x, Exception)] == [FileNotFoundError, DataLossError]
     assert_elements_equal(outcomes(iter(files.interleave(TFRecordDataset, 3))), found)
     assert_elements_equal(outcomes(iter(TFRecordDataset(names, num_parallel_reads=3))), found)
-
-
-# Around it
-
-
-def test_a_state_in_any_order_names_no_elements_by_their_number_even_without_workers():
-    """With workers, the elements that follow a number are others."""
-    ranges = Dataset.range(40).interleave(lambda i: Dataset.range(i, i + 9), 3, deterministic=False)
-    iterator = iter(ranges.prefetch(8))
-    advanced(iterator, 13)
-    assert "given" not in iterator.state_dict()["operator"]
 
 
 def test_readers_may_finish_while_the_source_is_saved(monkeypatch):

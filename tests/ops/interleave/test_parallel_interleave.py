@@ -14,23 +14,21 @@ from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
 from dataset.ops.interleave import reader_pool
 from dataset.ops.interleave.reader_pool import AHEAD_BYTES, ReaderPool
 from dataset.ops.interleave.subdatasets import Subdatasets
-from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from dataset.testing import check_operator, no_leaks, outcomes
 from support.controllers import AlwaysInline, TakingTurns
 from support.folders import flip
-from support.op_cases import fail_at
 from support.tfrecord_files import frames
 
 WAIT = 60  # seconds for what must happen; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
 
-class Gated:
-    """Datasets whose elements are produced when they are allowed, and that note what happens to them."""
+class Noted:
+    """Datasets that note what happens to them."""
 
-    def __init__(self, *held):
+    def __init__(self):
         self.changed = threading.Condition()
         self.made, self.opened, self.closed = [], [], []
-        self.gates = {number: threading.Event() for number in held}
 
     def _note(self, where, what):
         with self.changed:
@@ -49,7 +47,6 @@ class Gated:
         self._note(self.opened, number)
         try:
             for i in range(length):
-                assert number not in self.gates or self.gates[number].wait(WAIT)
                 self._note(self.made, (number, i))
                 yield 100 * number + i
         finally:
@@ -67,29 +64,18 @@ def wait_until_at_rest(iterator):
         assert readers._stillness.wait_for(at_rest, WAIT)
 
 
-@pytest.mark.parametrize(("cycle", "block", "calls"), [(3, 1, 5), (2, 2, AUTOTUNE)])
-def test_keeps_the_contract_of_operators(cycle, block, calls):
-    lengths = [3, 0, 5, 1, 4, 2]
-
-    def make(inner):
-        return Dataset.range(6).interleave(inner, cycle, block, num_parallel_calls=calls)
-
-    check_operator(lambda: make(lambda n: Dataset.range(10 * n, 10 * n + lengths[int(n)])), positions=8)
-    check_operator(lambda: make(lambda n: Dataset.range(lengths[int(n)]).map(fail_at(2))), positions=8)
-
-
 def test_the_next_inputs_are_opened_and_their_first_elements_read_before_a_place_is_free():
-    gated = Gated()
-    with iter(Dataset.range(50).interleave(lambda n: gated.dataset(n, 1000), 2, num_parallel_calls=2)) as iterator:
+    noted = Noted()
+    with iter(Dataset.range(50).interleave(lambda n: noted.dataset(n, 1000), 2, num_parallel_calls=2)) as iterator:
         next(iterator)
-        assert gated.wait_until(lambda: {(2, 0), (3, 0)} <= set(gated.made))
+        assert noted.wait_until(lambda: {(2, 0), (3, 0)} <= set(noted.made))
         assert next(iterator) == 100
-        assert set(gated.opened) == {0, 1, 2, 3}  # the two of the cycle, and two more
+        assert set(noted.opened) == {0, 1, 2, 3}  # the two of the cycle, and two more
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_what_is_read_ahead_is_bounded_in_elements_and_bytes(deterministic):
-    gated, large = Gated(), np.zeros(100_000, np.uint8)
+    noted, large = Noted(), np.zeros(100_000, np.uint8)
 
     def held(inner):
         dataset = Dataset.range(9).interleave(inner, 2, num_parallel_calls=2, deterministic=deterministic)
@@ -98,105 +84,29 @@ def test_what_is_read_ahead_is_bounded_in_elements_and_bytes(deterministic):
             wait_until_at_rest(iterator)
             return iterator._root.buffered()
 
-    elements, nbytes = held(lambda n: gated.dataset(n, 100_000))
-    assert len(gated.made) - 1 == elements <= 2 * 2048 + 2
+    elements, nbytes = held(lambda n: noted.dataset(n, 100_000))
+    assert len(noted.made) - 1 == elements <= 2 * 2048 + 2
     assert nbytes == 8 * elements
-    assert held(lambda n: gated.dataset(n, 1000).map(lambda x: large))[1] <= 2 * AHEAD_BYTES + 2 * large.nbytes
-
-
-def test_nothing_is_read_before_the_first_element_is_requested():
-    gated, before = Gated(), set(threading.enumerate())
-    iterator = iter(Dataset.range(5).interleave(lambda n: gated.dataset(n, 3), num_parallel_calls=2))
-    iterator.state_dict()
-    assert not gated.opened
-    assert set(threading.enumerate()) <= before
-
-
-def test_without_order_a_slow_dataset_holds_up_no_other():
-    gated = Gated(0)
-    dataset = Dataset.range(4).interleave(lambda n: gated.dataset(n, 3), 2, num_parallel_calls=2, deterministic=False)
-    iterator = iter(dataset)
-    found = [int(next(iterator)) for _ in range(9)]
-    assert sorted(found) == [100, 101, 102, 200, 201, 202, 300, 301, 302]
-    gated.gates[0].set()
-    assert [int(x) for x in iterator] == [0, 1, 2]
-
-
-def test_a_function_that_blocks_does_not_hold_back_what_is_ready():
-    gate = threading.Event()
-
-    def open_one(n):
-        if n == 2:
-            assert gate.wait(WAIT)
-        return Dataset.range(10 * n, 10 * n + 3)
-
-    iterator = iter(Dataset.range(3).interleave(open_one, 2, num_parallel_calls=2))
-    assert [int(next(iterator)) for _ in range(6)] == [0, 10, 1, 11, 2, 12]
-    gate.set()
-    assert [int(x) for x in iterator] == [20, 21, 22]
-
-
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_in_a_worker_reaches_the_consumer_and_loses_nothing(interrupt):
-    armed = [True]
-
-    def check(x):
-        if x == 1 and armed:
-            armed.clear()
-            raise interrupt
-        return x
-
-    iterator = iter(Dataset.range(1).interleave(lambda n: Dataset.range(3).map(check), num_parallel_calls=2))
-    assert next(iterator) == 0
-    with pytest.raises(interrupt):
-        next(iterator)
-    assert [int(x) for x in iterator] == [1, 2]
+    assert held(lambda n: noted.dataset(n, 1000).map(lambda x: large))[1] <= 2 * AHEAD_BYTES + 2 * large.nbytes
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_every_generator_is_closed_once_when_it_ends_and_wherever_it_stops(deterministic):
-    def make(gated, count, length):
+    def make(noted, count, length):
         return Dataset.range(count).interleave(
-            lambda n: gated.dataset(n, length), 3, num_parallel_calls=3, deterministic=deterministic
+            lambda n: noted.dataset(n, length), 3, num_parallel_calls=3, deterministic=deterministic
         )
 
     for taken in (1, 5, 17):
-        gated = Gated()
-        with no_leaks(), iter(make(gated, 20, 4)) as iterator:
+        noted = Noted()
+        with no_leaks(), iter(make(noted, 20, 4)) as iterator:
             for _ in range(taken):
                 next(iterator)
-        assert sorted(gated.closed) == sorted(gated.opened)
-    gated = Gated()
-    with iter(make(gated, 3, 2)) as iterator:
+        assert sorted(noted.closed) == sorted(noted.opened)
+    noted = Noted()
+    with iter(make(noted, 3, 2)) as iterator:
         next(iterator)
-        assert gated.wait_until(lambda: sorted(gated.closed) == [0, 1, 2])  # while others are read
-
-
-def test_a_refused_thread_is_an_error_if_there_is_no_other_and_loses_nothing(monkeypatch):
-    start, started = threading.Thread.start, []
-
-    def refuse(self):
-        if started:
-            raise RuntimeError("can't start new thread")
-        started.append(self)
-        start(self)
-
-    with no_leaks():
-        dataset = Dataset.range(6).interleave(lambda n: Dataset.range(3).map(lambda x: x), 3, num_parallel_calls=3)
-        expected = outcomes(iter(dataset))
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", refuse)
-            # The one thread may not have returned from its last job when a second one is requested.
-            found = [outcome for outcome in outcomes(iter(dataset)) if not isinstance(outcome, RuntimeError)]
-            assert_elements_equal(found, expected)
-            with pytest.raises(RuntimeError, match="can't start new thread"):
-                next(iter(dataset))
-        assert_elements_equal(outcomes(iter(dataset)), expected)
-
-
-def test_the_plan_shows_the_calls():
-    dataset = Dataset.range(2).interleave(Dataset.range, 2, num_parallel_calls=AUTOTUNE, deterministic=False)
-    assert "AUTOTUNE parallel calls, in any order" in dataset.explain()
+        assert noted.wait_until(lambda: sorted(noted.closed) == [0, 1, 2])  # while others are read
 
 
 # Reading by the consumer ----------------------------------------------------------------------------------------------
