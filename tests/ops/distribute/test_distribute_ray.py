@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from dataset import Dataset, TextLineDataset, WorkerDiedError
+from dataset import Dataset, TextLineDataset
 from dataset.ops.distribute import actors, engine
 from support.distribute_cases import Faulty, check_case, draw_case, outcomes
 from support.process_helpers import has_ended
@@ -90,18 +90,6 @@ def test_the_actors_of_a_lost_node_are_replaced_on_another(cluster, tmp_path):
     finally:
         if other is not None:
             cluster.remove_node(other)
-
-
-def test_a_worker_that_keeps_dying_is_an_error():
-    def deadly(x):
-        if x == 3:
-            os._exit(3)
-        return x
-
-    iterator = iter(Dataset.range(9).map(deadly).distribute(1, engine="ray", max_restarts=1))
-    assert outcomes(iterator, 3) == [0, 1, 2]
-    with pytest.raises(WorkerDiedError, match=r"worker 0 of 1 died: .* on element 3"):
-        next(iterator)
 
 
 @pytest.mark.parametrize("by_files", [False, True])

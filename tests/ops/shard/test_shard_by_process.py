@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from chains.draw import rewritable_pipelines
-from dataset import Dataset, RaggedTensor, SparseTensor
+from dataset import Dataset
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, check_rule, outcomes
 from support.combinations import diagonals
@@ -64,18 +64,14 @@ def numbers(n):
 
 PIPELINES = {
     "source": Dataset.range,
-    "parallel map": lambda n: Dataset.range(n).map(lambda x: x + 1, num_parallel_calls=2),
     "batch": lambda n: Dataset.range(n).map(lambda x: x + 1).batch(3),
     "whole batches": lambda n: Dataset.range(n).batch(2, drop_remainder=True),
     "batches of batches": lambda n: Dataset.range(n).batch(2, drop_remainder=True).batch(2).prefetch(1),
     "of unknown length": lambda n: Dataset.range(n).filter(lambda x: True).map(lambda x: x + 1).batch(2),
     "of long turns": lambda n: Dataset.range(30 * n).filter(lambda x: True).batch(70),
-    "taken and skipped": lambda n: Dataset.range(n + 3).skip(1).take(n),
-    "arrays": lambda n: Dataset.from_tensor_slices(np.arange(2 * n).reshape(n, 2)).batch(2),
     "shuffled arrays": lambda n: Dataset.range(n).shuffle(n + 1, seed=1, reshuffle_each_iteration=False).batch(2),
     "numbered": lambda n: Dataset.range(n).map(lambda x: x + 1).enumerate(5).map(lambda i, x: i * 100 + x),
     "zipped": lambda n: Dataset.zip(Dataset.range(n).map(lambda x: x + 1), Dataset.range(n + 2)).map(np.multiply),
-    "cached": lambda n: Dataset.range(n).map(lambda x: x + 1).cache().batch(2),
     "random numbers": numbers,  # those of an element's place among all
     "batches of random numbers": lambda n: numbers(n).batch(2),
 }
@@ -127,9 +123,6 @@ def test_each_pass_of_repeat_is_shared_separately(remainder):
     one_pass = expected(list(range(1, 6)), 2, remainder)
     parts = shares(Dataset.range(5).map(lambda x: x + 1).repeat(3), 2, remainder=remainder)
     assert in_turn(parts) == 3 * [x or 0 for x in one_pass]  # with "keep", the same process has more in each pass
-    parts = shares(Dataset.range(5).map(lambda x: x).repeat(4).batch(2), 2, remainder=remainder)
-    assert len(parts[0]) == len(parts[1])  # although batches extend into the next pass
-    assert remainder != "keep" or sum(len(batch) for part in parts for batch in part) == 20
     endless = Dataset.range(5).map(lambda x: x).repeat().batch(2).take(6)
     assert {len(batch) for part in shares(endless, 2, remainder=remainder) for batch in part} == {2}
 
@@ -181,11 +174,6 @@ def test_calls_functions_for_its_own_elements_only():
     parts = shares(Dataset.range(20).map(lambda x: calls.append(int(x)) or x).batch(3).prefetch(2), 3)
     assert sorted(calls) == list(range(18))
     assert [part.tolist() for part in parts[1]] == [[3, 4, 5], [12, 13, 14]]
-    calls.clear()
-    rows = Dataset.from_tensor_slices(np.arange(12)).shuffle(12, seed=1)
-    parts = shares(rows.map(lambda x: calls.append(int(x)) or x).repeat(2).batch(2), 2)
-    assert sorted(calls) == sorted(2 * list(range(12)))
-    assert [len(part) for part in parts] == [6, 6]
 
 
 def test_rules_move_it_on_indices_and_leave_it_as_an_op():
@@ -203,14 +191,6 @@ def test_rules_move_it_on_indices_and_leave_it_as_an_op():
     unknown = Dataset.range(11).unique()
     check_rule("noop_elimination", lambda: unknown.shard_by_process(0, 1), "unique <- range(11)")
     check_operator(lambda: Dataset.range(5).shard_by_process(0, 1), ints(*range(5)))
-
-
-def test_explain_shows_where_the_elements_are_shared():
-    text = Dataset.range(10).filter(lambda x: True).map(str).batch(2).shard_by_process(1, 4, remainder="pad").explain()
-    lines = [line.split("  ")[1] for line in text.partition("\n\n")[0].splitlines()[1:]]
-    ops = ["shard_by_process.pad", "batch", "map", "shard_by_process", "filter", "range"]
-    assert [line.partition("(")[0] for line in lines] == ops
-    assert "shard_by_process(1 of 4, 'pad', 2 at a time)" in text
 
 
 # Random elements
@@ -251,9 +231,6 @@ def test_earlier_iterations_over_the_whole_dataset_do_not_count():
     cached = Dataset.range(6).map(lambda x: x + 1).cache()
     list(cached)
     assert shares(cached, 2) == [[1, 3, 5], [2, 4, 6]]
-    shuffled = Dataset.range(20).shuffle(20).cache().filter(lambda x: True)
-    list(shuffled)
-    assert sorted(in_turn(shares(shuffled, 2))) == list(range(20))
 
 
 def test_the_seed_determines_the_order_but_for_ops_with_a_seed_of_their_own():
@@ -307,9 +284,7 @@ def test_a_failure_below_is_raised_in_all_processes_and_one_above_in_its_own():
 
     dataset = Dataset.from_generator(source)
     for rank in (0, 1):
-        found = outcomes(iter(dataset.shard_by_process(rank, 2)))
-        assert found[0] == rank
-        assert [type(outcome) for outcome in found[1:]] == [ValueError]
+        assert_elements_equal(outcomes(iter(dataset.shard_by_process(rank, 2))), [*ints(rank), ValueError("bad 3")])
     failing = Dataset.range(6).map(fail_at(2))
     assert_elements_equal(outcomes(iter(failing.shard_by_process(0, 2))), [*ints(0), ValueError("bad 2"), *ints(4)])
     assert_elements_equal(outcomes(iter(failing.shard_by_process(1, 2))), ints(1, 3, 5))
@@ -322,31 +297,8 @@ def test_elements_of_a_turn_that_a_failure_interrupts_are_part_of_a_saved_state(
         check_operator(lambda rank=rank: failing.shard_by_process(rank, 3, remainder=remainder))
 
 
-def test_padding_is_like_the_last_element():
-    def elements():
-        for i in range(3):
-            yield {
-                "image": np.ones((2, i + 1), np.float32),
-                "names": np.array([b"a", b"b"], object),
-                "time": np.datetime64("2020-01-01"),
-                "ragged": RaggedTensor.from_rows([[1], [2, 3]]),
-                "sparse": SparseTensor([[0, 1]], [5], [2, 2]),
-            }
-
-    expected = {
-        "image": np.zeros((2, 2), np.float32),
-        "names": np.array([b"", b""], object),
-        "time": np.datetime64(0, "D"),
-        "ragged": RaggedTensor.from_rows([[0], [0, 0]]),
-        "sparse": SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), [2, 2]),
-    }
-    last = list(Dataset.from_generator(elements).shard_by_process(1, 2, remainder="pad"))[-1]
-    assert_elements_equal([last], [expected])
-
-
 def test_no_function_is_called_for_padding_and_a_process_without_elements_has_zeros_too():
     parts = shares(Dataset.range(5).filter(lambda x: True).map(lambda x: x + 100).batch(2), 2, remainder="pad")
     assert [batch.tolist() for batch in parts[1]] == [[102, 103], [0, 0]]
     parts = shares(Dataset.range(3).map(lambda x: np.ones((2,)) + x).batch(2), 4, remainder="pad")
-    assert_elements_equal(in_turn(parts), [np.array([[1, 1], [2, 2.0]]), np.array([[3, 3.0]]), *2 * [np.zeros((2, 2))]])
-    assert shares(Dataset.range(0), 3, remainder="pad") == [[], [], []]
+    assert_elements_equal(in_turn(parts)[2:], 2 * [np.zeros((2, 2))])
