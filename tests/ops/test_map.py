@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, SpecError, TensorSpec, vectorized
+from dataset import Dataset, SpecError, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import Sample, fail_at
 from support.pipelines import Record
@@ -112,15 +112,6 @@ def test_the_spec_of_a_function_that_always_fails_is_its_exception():
     assert "map(check)" in caught.value.__notes__[0]
     with pytest.raises(SpecError, match=r"map\(<lambda>\).*none"):
         _ = Dataset.range(0).map(lambda x: x).element_spec
-
-
-def test_the_spec_is_found_by_running_one_element_once():
-    calls = []
-    dataset = Dataset.range(5).map(lambda x: calls.append(1) or (x, "a", [1.0]))
-    assert not calls
-    spec = (TensorSpec((), np.int64), TensorSpec((), bytes), TensorSpec((None,), np.float64))
-    assert dataset.element_spec == dataset.element_spec == spec
-    assert len(calls) == 1
 
 
 # Who owns an array

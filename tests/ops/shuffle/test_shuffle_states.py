@@ -8,6 +8,7 @@ from dataset.io import TFRecordWriter
 from dataset.testing import assert_elements_equal, check_operator
 from support.combinations import diagonals
 from support.folders import flip
+from support.op_cases import fail_at
 from support.pipelines import unoptimized
 from support.resuming import check_every_place, loaded, resealed, to_json
 from support.states import state_after
@@ -76,6 +77,11 @@ def test_a_state_is_small_whatever_the_buffer(size, chain):
 def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
     everything = list(Dataset.range(30).shuffle(size, seed=1))
     check_operator(lambda: Dataset.range(30).shuffle(size, seed=1).batch(demand).unbatch(), everything, positions=12)
+
+
+@pytest.mark.parametrize("size", [3, 20])
+def test_after_an_element_that_failed_the_buffer_is_saved(size):
+    check_operator(lambda: Dataset.range(10).map(fail_at(4, 8)).shuffle(size, seed=3).repeat(2))
 
 
 def test_an_element_that_cannot_be_recomputed_is_an_error_that_says_so():
