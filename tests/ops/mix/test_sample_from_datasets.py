@@ -54,6 +54,10 @@ def test_the_proportion_of_the_others_stays_after_the_end_of_one():
     assert_shares(picks[picks > 0] - 1, [3, 1])
 
 
+def test_keeps_the_contract_of_an_op_after_the_end_of_one():
+    check_operator(lambda: mix([Dataset.range(30), Dataset.range(100, 105), Dataset.range(0)], seed=1), positions=10)
+
+
 def numbers_taken(start, taken, count=40):
     def numbers():
         for i in range(count):
