@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from dataset import AUTOTUNE, Dataset
+from dataset import AUTOTUNE, Dataset, RaggedTensor, SparseTensor
 from dataset.testing import assert_elements_equal, check_laziness, check_operator
 from support.op_cases import fail_at, ints
 
@@ -52,6 +52,17 @@ def test_two_first_passes_at_a_time_return_all_elements_and_the_first_to_end_is_
     assert others != kept
     assert sorted(others) == sorted(kept) == list(range(30))
     assert list(dataset) == kept == list(dataset)
+
+
+def test_arrays_are_read_only_in_every_pass():
+    def make(x):
+        sparse = SparseTensor([[0]], np.zeros(1), [3])
+        return np.zeros(2), np.array([b"x", b"y"], object), RaggedTensor(np.zeros(3), [0, 1, 3]), sparse
+
+    dataset = Dataset.range(2).map(make).cache()
+    for array, text, ragged, sparse in [*dataset, *dataset]:
+        for part in (array, text, ragged.values, sparse.values, sparse.indices):
+            assert not part.flags.writeable
 
 
 # How the elements are stored in memory

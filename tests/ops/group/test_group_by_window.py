@@ -122,6 +122,18 @@ def test_failures_of_the_input_and_of_the_key_function_drop_one_element(size, ba
         assert [str(error) for error in found if isinstance(error, Exception)] == [f"bad {x}" for x in bad]
 
 
+@pytest.mark.parametrize(
+    ("size", "kind", "text"), [(2.0, SpecError, "must return an int, got 2.0"), (0, ValueError, "at least 1, got 0")]
+)
+def test_a_wrong_window_size_fails_in_the_place_of_its_element(size, kind, text):
+    found = outcomes(
+        iter(Dataset.range(4).group_by_window(lambda x: x % 2, batched, None, lambda key: 2 if key else size))
+    )
+    assert [type(one) for one in found] == [kind, kind, np.ndarray]
+    assert text in str(found[0])
+    assert found[1].__notes__[0].endswith("element 2")
+
+
 @pytest.mark.parametrize("index", [0, 1, 3])
 def test_no_function_can_end_the_iteration_or_keep_the_iterator_alive(index):
     def failing(fail):
