@@ -4,8 +4,9 @@ choose_from_datasets and sample_from_datasets share the operator; they differ in
 (ops/mix/selector.py).
 
 Elements move in runs: a run of choices is cut where an input may end or fail. Each input returns all its elements of
-the run at once, and the elements are then put in order. An input whose plan calls user code is only read for choices
-that are certain to be reached, because the user could observe reading ahead.
+the run at once, and the elements are then put in order. If the mix ends with the first input that ends, an input whose
+plan calls user code is only read for choices that are certain to be reached. Otherwise, what is read for choices after
+the end of another input is returned a little later, and is never lost.
 """
 
 from __future__ import annotations
