@@ -15,39 +15,27 @@ from chains.kinds import has_windows
 from chains.scope import Draw, Scope, draw_pipeline, draw_source, draw_steps
 from dataset import Options
 
-COMMON: list[Draw] = [
-    steps.take,
-    steps.skip,
-    steps.shard,
-    steps.repeat,
-    steps.prefetch,
-    steps.filter_number,
-    steps.filter_that_fails,
-    changes.map_number,
-    changes.map_,
-    changes.map_that_fails,
-    changes.enumerated,
-    changes.batch,
-    changes.unbatch,
-]
+
+def _table(text: str) -> list[Draw]:
+    """Return the ops with these names, each as often as the number after it says."""
+    found: list[Draw] = []
+    for word in text.split():
+        name, _, times = word.partition("*")
+        module = next(module for module in (steps, changes, sequences, inner) if hasattr(module, name))
+        found += [getattr(module, name)] * int(times or 1)
+    return found
+
+
+COMMON = _table("""
+    take skip shard repeat prefetch filter_number filter_that_fails map_number map_ map_that_fails enumerated batch
+    unbatch
+""")
 """The ops that the optimizer's rules match."""
-MODELLED: list[Draw] = [
-    *COMMON,
-    *[changes.map_] * 5,
-    *[changes.unbatch] * 2,
-    changes.batch,
-    changes.select,
-    steps.take_while,
-    steps.ignore_errors,
-    steps.unique,
-    sequences.scan,
-    *[sequences.window] * 2,
-    sequences.group_by_window,
-    sequences.rebatch,
-    *[sequences.bucket_by_sequence_length] * 2,
-    inner.concatenate,
-]
-NESTED: list[Draw] = [*[inner.flat_map] * 2, *[inner.interleave] * 2, inner.zipped, inner.concatenate, sequences.choose]
+MODELLED = COMMON + _table("""
+    map_*5 unbatch*2 batch select take_while ignore_errors unique scan window*2 group_by_window rebatch
+    bucket_by_sequence_length*2 concatenate
+""")
+NESTED = _table("flat_map*2 interleave*2 zipped concatenate choose")
 
 # Chains with models
 
@@ -85,51 +73,15 @@ def shuffles() -> st.SearchStrategy[Step]:
 
 # Chains for the search for states that resume inexactly
 
-STATEFUL: list[Draw] = [
-    *[steps.shuffle] * 4,
-    *[steps.repeat] * 3,
-    steps.repeat_and_take,
-    inner.interleave,
-    inner.flat_map,
-    *[steps.cache] * 2,
-    sequences.window,
-    sequences.pack,
-    sequences.concat_split,
-    sequences.batch_by_tokens,
-    sequences.group_by_window,
-    sequences.sample,
-    steps.prefetch,
-    *[changes.parallel_map] * 2,
-]
-OPS: list[Draw] = [
-    *STATEFUL,
-    steps.skip_records,
-    *[changes.map_] * 2,
-    *[changes.map_that_fails] * 2,
-    *[steps.filter_number] * 2,
-    steps.filter_that_fails,
-    steps.ignore_errors,
-    changes.random_map,
-    *[steps.take] * 2,
-    steps.skip,
-    steps.shard,
-    steps.take_while,
-    *[changes.batch] * 5,
-    *[changes.unbatch] * 3,
-    *[sequences.rebatch] * 2,
-    *[sequences.pack] * 2,
-    sequences.concat_split,
-    sequences.batch_by_tokens,
-    sequences.bucket_by_sequence_length,
-    inner.concatenate,
-    inner.zipped,
-    sequences.choose,
-    steps.unique,
-    sequences.scan,
-    changes.enumerated,
-    changes.select,
-    sequences.resample,
-]
+STATEFUL = _table("""
+    shuffle*4 repeat*3 repeat_and_take interleave flat_map cache*2 window pack concat_split batch_by_tokens
+    group_by_window sample prefetch parallel_map*2
+""")
+OPS = STATEFUL + _table("""
+    skip_records map_*2 map_that_fails*2 filter_number*2 filter_that_fails ignore_errors random_map take*2 skip shard
+    take_while batch*5 unbatch*3 rebatch*2 pack*2 concat_split batch_by_tokens bucket_by_sequence_length concatenate
+    zipped choose unique scan enumerated select resample
+""")
 RESUMED = Scope(OPS, depth=2, is_modelled=False)
 DISTRIBUTED = 0.003
 """The share of chains of which a part runs in worker processes, which start slowly."""

@@ -6,10 +6,12 @@ All that tests learn of tf.data is what ``theirs`` returns: TensorFlow computes 
 from __future__ import annotations
 
 import gzip
+import sys
 import zlib
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,28 @@ from support.libraries import map_plain, spec_from_tensorflow
 
 FAILED = "an element that failed"
 ENDS_LATER = "and so on"
+INT64 = dataset.TensorSpec((), np.int64)
+
+
+def int64(value: Any) -> Any:
+    """Return a NumPy value that has the same meaning in both libraries."""
+    return np.asarray(value, np.int64)[()]
 
 
 class _WithMethodsOfDataset:
     """Library class whose other attributes are those of its Dataset: ``lib.range(5)`` is ``lib.Dataset.range(5)``."""
 
     Dataset: Any
+    arrays = libraries.arrays
+    counting = libraries.counting
+
+    def check(self: Any, *bad: int) -> Any:
+        """Return a function of a number that returns it but fails for these."""
+        return self.call(libraries.fail_at(*bad), INT64)
+
+    def failing(self: Any, *bad: int, size: int = 7) -> Any:
+        """Return a dataset of the numbers below ``size`` that fails at these numbers."""
+        return self.range(size).map(self.check(*bad))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.Dataset, name)
@@ -125,9 +143,11 @@ def assert_same(
 
 
 def attempt(build: Callable[[Any], Any], lib: Any) -> Any:
-    """Return what ``build`` returns or raises."""
+    """Return what ``build`` returns or raises. A program that uses an unknown name is wrong."""
     try:
         return build(lib)
+    except (NameError, SyntaxError):
+        raise
     except Exception as error:
         return error
 
@@ -231,69 +251,121 @@ def assert_both_raise(use: Callable[[Any], Any], error: type[Exception] | tuple[
     assert isinstance(expected, error), f"expected {error!r} in tf.data, got {expected!r}"
 
 
+class Program(str):
+    """The text of an expression that both libraries evaluate.
+
+    Its names are, in this order: the values of its test, ``lib``, ``np`` and ``int64``, what its module has, and the
+    members of ``lib`` and ``lib.Dataset``, so that ``range(5)`` is ``lib.Dataset.range(5)``. A function of the module
+    whose first parameter is ``lib`` has it from here.
+    """
+
+    __slots__ = ("module",)
+    module: dict[str, Any]
+
+    def run(self, lib: Any, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """Return what it evaluates to in a library, given the values of its test by name."""
+        names = _Names(lib, self.module)
+        names.update({"lib": lib, "np": np, "int64": int64})
+        names.update({name: names.meant(value) for name, value in values.items()})
+        return eval(self, names)  # noqa: S307  # it is ours
+
+
+class _Names(dict[str, Any]):
+    """The global names of a program."""
+
+    def __init__(self, lib: Any, module: dict[str, Any]) -> None:
+        super().__init__()
+        self._lib, self._module = lib, module
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._module:
+            return self.meant(self._module[name])
+        if hasattr(self._lib, name):
+            return getattr(self._lib, name)
+        raise KeyError(name)
+
+    def meant(self, value: Any) -> Any:
+        """Return the value of a program, and a function without the parameter ``lib``."""
+        if isinstance(value, Program):
+            return value.run(self._lib)
+        takes_lib = isinstance(value, FunctionType) and value.__code__.co_varnames[:1] == ("lib",)
+        return partial(value, self._lib) if takes_lib else value
+
+
+def programs(texts: Any = (), /, module: dict[str, Any] | None = None, **named: str) -> dict[str, Program]:
+    """Return programs by name, given their texts by name or in a list. They belong to the module of the caller."""
+    found = {name: Program(text) for name, text in [*_items(texts), *named.items()]}
+    for program in found.values():
+        program.module = module or sys._getframe(1).f_globals
+    return found
+
+
 def same(
-    builds: Any, *tables: Any, step: int = 1, fixture: str = "", by: Callable[..., Any] = assert_same, **options: Any
+    texts: Any, *, step: int = 1, fixture: str = "", by: Callable[..., Any] = assert_same, **tables: Any
 ) -> Callable[..., None]:
-    """Return a test that pipelines are the same in both libraries.
+    """Return a test that programs are the same in both libraries.
 
     Args:
-        builds: a function of a library and of one value of each table, or several in a list, which one test compares
-            in turn; or a dict of them by name, which are tested one by one.
-        tables: lists of values, or dicts of values by name. There is a test for each combination.
-        step: test only every ``step``-th combination; see ``diagonals``.
-        fixture: the name of a fixture whose value precedes those of the tables.
+        texts: a program, or several, which are tested one by one: in a list, or in a dict by name.
+        step: test only every ``step``-th combination of values and programs; see ``diagonals``.
+        fixture: the name of a fixture; its value has the same name in the program.
         by: what compares one pipeline.
-        options: the options of ``by``, or functions of the names of the combination's values that return them. One more
-            is ``fails``: whether some of the elements must fail.
+        tables: lists of values, or dicts of values by name; each value has the name of its table in the program. There
+            is a test for each combination. But ``limit``, ``spec`` and ``cardinality`` are options of ``by``, or
+            functions of the names of the values and of the program that return them, and ``fails`` is whether some of
+            the elements must fail.
     """
-    if isinstance(builds, dict):
-        tables = (*tables, builds)
-        builds = lambda lib, *values: values[-1](lib, *values[:-1])
-    builds = builds if isinstance(builds, list) else [builds]
+    options = {name: tables.pop(name) for name in ("limit", "spec", "cardinality", "fails") if name in tables}
+    module = sys._getframe(1).f_globals
+    one = programs([texts], module)[texts] if isinstance(texts, str) else None
 
     def test(case: Any, request: pytest.FixtureRequest) -> None:
-        names, values = ([part[place] for part in case] for place in (0, 1))
+        values = dict(zip(tables, (value for _, value in case), strict=False))
+        program = one or case[-1][1]
         if fixture:
-            values = [request.getfixturevalue(fixture), *values]
-        chosen = {key: option(*names) if callable(option) else option for key, option in options.items()}
+            values[fixture] = request.getfixturevalue(fixture)
+        chosen = {
+            key: option(*(name for name, _ in case)) if callable(option) else option for key, option in options.items()
+        }
         fails = chosen.pop("fails", None)
-        for build in builds:
-            try:
-                found = by(lambda lib, build=build: build(lib, *values), **chosen)
-                assert fails is None or has_failed(found) is fails, found
-            except AssertionError as error:
-                error.add_note(f"{build.__code__.co_filename}:{build.__code__.co_firstlineno}: this pipeline")
-                raise
+        try:
+            found = by(lambda lib: program.run(lib, values), **chosen)
+            assert fails is None or has_failed(found) is fails, found
+        except AssertionError as error:
+            error.add_note(f"The program: {program}")
+            raise
 
-    return _for_each(test, diagonals(step, *map(_items, tables)))
+    chosen = [*map(_items, tables.values()), *([] if one else [_items(programs(texts, module))])]
+    return _for_each(test, diagonals(step, *chosen), fixture)
 
 
-def refused(
-    cases: dict[Any, Any], build: Callable[..., Any] = lambda lib, case: case(lib), *, fixture: str = ""
-) -> Callable[..., None]:
-    """Return a test that both libraries refuse the pipelines that ``build`` makes, given a library and a case.
+def refused(cases: dict[Any, Any], text: str = "", *, fixture: str = "") -> Callable[..., None]:
+    """Return a test that both libraries refuse what a program makes of ``case``.
 
-    ``cases`` has the cases by the exceptions that this library raises for them, in lists or in dicts by name. The value
-    of ``fixture`` precedes the case.
+    ``cases`` has the cases by the exceptions that this library raises for them, in lists or in dicts by name. Without
+    ``text``, they are the programs.
     """
+    module = sys._getframe(1).f_globals
+    one = programs([text], module)[text]
 
     def test(case: Any, request: pytest.FixtureRequest) -> None:
         ((_, (error, value)),) = case
-        values = [request.getfixturevalue(fixture), value] if fixture else [value]
-        assert_both_refuse(lambda lib: build(lib, *values), error)
+        values = {"case": value} | ({fixture: request.getfixturevalue(fixture)} if fixture else {})
+        assert_both_refuse(lambda lib: (one or value).run(lib, values), error)
 
-    every = [((name, (error, value)),) for error, table in cases.items() for name, value in _items(table)]
-    return _for_each(test, every)
+    tables = {error: table if text else programs(table, module) for error, table in cases.items()}
+    every = [((name, (error, value)),) for error, table in tables.items() for name, value in _items(table)]
+    return _for_each(test, every, fixture)
 
 
 def _items(table: Any) -> list[tuple[Any, Any]]:
     return list(table.items()) if isinstance(table, dict) else [(value, value) for value in table]
 
 
-def _for_each(test: Callable[..., None], cases: list[Any]) -> Callable[..., None]:
+def _for_each(test: Callable[..., None], cases: list[Any], fixture: str) -> Callable[..., None]:
     """Return a test of each case, a tuple of pairs of a name and a value."""
-    if cases == [()]:
-        return lambda request: test((), request)
+    if fixture:  # which may have parameters
+        test = pytest.mark.usefixtures(fixture)(test)
     ids = ["-".join(_shown(name, index) for name, _ in case) for index, case in enumerate(cases)]
     return pytest.mark.parametrize("case", cases, ids=ids)(test)
 
@@ -304,23 +376,3 @@ def _shown(name: Any, index: int) -> str:
         return getattr(name, "__name__", name)
     text = repr(name)
     return str(index) if " at 0x" in text else text
-
-
-__all__ = [
-    "ENDS_LATER",
-    "FAILED",
-    "Ours",
-    "assert_both_raise",
-    "assert_both_refuse",
-    "assert_outcomes_equal",
-    "assert_same",
-    "has_failed",
-    "in_both",
-    "np",
-    "outcomes_of",
-    "refused",
-    "same",
-    "theirs",
-    "theirs_for",
-    "uncompressed",
-]

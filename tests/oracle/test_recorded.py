@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import recorded
-from cases import Point
+from cases import NUMBERS, Point
 from recorded import HERE, REMEDY, Record, Results, decode, encode, record_of, syntax
 
-from dataset import DatasetSpec, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
+from dataset import DatasetSpec, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal
 
-MODULES = sorted(HERE.glob("test_tf_*.py"))
+NAMES = sorted({path.stem for folder in (HERE, recorded.FOLDER) for path in folder.glob("test_tf_*")})
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_each_test_has_a_record_and_each_record_a_test(module, request):
+@pytest.mark.parametrize("name", NAMES)
+def test_each_test_has_a_record_and_each_record_a_test(name, request):
+    module = HERE / f"{name}.py"
     record = record_of(module)
     assert record.fault() is None, record.fault()
     collected = pytest.Module.from_parent(request.node.parent.parent, path=module).collect()
@@ -29,46 +30,26 @@ def escaped_once(name):
     return re.sub(r"\\+", r"\\", name)
 
 
-def test_each_record_has_a_module():
-    assert [path.stem for path in sorted(recorded.FOLDER.iterdir())] == [path.stem for path in MODULES]
+VALUES = [None, True, 3, -(2**70), 0.1, "ü", ["a", [1]], float("inf"), -float("inf"), -0.0, 1e300, b"", b"a\0\xff"]
+VALUES += [(), (1, ("a",)), Point(np.int64(1), None), {}, {"b": 1, "a": {2: b"x"}}, {1, 2}, frozenset(["a"])]
+VALUES += [collections.OrderedDict([("b", 1), ("a", 2)]), np.dtype("S"), np.dtype(np.float16)]
+VALUES += [(TensorSpec(None, bytes), {"a": RaggedTensorSpec((None, 2, None), np.int8, 2, np.int32)})]
+VALUES += [DatasetSpec((SparseTensorSpec((None, 3), np.uint8), None), (2,))]
 
 
-VALUES = {
-    "plain": [None, True, 3, -(2**70), 0.1, "ü", ["a", [1]]],
-    "floats": [float("inf"), -float("inf"), -0.0, 1e300],
-    "bytes": [b"", b"a\0\xff"],
-    "tuples": [(), (1, ("a",)), Point(np.int64(1), None)],
-    "dicts": [{}, {"b": 1, "a": {2: b"x"}}, collections.OrderedDict([("b", 1), ("a", 2)])],
-    "sets": [{1, 2}, frozenset(["a"])],
-    "dtypes": [np.dtype("S"), np.dtype(np.float16)],
-    "specs": [
-        (TensorSpec(None, bytes), {"a": RaggedTensorSpec((None, 2, None), np.int8, 2, np.int32)}),
-        DatasetSpec((SparseTensorSpec((None, 3), np.uint8), None), (2,)),
-    ],
-}
-
-
-@pytest.mark.parametrize("values", VALUES)
-def test_python_data_and_specs_stay_the_same(values):
-    for value in VALUES[values]:
-        found = decode(recorded._unpacked(recorded._packed(encode(value))))
+def test_python_data_and_specs_stay_the_same():
+    for value, found in zip(VALUES, decode(encode(VALUES)), strict=True):
         assert found == value
         assert repr(found) == repr(value)
         assert type(found) is type(value)
 
 
-DTYPES = ["bool", "int8", "uint16", "int64", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", NUMBERS)
 def test_numbers_stay_the_same(dtype):
-    numbers = np.array([0, 1, 3], dtype) / np.array(3, dtype) if "f" in dtype or "c" in dtype else [0, 1, 127]
-    array = np.array(numbers).astype(dtype)
+    array = np.array([0, 1, 3]).astype(dtype)
     values = [array, array[2], array[:0].reshape(0, 4), array.reshape(1, 3, 1), array[1:2].reshape(())]
-    if np.dtype(dtype).kind in "fc":
-        values.append(np.array([np.nan, -np.inf], dtype))
-    else:
-        values += [np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)] if dtype != "bool" else []
+    if array.dtype.kind in "fc":
+        values += [array / np.array(3, dtype), np.array([np.nan, -np.inf], dtype)]
     assert_elements_equal(decode(encode(values)), values)
 
 
@@ -78,25 +59,13 @@ def test_components_stay_the_same():
         np.zeros((0, 2), object),
         RaggedTensor.from_nested_row_splits(np.arange(3), [np.array([0, 1], np.int32), np.array([0, 3], np.int32)]),
         SparseTensor(np.array([[0, 1]]), np.array([b"x"], object), np.array([2, 3])),
-        ("dataset", (np.int64(1), "an element that failed")),
     ]
     assert_elements_equal(decode(encode(values)), values)
 
 
-def test_a_long_value_is_packed():
-    value = [np.arange(5000), b"\0" * 10_000]
-    packed = recorded._packed(encode(value))
-    assert list(packed) == ["zlib"]
-    assert_elements_equal(decode(recorded._unpacked(packed)), value)
-
-
 def test_exceptions_keep_their_name_and_their_builtin_class():
-    class OddError(KeyError):
-        pass
-
-    found = decode(encode([ValueError("a"), OddError("b")]))
-    assert type(found[0]) is ValueError
-    assert (type(found[1]).__name__, isinstance(found[1], KeyError)) == ("OddError", True)
+    found = decode(encode(SpecError("b")))
+    assert (type(found).__name__, isinstance(found, ValueError)) == ("SpecError", True)
 
 
 def test_the_folder_of_a_test_is_no_part_of_its_record():
@@ -105,9 +74,8 @@ def test_the_folder_of_a_test_is_no_part_of_its_record():
 
 
 def test_what_cannot_be_recorded():
-    for value in (object(), lambda: 1, iter([])):
-        with pytest.raises(TypeError, match="cannot be recorded"):
-            encode(value)
+    with pytest.raises(TypeError, match="cannot be recorded"):
+        encode([object()])
 
 
 def test_the_syntax_of_a_program_is_compared_without_its_comments_and_docstrings():
@@ -152,26 +120,18 @@ def forget():
         cached.cache_clear()
 
 
-def no_result():
-    raise AssertionError("tf.data was called")
-
-
-def test_results_come_back_in_order(written):
+def test_results_come_back_in_order_and_only_for_what_the_test_gave(written):
     results = Results(written, "test_a")
-    assert results.next(no_result, ()) == 5
+    assert results.next(pytest.fail, ()) == 5
     with pytest.raises(AssertionError, match="requested 1 of 2 recorded results"):
         results.finish()
-    assert results.next(no_result, (b"given",)) == [6]
-    results.finish()
-    with pytest.raises(AssertionError, match="requests more: run make oracle"):
-        results.next(no_result, ())
-
-
-def test_a_result_for_something_else_is_not_used(written):
-    results = Results(written, "test_a")
-    results.next(no_result, ())
     with pytest.raises(AssertionError, match="what tf\\.data receives has changed"):
-        results.next(no_result, (b"other",))
+        Results(written, "test_a").next(pytest.fail, (b"other",))
+    assert results.next(pytest.fail, (b"given",)) == [6]
+    results.finish()
+    for one, name, count in ((results, "test_a", 2), (Results(written, "test_b"), "test_b", 0)):
+        with pytest.raises(AssertionError, match=f"{name} has {count} recorded results and requests more: run make"):
+            one.next(pytest.fail, ())
 
 
 def test_results_of_cases_come_in_any_order(written, monkeypatch):
@@ -183,9 +143,9 @@ def test_results_of_cases_come_in_any_order(written, monkeypatch):
     monkeypatch.setattr(recorded, "MODE", "")
     forget()
     results = Results(written, "test_a")
-    assert [results.of(case, no_result) for case in "zx"] == ["zz", "xx"]
+    assert [results.of(case, pytest.fail) for case in "zx"] == ["zz", "xx"]
     with pytest.raises(LookupError):
-        results.of("w", no_result)
+        results.of("w", pytest.fail)
     results.finish()
 
 
@@ -195,9 +155,4 @@ def test_results_of_other_programs_are_not_used(written, tmp_path, changed):
     path.write_text(path.read_text() + "b = 2\n")
     forget()
     with pytest.raises(AssertionError, match=r"test_tf_x.py, or .* changed since .* recorded: run make oracle"):
-        Results(written, "test_a").next(no_result, ())
-
-
-def test_a_test_without_a_record(written):
-    with pytest.raises(AssertionError, match="test_b has 0 recorded results and requests more"):
-        Results(written, "test_b").next(no_result, ())
+        Results(written, "test_a").next(pytest.fail, ())

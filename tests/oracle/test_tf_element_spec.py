@@ -3,20 +3,15 @@
 from cases import ELEMENTS
 from compare import assert_both_raise, same
 
-
-def start(lib, element):
-    return lib.from_tensors(element(lib))
-
-
 # The other tests compare it for all other ops.
 test_elements = same(
     [
-        lambda lib, e: start(lib, e).enumerate(),
-        lambda lib, e: lib.zip((start(lib, e), {"b": start(lib, e), "a": start(lib, e)})),
-        lambda lib, e: start(lib, e).concatenate(start(lib, e)),
-        lambda lib, e: start(lib, e).map(lambda *args: {"b": args[0], "a": (args[-1],)}),
+        "from_tensors(element).enumerate()",
+        "zip((from_tensors(element), {'b': from_tensors(element), 'a': from_tensors(element)}))",
+        "from_tensors(element).concatenate(from_tensors(element))",
+        "from_tensors(element).map(lambda *args: {'b': args[0], 'a': (args[-1],)})",
     ],
-    ELEMENTS,
+    element=ELEMENTS,
 )
 
 

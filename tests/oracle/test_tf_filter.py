@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from cases import ELEMENTS, SOURCES
-from compare import attempt, refused, same, theirs
+from cases import ELEMENTS, FINITE
+from compare import Ours, attempt, refused, same, theirs
 
-from dataset import Dataset, SpecError, TensorSpec
+from dataset import SpecError, TensorSpec
 from support.libraries import fail_at
 
 PREDICATES = {
@@ -13,38 +13,31 @@ PREDICATES = {
     "all": lambda x: x >= 0,
     "the first": lambda x: x == 0,
     "a Python bool": lambda x: True,
-    "none": lambda x: x < 0,
 }
-FINITE = {name: make for name, make in SOURCES.items() if name != "endless"}
 
 
 def even(lib, *bad):
     return lib.call(lambda x: np.bool_(fail_at(*bad)(x) % 2 == 0), TensorSpec((), np.bool_))
 
 
-test_sources = same(lambda lib, source, predicate: source(lib).filter(predicate), FINITE, PREDICATES)
+test_sources = same("source.filter(predicate)", source=FINITE, predicate=[*PREDICATES.values(), lambda x: x < 0])
 test_endless_data = same(
-    lambda lib, predicate: SOURCES["endless"](lib).filter(PREDICATES[predicate]),
-    ["some", "all", "the first", "a Python bool"],
+    "range(3).repeat().filter(predicate)",
+    predicate=PREDICATES,
     limit=lambda predicate: 1 if predicate == "the first" else 12,
 )
-test_structures = same(lambda lib, e: lib.from_tensors(e(lib)).repeat(2).filter(lambda *args: True), ELEMENTS)
-test_failures = same(
-    lambda lib, bad: lib.range(7).filter(even(lib, *bad)),
-    [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2, 4, 5, 6), (0, 1, 2, 3, 4, 5, 6)],
-)
+test_structures = same("from_tensors(element).repeat(2).filter(lambda *args: True)", element=ELEMENTS)
+BAD = [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2, 4, 5, 6), (0, 1, 2, 3, 4, 5, 6)]
+test_failures = same("range(7).filter(even(*bad))", bad=BAD)
 
 
-@pytest.mark.parametrize(
-    "result", [lambda x: x, lambda x: 1, lambda x: "yes", lambda x: np.array([True]), lambda x: (True,), lambda x: None]
-)
+@pytest.mark.parametrize("result", [3, "yes", np.array([True]), (True,), None], ids=repr)
 def test_a_predicate_that_gives_no_bool(result):
     """tf.data traces the predicate at construction; here it is first called when an element is requested."""
-    assert isinstance(theirs(lambda lib: attempt(lambda lib: lib.range(3).filter(result), lib)), Exception)
+    build = lambda lib: lib.range(3).filter(lambda x: result)
+    assert isinstance(theirs(lambda lib: attempt(build, lib)), Exception)
     with pytest.raises(SpecError, match="must return a bool"):
-        next(iter(Dataset.range(3).filter(result)))
+        next(iter(build(Ours())))
 
 
-test_what_is_no_function = refused(
-    {TypeError: [None, 3, "abs", [bool]]}, lambda lib, predicate: lib.range(3).filter(predicate)
-)
+test_what_is_no_function = refused({TypeError: [None, 3, "abs", [bool]]}, "range(3).filter(case)")

@@ -6,9 +6,8 @@ from compare import refused, same
 I32 = np.int32
 
 
-def from_list(lib, elements):
-    found = lib.Dataset.from_list if lib.name == "dataset" else lib.tf.data.experimental.from_list
-    return found(elements)
+def listed(lib, elements):
+    return (lib.Dataset if lib.name == "dataset" else lib.tf.data.experimental).from_list(elements)
 
 
 ELEMENTS = {
@@ -19,30 +18,10 @@ ELEMENTS = {
     "ranks": [np.array([[1]]), np.array([2])],
     "dicts": [{"a": I32(1), "b": np.zeros(2)}, {"b": np.ones(2), "a": I32(2)}],
     "nested": [{"a": (I32(1), {"b": "x"})}, {"a": (I32(2), {"b": "yz"})}],
-    "text": ["a", "bc"],
     "lists are data": [["a", "b"], ["c"]],
 }
-test_elements = same(lambda lib, elements: from_list(lib, elements).repeat(2), ELEMENTS)
-
-test_refused = refused(
-    {
-        ValueError: {
-            "empty": [],
-            "tuple": (I32(1), I32(2)),
-            "number": 5,
-            "dict": {"a": I32(1)},
-            "text": "ab",
-            "other keys": [{"a": I32(1)}, {"b": I32(1)}],
-            "tuple and array": [(I32(1), I32(2)), np.array([1, 2])],
-            "tuples of two lengths": [(I32(1),), (I32(1), I32(2))],
-            "dtypes": [I32(1), np.int64(2)],
-            "number and text": [I32(1), "a"],
-        }
-    },
-    from_list,
-)
-
-
-test_positions = same(
-    lambda lib, skipped: from_list(lib, [np.arange(n % 4) for n in range(9)]).skip(skipped).shard(2, 1), [0, 3, 9]
-)
+test_elements = same("listed(elements).repeat(2)", elements=ELEMENTS)
+test_positions = same("listed([np.arange(n % 4) for n in np.arange(9)]).skip(skipped).shard(2, 1)", skipped=[0, 3, 9])
+NO_LISTS = [[], (I32(1), I32(2)), 5, {"a": I32(1)}, "ab"]
+UNEQUAL = [[{"a": I32(1)}, {"b": I32(1)}], [(I32(1), I32(2)), np.array([1, 2])], [(I32(1),), (I32(1), I32(2))]]
+test_refused = refused({ValueError: [*NO_LISTS, *UNEQUAL, [I32(1), np.int64(2)], [I32(1), "a"]]}, "listed(case)")

@@ -1,39 +1,36 @@
 """Tests of ignore_errors against tf.data's."""
 
 import numpy as np
-from cases import failing
 from compare import refused, same
 
 from dataset import TensorSpec
 from support.libraries import fail_at
 
 
-def broken_generator(lib):
-    def generate():
-        yield 1
-        raise ValueError("over")
+def even(lib, *bad):
+    return lib.call(lambda x: fail_at(*bad)(x) % 2 == 0, TensorSpec((), np.bool_))
 
-    return lib.from_generator(generate, output_signature=lib.TensorSpec((), np.int64))
+
+def breaks():
+    yield 1
+    raise ValueError("over")
 
 
 PIPELINES = {
-    "nothing fails": lambda lib: lib.range(3),
-    "some": lambda lib: failing(lib, 0, 2, 6),
-    "in a row": lambda lib: failing(lib, 2, 3, 4),
-    "all": lambda lib: failing(lib, *range(7)),
-    "batch": lambda lib: failing(lib, 2).batch(3),
-    "predicate": lambda lib: lib.range(6).filter(lib.call(lambda x: fail_at(2)(x) % 2 == 0, TensorSpec((), np.bool_))),
-    "inner": lambda lib: lib.range(3).flat_map(lambda x: failing(lib, 1, size=3)),
-    "generator": broken_generator,
+    "nothing fails": "range(3)",
+    "some": "failing(0, 2, 6)",
+    "in a row": "failing(2, 3, 4)",
+    "all": "failing(*np.arange(7))",
+    "batch": "failing(2).batch(3)",
+    "predicate": "range(6).filter(even(2))",
+    "inner": "range(3).flat_map(lambda x: failing(1, size=3))",
+    "generator": "from_generator(breaks, output_signature=lib.TensorSpec((), np.int64))",
 }
-
-
-def spec_of(pipeline, *_):
-    """Return how to compare specs: if every call of a function fails, this library does not know the spec."""
-    return "any" if pipeline == "all" else "equal"
-
-
+# If every call of a function fails, this library does not know the spec.
 test_leaves_out_what_fails = same(
-    lambda lib, pipeline, log: pipeline(lib).ignore_errors(log), PIPELINES, [False, True], limit=15, spec=spec_of
+    {name: f"{pipeline}.ignore_errors(log)" for name, pipeline in PIPELINES.items()},
+    log=[False, True],
+    limit=15,
+    spec=lambda log, name: "any" if name == "all" else "equal",
 )
-test_what_is_no_bool = refused({TypeError: ["yes", 1]}, lambda lib, log: lib.range(3).ignore_errors(log_warning=log))
+test_what_is_no_bool = refused({TypeError: ["yes", 1]}, "range(3).ignore_errors(log_warning=case)")

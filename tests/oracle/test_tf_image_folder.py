@@ -9,6 +9,10 @@ from dataset import Dataset, io
 pytest.importorskip("simplejpeg")
 
 
+def in_keras(lib, folder, **arguments):
+    return lib.tf.keras.utils.image_dataset_from_directory(folder, batch_size=None, verbose=False, **arguments)
+
+
 @pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(0)
@@ -25,15 +29,8 @@ def folder(tmp_path):
 @pytest.mark.parametrize("class_names", [None, ["c d", "a", "b"]])
 def test_images_and_labels_are_those_of_keras(folder, color_mode, channels, class_names):
     def keras(lib):
-        found = lib.tf.keras.utils.image_dataset_from_directory(
-            folder,
-            class_names=class_names,
-            color_mode=color_mode,
-            batch_size=None,
-            image_size=(5, 6),
-            shuffle=False,
-            verbose=False,
-        )
+        arguments = {"class_names": class_names, "color_mode": color_mode, "image_size": (5, 6), "shuffle": False}
+        found = in_keras(lib, folder, **arguments)
         return found.class_names, found.file_paths, list(found.as_numpy_iterator())
 
     pixels = [io.decode_image(path.read_bytes()) for path in sorted(folder.rglob("*.*")) if path.suffix != ".txt"]
@@ -59,15 +56,12 @@ def test_the_subsets_are_those_of_keras(tmp_path, split, labels, seed):
         path.write_bytes(io.encode_png(np.full((2, 2, 1), number, np.uint8)))
 
     def keras(lib, subset):
-        arguments = {"validation_split": split, "subset": subset, "seed": seed, "batch_size": None, "verbose": False}
-        return lib.tf.keras.utils.image_dataset_from_directory(
-            tmp_path, labels=labels, label_mode="int" if labels else None, color_mode="grayscale", **arguments
-        )
+        arguments = {"labels": labels, "label_mode": "int" if labels else None, "color_mode": "grayscale", "seed": seed}
+        return in_keras(lib, tmp_path, validation_split=split, subset=subset, **arguments)
 
     def ours(subset):
-        return Dataset.from_image_folder(
-            tmp_path, labels, channels=1, validation_split=split, subset=subset, seed=seed, shuffle=True
-        )
+        arguments = {"channels": 1, "validation_split": split, "subset": subset, "seed": seed, "shuffle": True}
+        return Dataset.from_image_folder(tmp_path, labels, **arguments)
 
     def found(dataset):
         pairs = [element if labels else (element, 0) for element in dataset]

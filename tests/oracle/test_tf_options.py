@@ -17,7 +17,6 @@ SETTINGS = {
     "experimental_optimization.noop_elimination": (True, False),
     "experimental_deterministic": (True, False),
 }
-
 JOINED = {
     "zip(a, b)": lambda lib, a, b: lib.zip((a, b)),
     "zip(b, a)": lambda lib, a, b: lib.zip((b, a)),
@@ -43,12 +42,10 @@ def shown(options):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_merging(setting, joined):
     def merged(lib):
-        datasets = []
-        for value in SETTINGS[setting]:
-            options = lib.Options()
+        both = lib.Options(), lib.Options()
+        for options, value in zip(both, SETTINGS[setting], strict=True):
             put(options, setting, value)
-            datasets.append(lib.range(5).with_options(options))
-        return shown(JOINED[joined](lib, *datasets).options())
+        return shown(JOINED[joined](lib, *map(lib.range(5).with_options, both)).options())
 
     ours, theirs = in_both(merged)
     assert ours == theirs
@@ -58,11 +55,11 @@ WRONG = [*(("deterministic", value) for value in ("yes", 1, 0.0, [True])), ("dat
 WRONG += [("autotune.cpu_budget", 1.5), ("autotune.ram_budget", 1e9), ("determinstic", True)]
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG)
-def test_what_is_refused(name, value):
+def test_what_is_refused():
     def check(lib):
-        with pytest.raises(AttributeError if name == "determinstic" else TypeError):
-            put(lib.Options(), name, value)
+        for name, value in WRONG:
+            with pytest.raises(AttributeError if name == "determinstic" else TypeError):
+                put(lib.Options(), name, value)
         with pytest.raises(TypeError):
             lib.Options().merge(3)
 

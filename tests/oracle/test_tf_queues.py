@@ -22,18 +22,6 @@ SPECS = {
 }
 
 
-@functools.cache
-def warm(lib):
-    """Call each operation once: its first call takes long in TensorFlow."""
-    queue = made(lib, "FIFOQueue", 9)
-    queue.enqueue(1)
-    queue.enqueue_many([[1, 2, 3, 4]])
-    queue.dequeue()
-    queue.dequeue_many(2)
-    queue.dequeue_up_to(1)
-    queue.close()
-
-
 def made(lib, kind, *sizes):
     """Return a queue of a library."""
     if lib.name == "dataset":
@@ -88,6 +76,14 @@ class Script:
             self.outcomes[place] = plain(getattr(self.queue, method)(*args))
         except Exception as error:
             self.outcomes[place] = type(error).__name__
+
+
+@functools.cache
+def warm(lib):
+    """Call each operation once: its first call takes long in TensorFlow."""
+    script = Script(made(lib, "FIFOQueue", 9))
+    for call in ("enqueue 1", "enqueue_many [1, 2, 3, 4]", "dequeue", "dequeue_many 2", "dequeue_up_to 1", "close"):
+        script.run(call)
 
 
 # A queue, and the calls, some with their outcomes; of a random queue, the numbers of elements.

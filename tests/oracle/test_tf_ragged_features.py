@@ -7,28 +7,22 @@ from compare import theirs
 from dataset import RaggedTensor, io
 
 PARTITIONS = {
-    "splits": lambda lib: [lib.RaggedFeature.RowSplits("splits")],
-    "lengths": lambda lib: [lib.RaggedFeature.RowLengths("lengths")],
-    "starts": lambda lib: [lib.RaggedFeature.RowStarts("starts")],
-    "limits": lambda lib: [lib.RaggedFeature.RowLimits("limits")],
-    "ids": lambda lib: [lib.RaggedFeature.ValueRowIds("ids")],
-    "nothing": lambda lib: [],
-    "splits of lengths": lambda lib: [lib.RaggedFeature.RowSplits("rows"), lib.RaggedFeature.RowLengths("lengths")],
-    "one row": lambda lib: [lib.RaggedFeature.UniformRowLength(4)],
-    "rows of lengths": lambda lib: [lib.RaggedFeature.UniformRowLength(1), lib.RaggedFeature.RowLengths("lengths")],
-    "ids of lengths": lambda lib: [lib.RaggedFeature.ValueRowIds("outer"), lib.RaggedFeature.RowLengths("lengths")],
-    "lengths of pairs": lambda lib: [lib.RaggedFeature.RowLengths("pairs"), lib.RaggedFeature.UniformRowLength(2)],
+    "splits": [("RowSplits", "splits")],
+    "lengths": [("RowLengths", "lengths")],
+    "starts": [("RowStarts", "starts")],
+    "limits": [("RowLimits", "limits")],
+    "ids": [("ValueRowIds", "ids")],
+    "nothing": [],
+    "splits of lengths": [("RowSplits", "rows"), ("RowLengths", "lengths")],
+    "one row": [("UniformRowLength", 4)],
+    "rows of lengths": [("UniformRowLength", 1), ("RowLengths", "lengths")],
+    "ids of lengths": [("ValueRowIds", "outer"), ("RowLengths", "lengths")],
+    "lengths of pairs": [("RowLengths", "pairs"), ("UniformRowLength", 2)],
 }
-RECORDS = {
-    "usual": {"splits": [0, 2, 4], "lengths": [2, 2], "starts": [0, 1], "limits": [3, 4], "ids": [0, 0, 1, 1]},
-    "with empty rows": {
-        "splits": [0, 0, 4, 4],
-        "lengths": [0, 4, 0],
-        "starts": [0, 0, 4],
-        "limits": [0, 0, 4],
-        "ids": [3, 3, 3, 9000],
-    },
-}
+USUAL = {"splits": [0, 2, 4], "lengths": [2, 2], "starts": [0, 1], "limits": [3, 4], "ids": [0, 0, 1, 1]}
+USUAL |= {"rows": [0, 1, 2], "outer": [0, 7]}
+EMPTY = {"splits": [0, 0, 4, 4], "lengths": [0, 4, 0], "starts": [0, 0, 4], "limits": [0, 0, 4]}
+EMPTY |= {"ids": [3, 3, 3, 9000], "rows": [0, 1, 3], "outer": [0, 7, 7]}
 
 
 def plain(rows):
@@ -36,26 +30,18 @@ def plain(rows):
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("record", [USUAL, EMPTY], ids=["usual", "with empty rows"])
 def test_valid_partitions_give_the_same_rows(partition, record):
-    keys = {
-        "v": [1, 2, 3, 4],
-        "pairs": [1, 1],
-        "rows": [0, 1, len(RECORDS[record]["lengths"])],
-        "outer": [0, 7, 7][: len(RECORDS[record]["lengths"])],
-        **RECORDS[record],
-    }
+    keys = {"v": [1, 2, 3, 4], "pairs": [1, 1], **record}
     serialized = io.encode_example({key: np.array(values) for key, values in keys.items()})
 
-    def parsed(lib):
-        made = PARTITIONS[partition](lib.tf.io)
-        feature = lib.tf.io.RaggedFeature(lib.tf.int64, value_key="v", partitions=made)
-        return lib.tf.io.parse_single_example(serialized, {"r": feature})["r"]
+    def feature(io, dtype):
+        made = [getattr(io.RaggedFeature, kind)(key) for kind, key in PARTITIONS[partition]]
+        return {"r": io.RaggedFeature(dtype, value_key="v", partitions=made)}
 
-    expected = plain(theirs(parsed, serialized))
-    mine = {"r": io.RaggedFeature(np.int64, value_key="v", partitions=PARTITIONS[partition](io))}
-    found = io.parse_single_example(serialized, mine)["r"]
-    together = io.parse_example([*[serialized] * 9, b""], mine)["r"]
-    for one in (found, together[8]):
-        assert plain(one) == expected
+    parse = lambda lib: lib.tf.io.parse_single_example(serialized, feature(lib.tf.io, lib.tf.int64))["r"]
+    expected = plain(theirs(parse, serialized))
+    assert plain(io.parse_single_example(serialized, feature(io, np.int64))["r"]) == expected
+    together = io.parse_example([*[serialized] * 9, b""], feature(io, np.int64))["r"]
+    assert plain(together[8]) == expected
     assert len(together[9]) == 0

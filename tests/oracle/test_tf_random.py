@@ -35,7 +35,5 @@ def test_which_passes_are_alike(seed, rerandomize, global_seed):
     assert found == expected
 
 
-test_what_is_refused = refused(
-    {TypeError: [{"seed": 1.5}, {"seed": "a"}, {"seed": [1, 2]}, {"rerandomize_each_iteration": "yes"}]},
-    lambda lib, keywords: lib.random(**keywords),
-)
+REFUSED = [{"seed": 1.5}, {"seed": "a"}, {"seed": [1, 2]}, {"rerandomize_each_iteration": "yes"}]
+test_what_is_refused = refused({TypeError: REFUSED}, "random(**case)")

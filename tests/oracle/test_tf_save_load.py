@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from cases import failing
-from compare import Ours, assert_both_raise, assert_both_refuse, assert_same, attempt, in_both, same, theirs
+from compare import Ours, assert_both_raise, assert_both_refuse, assert_same, attempt, in_both, programs, same, theirs
 
 from dataset import SpecError, TensorSpec
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH
@@ -25,47 +24,44 @@ def place(tmp_path):
     return lambda lib, name="saved": str(tmp_path / lib.name / name)
 
 
-def text(*values):
-    return np.array(values, object)
+TEXTS = np.array([b"a\0", b"", b"\xff", b"\0"], object)
+DATASETS = programs(
+    numbers="range(7)",
+    empty="range(0)",
+    batches="range(7).batch(3)",
+    full_batches="range(7).batch(3, drop_remainder=True)",
+    vectors="range(5).map(lambda x: fill([x], x))",
+    images="from_tensor_slices(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))",
+    halves="from_tensor_slices(np.array([1.5, np.inf, -0.0], np.float16))",
+    complex="from_tensor_slices(np.array([1 + 2j], np.complex64))",
+    bools="from_tensor_slices(np.array([True, False]))",
+    text="from_tensor_slices(TEXTS)",
+    matrix_of_text="from_tensors(TEXTS.reshape(2, 2))",
+    tuples="range(3).map(lambda x: (x, (x + 1, x * 2)))",
+    dicts="from_tensor_slices({'b': np.arange(2), 'a': (np.zeros((2, 0)), np.ones(2))})",
+    none="range(3).map(lambda x: (x, None))",
+    ragged="from_tensors(ragged([[1, 2], [], [3]])).repeat(2)",
+    sparse="from_tensors(sparse([[0, 1]], np.array([5]), [2, 3])).repeat(2)",
+    no_rows="from_tensors(np.zeros((0, 3), np.float32))",
+)
 
 
-DATASETS = {
-    "numbers": lambda lib: lib.range(7),
-    "empty": lambda lib: lib.range(0),
-    "batches": lambda lib: lib.range(7).batch(3),
-    "full batches": lambda lib: lib.range(7).batch(3, drop_remainder=True),
-    "vectors": lambda lib: lib.range(5).map(lambda x: lib.fill([x], x)),
-    "images": lambda lib: lib.from_tensor_slices(np.arange(24, dtype=np.uint8).reshape(2, 3, 4)),
-    "halves": lambda lib: lib.from_tensor_slices(np.array([1.5, np.inf, -0.0], np.float16)),
-    "complex": lambda lib: lib.from_tensor_slices(np.array([1 + 2j], np.complex64)),
-    "bools": lambda lib: lib.from_tensor_slices(np.array([True, False])),
-    "text": lambda lib: lib.from_tensor_slices(text(b"a\0", b"", b"\xff")),
-    "matrix of text": lambda lib: lib.from_tensors(text(b"a\0", b"", b"\0", b"b").reshape(2, 2)),
-    "tuples": lambda lib: lib.range(3).map(lambda x: (x, (x + 1, x * 2))),
-    "dicts": lambda lib: lib.from_tensor_slices({"b": np.arange(2), "a": (np.zeros((2, 0)), np.ones(2))}),
-    "none": lambda lib: lib.range(3).map(lambda x: (x, None)),
-    "ragged": lambda lib: lib.from_tensors(lib.ragged([[1, 2], [], [3]])).repeat(2),
-    "sparse": lambda lib: lib.from_tensors(lib.sparse([[0, 1]], np.array([5]), [2, 3])).repeat(2),
-    "no rows": lambda lib: lib.from_tensors(np.zeros((0, 3), np.float32)),
-}
-
-
-def saved(lib, place, source, compression):
-    source(lib).save(place(lib), compression=compression)
-    return lib.load(place(lib), compression=compression)
+def loaded(lib, place, source, *spec, compression=None, shard_func=None, reader_func=None):
+    """Return what is loaded after ``source`` was saved; ``place`` is the folder."""
+    source.save(place, compression=compression, shard_func=shard_func)
+    return lib.load(place, *spec, compression=compression, reader_func=reader_func)
 
 
 # One library derives varying sizes from its graphs, the other one from the elements.
 test_round_trips = pytest.mark.filterwarnings("ignore:Encoding a StructuredValue")(  # tf.data warns about None
     same(
-        saved,
-        DATASETS,
-        [None, "GZIP"],
+        "loaded(place(), source, compression=compression)",
+        source=DATASETS,
+        compression=[None, "GZIP"],
         fixture="place",
         spec=lambda source, _: "compatible" if source == "vectors" else "equal",
     )
 )
-
 SHARDS = {
     "one": lambda x: x * 0,
     "three": lambda x: x % 3,
@@ -88,57 +84,36 @@ READERS = {
     "in batches": lambda shards: flat(shards).batch(3).unbatch(),
     "each twice": lambda shards: shards.flat_map(lambda shard: shard.take(1).repeat(2)),
 }
-
-
-def in_shards(lib, place, shards, reader):
-    lib.range(10).save(place(lib), shard_func=shards)
-    return lib.load(place(lib), reader_func=reader)
-
-
-def saved_again(lib, place):
-    lib.range(9).save(place(lib), shard_func=lambda x: x % 3)
-    lib.range(4).batch(2).save(place(lib))
-    return lib.load(place(lib))
-
-
-def with_a_wider_spec(lib, place):
-    lib.from_tensor_slices(np.zeros((3, 2))).save(place(lib))
-    return lib.load(place(lib), lib.TensorSpec((None,), np.float64))
-
-
-test_orders_of_shards = same(in_shards, SHARDS, READERS, fixture="place")
+test_orders_of_shards = same(
+    "loaded(place(), range(10), shard_func=shards, reader_func=reader)",
+    shards=SHARDS,
+    reader=READERS,
+    fixture="place",
+)
 test_what_is_loaded = same(
     {
-        "saving again replaces": saved_again,
-        "a spec may be wider": with_a_wider_spec,
-        "like any dataset": lambda lib, place: in_shards(lib, place, lambda x: x % 2, None).repeat(2).skip(3).batch(4),
+        "saving again replaces": "[loaded(place(), range(n), shard_func=SHARDS['three']) for n in (9, 4)][1]",
+        "a wider spec": "loaded(place(), from_tensors(np.zeros(2)), lib.TensorSpec((None,), np.float64))",
+        "like any dataset": "loaded(place(), range(10), shard_func=SHARDS['three']).repeat(2).skip(3).batch(4)",
     },
     fixture="place",
 )
 
 
 def test_what_cannot_be_loaded(place):
-    def with_another_spec(lib):
-        lib.range(3).save(place(lib))
-        return lib.load(place(lib), lib.TensorSpec((), np.float32))
-
-    assert_both_refuse(with_another_spec, ValueError)
+    another = lambda lib: loaded(lib, place(lib), lib.range(3), lib.TensorSpec((), np.float32))
+    assert_both_refuse(another, ValueError)
     assert_both_refuse(lambda lib: lib.load(place(lib, "nowhere")), FileNotFoundError)
     assert_both_refuse(lambda lib: lib.load(place(lib), reader_func=3), TypeError)
 
 
-@pytest.mark.parametrize(
-    "function", [lambda x: x > 3, lambda x: x / 2, lambda x: (x, x)], ids=["bool", "float", "tuple"]
-)
-def test_what_is_no_shard_function(function, place):
-    assert_both_raise(lambda lib: lib.range(4).save(place(lib), shard_func=function), Exception)
-    assert isinstance(attempt(lambda lib: lib.load(place(lib)), Ours()), Exception)
-
-
-@pytest.mark.parametrize("path", [3, None], ids=repr)
-def test_what_is_no_path(path):
-    assert_both_raise(lambda lib: lib.range(4).save(path), (TypeError, ValueError))
-    assert_both_raise(lambda lib: lib.load(path), (TypeError, ValueError))
+def test_what_cannot_be_saved(place):
+    for function in (lambda x: x > 3, lambda x: x / 2, lambda x: (x, x)):
+        assert_both_raise(lambda lib, function=function: lib.range(4).save(place(lib), shard_func=function), Exception)
+        assert isinstance(attempt(lambda lib: lib.load(place(lib)), Ours()), Exception)
+    for path in (3, None):
+        assert_both_raise(lambda lib, path=path: lib.range(4).save(path), (TypeError, ValueError))
+        assert_both_raise(lambda lib, path=path: lib.load(path), (TypeError, ValueError))
 
 
 def test_named_tuples_keep_their_names(place):
@@ -146,42 +121,61 @@ def test_named_tuples_keep_their_names(place):
         one: object
         two: object
 
-    def loaded(lib):
-        lib.from_tensors(Pair(np.int64(1), np.int64(2))).save(place(lib))
-        (element,) = lib.load(place(lib))
+    def described(lib):
+        (element,) = loaded(lib, place(lib), lib.from_tensors(Pair(np.int64(1), np.int64(2))))
         assert type(element) is not Pair
         return type(element).__name__, element._fields, [int(part) for part in element]
 
-    ours, expected = in_both(loaded)
+    ours, expected = in_both(described)
     assert ours == expected
 
 
 # cache(filename) and snapshot(path)
 
 
-def six(lib):
-    return failing(lib, 2, size=6)
+def assert_same_again(build, **options):
+    """Compare a pipeline when it writes its files, and when it reads them."""
+    assert_same(build, **options)
+    assert_same(lambda lib: build(lib).repeat(2), **options)
 
 
-@pytest.mark.parametrize("source", [*DATASETS, "failing"])
-def test_caches(source, place):
-    build = lambda lib: {**DATASETS, "failing": six}[source](lib).cache(place(lib) + "-cache")
-    assert_same(build, spec="compatible")  # creates the cache
-    assert_same(lambda lib: build(lib).repeat(2), spec="compatible")  # reads the cache
+test_caches = same(
+    "source.cache(place())",
+    source=DATASETS | programs(failing="failing(2, size=6)"),
+    fixture="place",
+    by=assert_same_again,
+    spec="compatible",
+)
+test_snapshots_of_all_kinds = same(
+    "source.snapshot(place(), compression='GZIP')",
+    source=DATASETS,
+    fixture="place",
+    by=assert_same_again,
+    spec="compatible",
+)
+test_snapshots = same(
+    "range(10).snapshot(place(), reader_func=reader, shard_func=shards)",
+    shards={"default": None, **SHARDS},
+    reader=READERS,
+    fixture="place",
+    by=assert_same_again,
+    cardinality=False,
+)
 
 
-@pytest.mark.parametrize("other", [lambda lib: lib.range(6).map(lambda x: lib.cast(x, np.float32)), six])
+@pytest.mark.parametrize(
+    "other", programs(["range(6).map(lambda x: cast(x, np.float32))", "failing(2, size=6)"]).values()
+)
 def test_a_cache_of_another_pipeline(other, place):
     def build(lib):
-        for _ in lib.range(4).cache(place(lib)):
-            pass
-        return other(lib).cache(place(lib))
+        list(lib.range(4).cache(place(lib)))
+        return other.run(lib).cache(place(lib))
 
     with pytest.raises(SpecError, match="another pipeline"):
         next(iter(build(Ours())))
 
     def check(lib):
-        if other(Ours()).element_spec.dtype == np.int64:
+        if other.run(Ours()).element_spec.dtype == np.int64:
             assert list(build(lib).as_numpy_iterator()) == [0, 1, 2, 3]  # of the pipeline that filled it
         else:
             with pytest.raises(Exception, match=r"float|type"):
@@ -215,27 +209,9 @@ def test_a_cache_under_no_directory(place):
     assert_both_raise(lambda lib: next(iter(lib.range(3).cache(place(lib, "no/where/at/all")))), Exception)
 
 
-@pytest.mark.parametrize("shards", [None, *SHARDS])
-@pytest.mark.parametrize("reader", ["default", "one after the other", "in blocks", "the first"])
-def test_snapshots(shards, reader, place):
-    def build(lib):
-        function = None if shards is None else SHARDS[shards]
-        return lib.range(10).snapshot(place(lib), reader_func=READERS[reader], shard_func=function)
-
-    assert_same(build)  # writes
-    assert_same(build, cardinality=False)  # reads
-
-
-@pytest.mark.parametrize("source", DATASETS)
-def test_snapshots_of_all_kinds(source, place):
-    build = lambda lib: DATASETS[source](lib).snapshot(place(lib), compression="GZIP")
-    assert_same(build, spec="compatible")
-    assert_same(build, spec="compatible")
-
-
 def test_snapshots_of_a_pipeline_that_fails(place):
     for _ in range(2):
-        assert_same(lambda lib: six(lib).snapshot(place(lib)), spec="compatible")
+        assert_same(lambda lib: lib.failing(2, size=6).snapshot(place(lib)), spec="compatible")
 
 
 def test_snapshots_are_used_once_they_are_whole(place):
@@ -246,8 +222,7 @@ def test_snapshots_are_used_once_they_are_whole(place):
             calls.append(int(x))
             return x
 
-        mapped = lib.range(5).map(lib.call(count, TensorSpec((), np.int64)))
-        dataset = mapped.snapshot(place(lib))
+        dataset = lib.range(5).map(lib.call(count, TensorSpec((), np.int64))).snapshot(place(lib))
         assert len(list(dataset.take(2))) == 2
         calls.clear()
         for _ in range(3):

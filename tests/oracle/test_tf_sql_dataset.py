@@ -39,39 +39,20 @@ COLUMNS += [("NULL, NULL, NULL, NULL", (np.int64, np.float64, bytes, np.bool_)),
 COLUMNS += [("t", (np.float64,)), ("x'3132', '12'", (np.int64, np.int64))]
 
 
-@pytest.mark.parametrize(("columns", "types"), COLUMNS)
-def test_columns(path, columns, types):
-    query = f"SELECT {columns} FROM rows"  # noqa: S608  # the words are those above
-    found = assert_same(lambda lib: lib.SqlDataset("sqlite", path, query, types))
-    assert FAILED not in found
-    assert len(found) == len(ROWS)
-
-
+test_columns = same(
+    "SqlDataset('sqlite', path, f'SELECT {case[0]} FROM rows', case[1])", case=COLUMNS, fixture="path", fails=False
+)
 QUERIES = ["SELECT i FROM rows WHERE i < 0", "SELECT i FROM rows WHERE 0", "SELECT i FROM rows ORDER BY f DESC"]
 QUERIES += ["WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT 3000) SELECT x FROM r"]
 QUERIES += ["VALUES (3), (4)", "SELECT i FROM rows;", "SELECT 1 -- the end"]
-test_queries = same(
-    lambda lib, path, query: lib.SqlDataset("sqlite", path, query, (np.int64,)), QUERIES, fixture="path", limit=5000
-)
-
-
-def ordered(lib, path):
-    return lib.SqlDataset("sqlite", path, "SELECT i, s FROM rows ORDER BY i", (np.int64, bytes))
-
-
-test_in_a_pipeline = same(
-    {
-        "repeat": lambda lib, path: ordered(lib, path).repeat(2).batch(3),
-        "map": lambda lib, path: ordered(lib, path).map(lambda i, s: (s, i + 1)).skip(1).shard(2, 1),
-        "prefetch": lambda lib, path: ordered(lib, path).prefetch(2),
-    },
-    fixture="path",
-)
+test_queries = same("SqlDataset('sqlite', path, query, (np.int64,))", query=QUERIES, fixture="path", limit=5000)
+SOURCES = [":memory:", "file::memory:", "file:{}?mode=ro"]
 test_sources = same(
-    lambda lib, path, source: lib.SqlDataset("sqlite", source.format(path), "SELECT 1", (np.int64,)),
-    [":memory:", "file::memory:", "file:{}?mode=ro"],
-    fixture="path",
+    "SqlDataset('sqlite', source.format(path), 'SELECT 1', (np.int64,))", source=SOURCES, fixture="path"
 )
+ORDERED = "SqlDataset('sqlite', path, 'SELECT i, s FROM rows ORDER BY i', (np.int64, bytes))"
+CALLS = ["repeat(2).batch(3)", "map(lambda i, s: (s, i + 1)).skip(1).shard(2, 1)", "prefetch(2)"]
+test_in_a_pipeline = same([f"{ORDERED}.{call}" for call in CALLS], fixture="path")
 BAD = ["SELEC i FROM rows", "SELECT i FROM nowhere", "SELECT i, s FROM rows", "DELETE FROM rows"]
 BAD_QUERIES = [(query, (np.int64,)) for query in (*BAD, "CREATE TABLE other(a)", "", "-- nothing")]
 BAD_QUERIES += [("SELECT i FROM rows", (np.int64, bytes))]
@@ -88,13 +69,10 @@ def test_queries_that_fail(path, query, types):
 
 def test_a_query_that_fails_half_way(path):
     """Python's driver drops the row before the failure, because it is one step ahead of the row that it returns."""
-    query = (
-        "SELECT abs(x) FROM (SELECT 1 x UNION ALL SELECT 2 UNION ALL SELECT -9223372036854775808 UNION ALL SELECT 3)"
-    )
+    query = "SELECT abs(column1) FROM (VALUES (1), (2), (-9223372036854775808), (3))"
     arguments = ("sqlite", path, query, (np.int64,))
-    ours, expected = in_both(lambda lib: outcomes(iter(lib.SqlDataset(*arguments)), lambda row: int(row[0]), 9))
-    assert expected == [1, 2, FAILED]
-    assert ours == [1, FAILED]
+    found = in_both(lambda lib: outcomes(iter(lib.SqlDataset(*arguments)), lambda row: int(row[0]), 9))
+    assert found == ([1, FAILED], [1, 2, FAILED])
 
 
 def test_what_is_no_database(tmp_path):
@@ -114,11 +92,9 @@ def test_where_tf_data_makes_another_value_of_it_the_row_fails(path, column, dty
         next(iter(Ours.SqlDataset("sqlite", path, query, (dtype,))))
 
 
-USUAL = ("sqlite", "a.db", "SELECT 1", (np.int64,))
-test_arguments_that_are_wrong = refused(
-    {
-        ValueError: [{0: "mysql"}, {0: "SQLITE"}, {3: ()}],
-        TypeError: [{0: 3}, {1: 3}, {1: None}, {2: 3}, {3: (np.complex64,)}, {3: [np.int64]}],
-    },
-    lambda lib, others: lib.SqlDataset(*(others.get(place, one) for place, one in enumerate(USUAL))),
-)
+WRONG_VALUES = [("mysql", "a.db", "SELECT 1", np.int64), ("SQLITE", "a.db", "SELECT 1", np.int64)]
+WRONG_VALUES += [("sqlite", "a.db", "SELECT 1", ())]
+WRONG_TYPES = [(3, "a.db", "SELECT 1", np.int64), *(("sqlite", source, "SELECT 1", np.int64) for source in (3, None))]
+WRONG_TYPES += [("sqlite", "a.db", 3, np.int64)]
+WRONG_TYPES += [("sqlite", "a.db", "SELECT 1", types) for types in ((np.complex64,), [np.int64])]
+test_arguments_that_are_wrong = refused({ValueError: WRONG_VALUES, TypeError: WRONG_TYPES}, "SqlDataset(*case)")

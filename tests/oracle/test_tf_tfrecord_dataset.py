@@ -7,6 +7,7 @@ import pytest
 from compare import assert_same, in_both, theirs
 
 from dataset import io
+from support.tfrecord_files import COMPRESS, FOOTER, HEADER, frames
 
 RECORDS = {
     "some": [b"one", b"two\x00", b"", b"\xff" * 3],
@@ -33,7 +34,7 @@ def write(path, records, compression="", *, by="ours"):
 
 
 @pytest.mark.parametrize("by", ["ours", "theirs"])
-@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+@pytest.mark.parametrize("compression", COMPRESS)
 @pytest.mark.parametrize("records", RECORDS)
 def test_files(tmp_path, records, compression, by):
     path = write(tmp_path / "a", RECORDS[records], compression, by=by)
@@ -43,62 +44,46 @@ def test_files(tmp_path, records, compression, by):
         assert_same(lambda lib, size=size: lib.TFRecordDataset([path, path], compression, size), limit=3000)
 
 
-HEADER, FOOTER = 12, 4
 RECORD = b"record"
 SIZE = HEADER + len(RECORD) + FOOTER
-
-
-def damaged(path, change):
-    data = bytearray(Path(write(path, [RECORD] * 4)).read_bytes())
-    Path(path).write_bytes(change(data))
-    return str(path)
-
-
-def flip(offset):
-    def change(data):
-        data[offset] ^= 0xFF
-        return data
-
-    return change
-
-
-DAMAGES = {
-    "length": flip(SIZE + 2),
-    "checksum of the length": flip(SIZE + 9),
-    "data": flip(SIZE + HEADER + 1),
-    "data of the first": flip(HEADER),
-    "data of the last": flip(3 * SIZE + HEADER),
-    "checksum of the data": flip(2 * SIZE - 1),
-    "cut in the data": lambda data: data[: SIZE + HEADER + 2],
-    "cut before the checksum": lambda data: data[: 2 * SIZE - FOOTER],
-    "cut in the checksum": lambda data: data[: 2 * SIZE - 1],
-    "cut between records": lambda data: data[: 2 * SIZE],
+FLIPPED = {
+    "length": SIZE + 2,
+    "checksum of the length": SIZE + 9,
+    "data": SIZE + HEADER + 1,
+    "data of the first": HEADER,
+    "data of the last": 3 * SIZE + HEADER,
+    "checksum of the data": 2 * SIZE - 1,
 }
+CUT = {
+    "in the data": SIZE + HEADER + 2,
+    "before the checksum": 2 * SIZE - FOOTER,
+    "in the checksum": 2 * SIZE - 1,
+    "between records": 2 * SIZE,
+}
+DAMAGED = {f"cut {where}": frames([RECORD] * 4)[:place] for where, place in CUT.items()}
+for what, place in FLIPPED.items():
+    DAMAGED[what] = bytearray(frames([RECORD] * 4))
+    DAMAGED[what][place] ^= 0xFF
+DAMAGED["no TFRecord file"] = b"this is a file of text and nothing else\n" * 3
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", DAMAGED)
 def test_damaged_files(tmp_path, damage):
-    bad, good = damaged(tmp_path / "bad", DAMAGES[damage]), write(tmp_path / "good", [b"a", b"b"])
+    bad, good = str(tmp_path / "bad"), write(tmp_path / "good", [b"a", b"b"])
+    Path(bad).write_bytes(DAMAGED[damage])
     assert_same(lambda lib: lib.TFRecordDataset(bad))
     assert_same(lambda lib: lib.TFRecordDataset([good, bad, good]))
     assert_same(lambda lib: lib.TFRecordDataset([good, bad, good], num_parallel_reads=1))
     assert_same(lambda lib: lib.from_tensor_slices([bad, good]).interleave(lib.TFRecordDataset, 2, 1))
 
 
-def test_no_tfrecord_file(tmp_path):
-    path = tmp_path / "text"
-    path.write_bytes(b"this is a file of text and nothing else\n" * 3)
-    assert_same(lambda lib: lib.TFRecordDataset(str(path)))
-
-
 def test_another_compression_than_the_files(tmp_path):
-    for written, read in [("", "GZIP"), ("", "ZLIB"), ("GZIP", ""), ("GZIP", "ZLIB"), ("ZLIB", ""), ("ZLIB", "GZIP")]:
+    for written, read in itertools.product(COMPRESS, COMPRESS):
         path = write(tmp_path / "a", [b"one", b"two"], written)
         assert_same(lambda lib, path=path, read=read: lib.TFRecordDataset(path, read))
-    empty = tmp_path / "empty"
-    empty.touch()
-    for read in ("", "GZIP", "ZLIB"):
-        assert_same(lambda lib, read=read: lib.TFRecordDataset(str(empty), read))
+    (tmp_path / "empty").touch()
+    for read in COMPRESS:
+        assert_same(lambda lib, read=read: lib.TFRecordDataset(str(tmp_path / "empty"), read))
 
 
 @pytest.mark.parametrize("reshuffle", [True, False])

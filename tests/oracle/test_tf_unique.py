@@ -1,10 +1,7 @@
 """Tests of unique against tf.data's, for the elements that it supports: one component of int32, int64 or string."""
 
 import numpy as np
-from cases import failing
 from compare import same
-
-from support.libraries import arrays
 
 VALUES = {
     "int64": np.array([3, 1, 3, 2, 1, 3]),
@@ -21,27 +18,12 @@ VALUES = {
     "a dict": {"a": np.array([1, 2, 1])},
     "a one-tuple": (np.array([1, 2, 1]),),
 }
-
-
-test_slices = same(
-    {
-        "alone": lambda lib, values: lib.from_tensor_slices(values).unique(),
-        "batch": lambda lib, values: lib.from_tensor_slices(values).unique().repeat(2).batch(3),
-        "repeat": lambda lib, values: lib.from_tensor_slices(values).repeat(2).unique(),
-    },
-    VALUES,
-)
+CALLS = ["unique()", "unique().repeat(2).batch(3)", "repeat(2).unique()"]
+test_slices = same([f"from_tensor_slices(values).{call}" for call in CALLS], values=VALUES)
 SHAPES = [[1, 2], [[1, 2]], [[1], [2]], [1, 2], [], [[]], []]
-test_others = same(
-    {
-        "shapes tell elements apart": lambda lib: arrays(lib, SHAPES, None).unique(),
-        "endless data": lambda lib: lib.range(3).repeat().unique().take(3),
-    }
-)
+test_shapes_tell_elements_apart = same("arrays(SHAPES, None).unique()")
+test_endless_data = same("range(3).repeat().unique().take(3)")
 test_failures = same(
-    {
-        "alone": lambda lib, bad: failing(lib, *bad, size=6).map(lambda x: x % 2).unique(),
-        "batch": lambda lib, bad: failing(lib, *bad, size=6).map(lambda x: x % 2).unique().batch(2),
-    },
-    [(0,), (2, 5), (1, 2, 3)],
+    [f"failing(*bad, size=6).map(lambda x: x % 2).{call}" for call in ("unique()", "unique().batch(2)")],
+    bad=[(0,), (2, 5), (1, 2, 3)],
 )

@@ -1,70 +1,41 @@
 """Tests of zip against tf.data's."""
 
-from collections import OrderedDict
+from collections import OrderedDict  # noqa: F401  # programs use it
 
 import numpy as np
-from cases import Pair, failing
-from compare import refused, same
+from cases import SOURCES, Pair  # noqa: F401  # programs use Pair
+from compare import programs, refused, same
 
-
-def numbers(lib, *arguments):
-    return lib.range(*arguments)
-
-
+COLUMNS = {"s": ["a", "b"], "n": (np.arange(2.0), np.arange(2))}
 NESTINGS = {
-    "one": lambda lib: lib.zip(numbers(lib, 3)),
-    "two arguments": lambda lib: lib.zip(numbers(lib, 3), numbers(lib, 10, 20)),
-    "three arguments": lambda lib: lib.zip(numbers(lib, 3), numbers(lib, 3), numbers(lib, 2)),
-    "a tuple": lambda lib: lib.zip((numbers(lib, 3), numbers(lib, 2))),
-    "a tuple of one": lambda lib: lib.zip((numbers(lib, 3),)),
-    "tuples as arguments": lambda lib: lib.zip((numbers(lib, 3), numbers(lib, 2)), numbers(lib, 4)),
-    "nested": lambda lib: lib.zip((numbers(lib, 3), (numbers(lib, 2), (numbers(lib, 4),)))),
-    "a dict": lambda lib: lib.zip({"b": numbers(lib, 3), "a": numbers(lib, 5, 9)}),
-    "an ordered dict": lambda lib: lib.zip(OrderedDict([("b", numbers(lib, 3)), ("a", numbers(lib, 5, 9))])),
-    "a dict in a tuple": lambda lib: lib.zip(({"a": numbers(lib, 3)}, numbers(lib, 2))),
-    "a named tuple": lambda lib: lib.zip(Pair(numbers(lib, 3), numbers(lib, 2))),
-    "datasets=": lambda lib: lib.zip(datasets=(numbers(lib, 3), numbers(lib, 2))),
-    "datasets= of one": lambda lib: lib.zip(datasets=numbers(lib, 3)),
-    "datasets= of a dict": lambda lib: lib.zip(datasets={"a": numbers(lib, 3)}),
-    "zips": lambda lib: lib.zip(lib.zip(numbers(lib, 3)), lib.zip(numbers(lib, 3))),
-    "structures": lambda lib: lib.zip(
-        lib.from_tensor_slices({"s": ["a", "b"], "n": (np.arange(2.0), np.arange(2))}), numbers(lib, 5).batch(2)
-    ),
-    "tensors of every kind": lambda lib: lib.zip(
-        lib.from_tensors(lib.ragged([[1], [2, 3]])), lib.from_tensors(lib.sparse([[1]], np.array([5.0]), [3]))
-    ),
-    "a name": lambda lib: lib.zip(numbers(lib, 3), name="pairs"),
+    "one": "range(3)",
+    "three arguments": "range(3), range(10, 20), range(2)",
+    "a tuple": "(range(3), range(2))",
+    "a tuple of one": "(range(3),)",
+    "tuples as arguments": "(range(3), range(2)), range(4)",
+    "nested": "(range(3), (range(2), (range(4),)))",
+    "a dict": "{'b': range(3), 'a': range(5, 9)}",
+    "an ordered dict": "OrderedDict([('b', range(3)), ('a', range(5, 9))])",
+    "a dict in a tuple": "({'a': range(3)}, range(2))",
+    "a named tuple": "Pair(range(3), range(2))",
+    "datasets=": "datasets=(range(3), range(2))",
+    "datasets= of one": "datasets=range(3)",
+    "zips": "zip(range(3)), zip(range(3))",
+    "structures": "from_tensor_slices(COLUMNS), range(5).batch(2)",
+    "tensors of every kind": "from_tensors(ragged([[1], [2, 3]])), from_tensors(sparse([[1]], np.array([5.0]), [3]))",
+    "a name": "range(3), name='pairs'",
 }
-
-
-test_nestings = same(NESTINGS, spec=lambda name: "compatible" if name == "tensors of every kind" else "equal")
-SOURCES = {
-    "empty": lambda lib: numbers(lib, 0),
-    "three": lambda lib: numbers(lib, 3),
-    "five": lambda lib: numbers(lib, 5),
-    "endless": lambda lib: numbers(lib, 2).repeat(),
-    "unknown": lambda lib: numbers(lib, 9).filter(lambda x: x % 2 == 0),
-    "unknown and endless": lambda lib: numbers(lib, 9).repeat().filter(lambda x: x % 2 == 0),
-    "failing": lambda lib: failing(lib, 0, 2, size=5),
-    "failing at the end": lambda lib: failing(lib, 3, size=4),
-}
-
-
-test_lengths_and_failures = same(
-    lambda lib, first, second: lib.zip(first(lib), second(lib)), SOURCES, SOURCES, limit=12, spec="compatible"
+test_nestings = same(
+    {name: f"zip({arguments})" for name, arguments in NESTINGS.items()},
+    spec=lambda name: "compatible" if name == "tensors of every kind" else "equal",
 )
-
-
-REFUSED = {
-    "nothing": lambda lib: lib.zip(),
-    "a list": lambda lib: lib.zip([numbers(lib, 3), numbers(lib, 3)]),
-    "a list in a tuple": lambda lib: lib.zip((numbers(lib, 3), [numbers(lib, 3)])),
-    "both ways": lambda lib: lib.zip(numbers(lib, 3), datasets=numbers(lib, 3)),
-    "a number": lambda lib: lib.zip(numbers(lib, 3), 3),
-    "an array": lambda lib: lib.zip((numbers(lib, 3), np.arange(3))),
-    "an empty tuple": lambda lib: lib.zip(()),
-    "an empty dict": lambda lib: lib.zip({}),
-}
-
-
-test_what_is_refused = refused({(TypeError, ValueError): REFUSED})
+OTHERS = programs(
+    unknown_and_endless="range(9).repeat().filter(lambda x: x % 2 == 0)",
+    failing="failing(0, 2, size=5)",
+    failing_at_the_end="failing(3, size=4)",
+)
+LENGTHS = {name: SOURCES[name] for name in ("known", "empty", "unknown", "endless")} | OTHERS
+test_lengths_and_failures = same("zip(first, second)", first=LENGTHS, second=LENGTHS, limit=12, spec="compatible")
+REFUSED = ["", "[range(3), range(3)]", "(range(3), [range(3)])", "range(3), datasets=range(3)", "range(3), 3"]
+REFUSED += ["(range(3), np.arange(3))", "()", "{}"]
+test_what_is_refused = refused({(TypeError, ValueError): [f"zip({arguments})" for arguments in REFUSED]})
