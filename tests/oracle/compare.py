@@ -5,6 +5,7 @@ All that tests learn of tf.data is what ``theirs`` returns: TensorFlow computes 
 
 from __future__ import annotations
 
+import ast
 import gzip
 import sys
 import zlib
@@ -264,32 +265,21 @@ class Program(str):
 
     def run(self, lib: Any, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """Return what it evaluates to in a library, given the values of its test by name."""
-        names = _Names(lib, self.module)
-        names.update({"lib": lib, "np": np, "int64": int64})
-        names.update({name: names.meant(value) for name, value in values.items()})
-        return eval(self, names)  # noqa: S307  # it is ours
+        names = {"lib": lib, "np": np, "int64": int64, **values}
+        for node in ast.walk(ast.parse(self, mode="eval")):
+            if isinstance(node, ast.Name) and node.id in self.module:
+                names.setdefault(node.id, self.module[node.id])
+            elif isinstance(node, ast.Name) and hasattr(lib, node.id):
+                names.setdefault(node.id, getattr(lib, node.id))
+        return eval(self, {name: _meant(lib, value) for name, value in names.items()})  # noqa: S307  # it is ours
 
 
-class _Names(dict[str, Any]):
-    """The global names of a program."""
-
-    def __init__(self, lib: Any, module: dict[str, Any]) -> None:
-        super().__init__()
-        self._lib, self._module = lib, module
-
-    def __missing__(self, name: str) -> Any:
-        if name in self._module:
-            return self.meant(self._module[name])
-        if hasattr(self._lib, name):
-            return getattr(self._lib, name)
-        raise KeyError(name)
-
-    def meant(self, value: Any) -> Any:
-        """Return the value of a program, and a function without the parameter ``lib``."""
-        if isinstance(value, Program):
-            return value.run(self._lib)
-        takes_lib = isinstance(value, FunctionType) and value.__code__.co_varnames[:1] == ("lib",)
-        return partial(value, self._lib) if takes_lib else value
+def _meant(lib: Any, value: Any) -> Any:
+    """Return the value of a program, and a function without the parameter ``lib``."""
+    if isinstance(value, Program):
+        return value.run(lib)
+    takes_lib = isinstance(value, FunctionType) and value.__code__.co_varnames[:1] == ("lib",)
+    return partial(value, lib) if takes_lib else value
 
 
 def programs(texts: Any = (), /, module: dict[str, Any] | None = None, **named: str) -> dict[str, Program]:
