@@ -1,9 +1,9 @@
 """Worker loop: the workers of one operator, which take tasks until there are none, and how they are stopped.
 
-The base class of the pools of parallel map and batch (pool.py) and of parallel interleave (reader_pool.py). A worker is
-a job of the coordinator, and each of its visits is in a set from before the submission until it ends. So entering and
-leaving are counted exactly once, whatever is raised in between. A worker that the coordinator has accepted always runs,
-and leaves at once if it is no longer needed.
+The base class of the pools of parallel map and batch (pool.py) and of parallel interleave (reader_pool.py), and of
+prefetch. A worker is a job of the coordinator, and each of its visits is in a set from before the submission until it
+ends. So entering and leaving are counted exactly once, whatever is raised in between. A worker that the coordinator has
+accepted always runs, and leaves at once if it is no longer needed.
 
 A worker finds no task and leaves in one step, under the lock: a task that is added later calls another worker.
 """
