@@ -86,7 +86,7 @@ def check_places(file, n):
     """Check that reading continues exactly from each place that a reader tells. Return all outcomes."""
     places, found = [(file.tell(), 0)], []
     for columns in columns_of(file, n):
-        found += _first(columns)
+        found.extend(_first(columns))
         places.append((file.tell(), len(found)))
     for place, count in places:
         file.seek(*place)
