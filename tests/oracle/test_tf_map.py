@@ -75,6 +75,7 @@ PARALLEL = [{"num_parallel_calls": None}, {"num_parallel_calls": 100}, {"determi
 PARALLEL += [{"synchronous": flag, "num_parallel_calls": calls} for flag in (False, None) for calls in (None, 2, -1)]
 PARALLEL += [{"use_unbounded_threadpool": flag, "num_parallel_calls": n} for flag in (True, False) for n in (None, 3)]
 PARALLEL += [{"synchronous": True}, {"use_unbounded_threadpool": True, "synchronous": True}]
+PARALLEL += [{"use_unbounded_threadpool": None, "num_parallel_calls": 3}]
 test_how_calls_are_made = pytest.mark.filterwarnings("ignore:The `deterministic` argument has no effect:UserWarning")(
     same(
         "source.map(lambda x: x + 1, **arguments)",
