@@ -13,9 +13,8 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
-from dataset.ops.prefetch import PrefetchOperator
 from dataset.runtime.parallel import pool
-from dataset.runtime.parallel.pool import ParallelOperator
+from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources import limits as opening
 from dataset.testing import no_leaks
 from support.controllers import Starting
@@ -70,15 +69,12 @@ def operators(operator):
 def wait_until_at_rest(iterator):
     """Wait until there is no background work, starting at the consumer, because each stage waits for the next one."""
     for operator in operators(iterator._root):
-        if isinstance(operator, PrefetchOperator | ParallelOperator):
-            wait_until_left(operator)
-        elif isinstance(operator, ParallelInterleaveOperator):
-            wait_until_left(operator.readers)
-
-
-def wait_until_left(workers):
-    with workers.lock:
-        assert workers._stillness.wait_for(lambda: not workers._active, WAIT)
+        workers = operator.readers if isinstance(operator, ParallelInterleaveOperator) else operator
+        if isinstance(workers, WorkerLoop):
+            with workers.lock:
+                assert workers._stillness.wait_for(
+                    lambda found=workers: not found._active or getattr(found, "_rests", False), WAIT
+                )
 
 
 PIPELINES = {

@@ -40,7 +40,7 @@ def thread_is_at_rest(iterator):
     """Wait until the prefetch thread can go no further: it holds all that it may."""
     operator = iterator._root
     with operator.lock:
-        assert operator._stillness.wait_for(lambda: not operator._visits, WAIT)
+        assert operator._stillness.wait_for(lambda: not operator._is_busy, WAIT)
     assert len(operator._items) >= operator.knob.value
 
 

@@ -176,6 +176,7 @@ ops/cache/caching.py: ops/cache
 
 ops/prefetch.py: ops/test_prefetch.py
     prefetch buffers too much: reserve(min(self._at_once, room)) => reserve(self._at_once)
+    prefetch rests while it reads: self._rests = False  # it => pass  # it
 ops/prefetch.py: ops/test_prefetch_patience.py
     prefetch reads beside its worker: self._wait_for_stillness() => pass
 ops/prefetch.py: ops/test_prefetch_resume.py::test_an_exception_is_not_raised_again_after_a_resume

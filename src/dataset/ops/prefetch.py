@@ -22,6 +22,7 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
 
 AUTOTUNE_BUFFER_SIZE = 2
@@ -85,16 +86,16 @@ class Prefetch(
 class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
     """Operator with a bounded queue of chunks and exceptions between a worker that pulls and the consumer.
 
-    The worker starts at the first pull, leaves when there is no room, and is called when the consumer takes something.
-    It never holds more elements than the knob allows, including those in progress, and fewer if memory is short. If
-    user code may wait for something, it pulls one at a time, so that finished elements do not wait, too. Otherwise, it
-    pulls as many as take about a millisecond.
+    The worker starts at the first pull, and rests while there is no room: coming back costs it more than a wait. It
+    never holds more elements than the knob allows, including those in progress, and fewer if memory is short. If user
+    code may wait for something, it pulls one at a time, so that finished elements do not wait, too. Otherwise, it pulls
+    as many as take about a millisecond.
 
     A state is a position of the input slightly before the last returned element, and the number of elements between
     them (see runtime/state/replay_log.py). Only if the input cannot repeat its order does a state hold the queue by
     value, after waiting for the element in progress. Elements of such a state are returned before the worker starts.
 
-    Memory released elsewhere calls no worker: a refused worker has always left items, and is called when one is taken.
+    Memory released elsewhere wakes no worker: a refused worker has always made items, and wakes when one is taken.
     """
 
     relays: ClassVar[bool] = True
@@ -113,7 +114,8 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
         self._at_once = 1  # how many it pulls next
         self._ended = False
         self._reads_ahead = True  # whether a worker computes the elements
-        self._rests_since = 0.0  # when the last worker left because there was no room
+        self._freed = Condition(self.lock)  # wakes the worker: there is room, or it must stop
+        self._rests = False  # whether the worker waits for room
         self.coordinator.register(self, self.wake)
 
     def pull(self, n: int) -> Chunk | None:
@@ -150,13 +152,14 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
                 if self._stopped:
                     self.coordinator.check_usable()
                     raise ClosedError("this part of the pipeline has been closed")
-                self.call_workers(needed=True)
+                if self._rests or not self._visits:
+                    self.call_workers(needed=True)
                 self._news.wait()
         finally:
             self.counters.add_wait(started, time.perf_counter())
 
     def skip(self, n: int) -> int:
-        if self._items or self._visits:
+        if self._items or self._is_busy:
             return super().skip(n)
         self._log.go_on()
         self._is_logged = False
@@ -179,9 +182,26 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
             self.counters.least_ready = min(self.counters.least_ready, len(self._items))
             if counted_bytes != self._items.counted_bytes:
                 self._account.release(counted_bytes - self._items.counted_bytes)
-            if self._reads_ahead and not self._visits:
+            if self._reads_ahead:
                 with contextlib.suppress(RuntimeError, MemoryError):  # a consumer that finds no elements reports it
                     self.call_workers()
+
+    def call_workers(self, *, needed: bool = False) -> None:
+        if self._visits:
+            with self.lock:
+                self._rests = False  # it will look for room, and may find some
+                self._freed.notify()
+        else:
+            super().call_workers(needed=needed)
+
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._visits) and not self._rests
+
+    def wake(self) -> None:
+        with self.lock:
+            super().wake()
+            self._freed.notify_all()
 
     def _missing_workers(self) -> int:
         return int(not self._visits and self._room() > 0)
@@ -194,8 +214,6 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
 
     def _do_tasks(self, visit: object) -> None:
         clock, ended_at = CpuClock(), time.perf_counter()
-        if self._rests_since:
-            self.counters.rest_seconds += ended_at - self._rests_since
         while count := self._reserve(visit):
             item: Outcome | None = self._prepare(ended_at)
             if self._stopped:  # perhaps before the log reached its position
@@ -213,16 +231,33 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
                 self._pulse.beat(ended_at)
 
     def _reserve(self, visit: object) -> int:
-        """Reserve memory. Return how many elements to compute; if there is no room, leave and return 0."""
+        """Wait for room and reserve it. Return how many elements to compute; after the end or a stop, leave: 0."""
         with self.lock:
-            room = self._room()
-            count = self._account.reserve(min(self._at_once, room)) if room else 0
+            self._in_progress = 0
+            while not (count := self._granted()):
+                if self._ended or self._stopped:
+                    self._leave(visit)
+                    return 0
+                self._rest()
             self._in_progress = count
-            if not count:
-                self.counters.refusals += room > 0
-                self._rests_since = 0.0 if self._ended else time.perf_counter()
-                self._leave(visit)
             return count
+
+    def _granted(self) -> int:
+        """Reserve memory for the next elements. Return how many there may be."""
+        room = self._room()
+        count = self._account.reserve(min(self._at_once, room)) if room else 0
+        self.counters.refusals += room > count == 0
+        return count
+
+    def _rest(self) -> None:
+        """Wait until there may be room. The lock is held."""
+        started, self._rests = time.perf_counter(), True
+        self._stillness.notify_all()
+        try:
+            self._freed.wait()
+        finally:
+            self._rests = False
+        self.counters.rest_seconds += time.perf_counter() - started
 
     def _leave(self, visit: object) -> None:
         super()._leave(visit)
@@ -286,7 +321,7 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
     def save(self) -> Position:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        holds_nothing = not self._items and (self._ended or not self._visits)
+        holds_nothing = not self._items and (self._ended or not self._is_busy)
         if not self._is_logged or holds_nothing:
             return self._with_items(self._log.present())
         if self._context.input_is_replayable or self._log.is_behind:  # the latter: nothing new was read
@@ -360,7 +395,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         return Position(self.op, inputs=(self._holder.save_before(count),))
 
     def pull(self, n: int) -> Chunk | None:
-        if self._reads_ahead or self._visits:
+        if self._reads_ahead or self._is_busy:
             if self._reads_ahead and self._look() and self.choice.way == THREAD:
                 return super().pull(n)
             self._end_worker()  # or continue to, after an interrupt
@@ -442,7 +477,6 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
             self.coordinator.check_usable()
         self._reads_ahead, self._next_rest = False, 1
         self._wait_for_stillness()
-        self._rests_since = 0.0
         self.coordinator.check_usable()  # raises if the worker ended with a fault
 
     @property
