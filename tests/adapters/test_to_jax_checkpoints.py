@@ -19,9 +19,10 @@ def batches(iterator):
 
 
 def after(steps):
+    """Return an iterator after some steps. The 14th batch is the last one; there is also a state after it."""
     iterator = iter(pipeline())
     for _ in range(steps):
-        next(iterator)
+        next(iterator, None)
     return iterator
 
 
@@ -65,9 +66,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of modules that Gr
     ("save", "steps"), [(by_grains_handler, 0), (by_grains_handler, 14), (by_orbax, 4), (by_orbax, 15)]
 )
 def test_an_iterator_resumes_where_the_checkpoint_was_saved_twice(tmp_path, save, steps):
-    first = iter(pipeline())
-    for _ in range(steps):
-        next(first, None)  # the 14th batch is the last one; there is also a state after it
+    first = after(steps)
     (tmp_path / "one").mkdir()
     restore = save(tmp_path / "one", first)
     expected = batches(first)

@@ -134,33 +134,25 @@ def test_sparse_tensors_are_sparse(tf):
 
 
 NAMED = {"x": TensorSpec((), np.int64)}
-TIMES, OBJECTS = TensorSpec((), "datetime64[s]"), TensorSpec((), object)
+TIMES, OBJECTS, DATASETS = TensorSpec((), "datetime64[s]"), TensorSpec((), object), DatasetSpec(NAMED["x"])
 REFUSED = {
-    "times": (
-        lambda: declared({**NAMED, "name": TIMES}),
-        None,
-        r"component 'name' has the dtype datetime64\[s\].*convert",
-    ),
-    "objects": (lambda: declared({**NAMED, "name": OBJECTS}), None, "component 'name' has the dtype object"),
-    "datasets": (
-        lambda: declared({**NAMED, "name": DatasetSpec(NAMED["x"])}),
-        None,
-        "component 'name' is DatasetSpec.*flat_map",
-    ),
+    "times": (lambda: declared({**NAMED, "name": TIMES}), r"component 'name' has the dtype datetime64\[s\].*convert"),
+    "objects": (lambda: declared({**NAMED, "name": OBJECTS}), "component 'name' has the dtype object"),
+    "datasets": (lambda: declared({**NAMED, "name": DATASETS}), "component 'name' is DatasetSpec.*flat_map"),
     "a dataclass": (
         lambda: Dataset.range(3).map(lambda x: (x, pipelines.Record(x, x))),
-        None,
         "cannot flatten a Record.*__tf_flatten__.*dict",
     ),
-    "no component": (lambda: Dataset.range(3), (), "no component"),
-    "no spec": (lambda: Dataset.range(0).map(lambda x: np.zeros(int(x))), None, "can only be determined by computing"),
+    "no spec": (lambda: Dataset.range(0).map(lambda x: np.zeros(int(x))), "can only be determined by computing"),
 }
 
 
-@pytest.mark.parametrize(("make", "signature", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_elements_without_a_type_of_tensorflow_are_refused_at_once(make, signature, words):
+@pytest.mark.parametrize(("make", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_elements_without_a_type_of_tensorflow_are_refused_at_once(make, words):
     with pytest.raises(SpecError, match=words):
-        make().to_tf(signature)
+        make().to_tf()
+    with pytest.raises(SpecError, match="no component"):
+        Dataset.range(3).to_tf(())
 
 
 def test_a_signature_replaces_the_spec_of_the_first_element(tf):

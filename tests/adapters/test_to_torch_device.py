@@ -17,6 +17,7 @@ from dataset import Dataset, RaggedTensor, SparseTensor
 from dataset.adapters.torch.device import Card, Target
 from dataset.adapters.torch.iterable import TorchIterableDataset
 from dataset.testing import no_leaks, outcomes
+from support.op_cases import fail_at
 from support.states import rest_of, state_after
 
 HAS_CUDA = torch.cuda.is_available()
@@ -171,12 +172,8 @@ def test_exactly_one_element_is_computed_ahead(card):
 
 
 def test_an_element_that_fails_has_its_place_on_the_way_to_the_card(card):
-    def fail(x):
-        if x in {1, 3}:
-            raise ValueError(f"bad {x}")
-        return x if x != 4 else np.datetime64("2020")
-
-    found = outcomes(iter(on_card(Dataset.range(6).map(fail))))
+    times = Dataset.range(6).map(fail_at(1, 3)).map(lambda x: x if x != 4 else np.datetime64("2020"))
+    found = outcomes(iter(on_card(times)))
     assert [int(found[index]) for index in (0, 2, 5)] == [0, 2, 5]
     for index, kind, words in (
         (1, ValueError, "bad 1"),
@@ -188,14 +185,9 @@ def test_an_element_that_fails_has_its_place_on_the_way_to_the_card(card):
 
 
 def test_an_abandoned_iterator_on_a_card_leaves_nothing_behind(card):
-    def fail(x):
-        if x == 1:
-            raise ValueError
-        return x
-
     list(on_card(Dataset.range(3)))
     with no_leaks():
-        iterator = iter(on_card(Dataset.range(100).map(fail, num_parallel_calls=2).prefetch(2)))
+        iterator = iter(on_card(Dataset.range(100).map(fail_at(1), num_parallel_calls=2).prefetch(2)))
         next(iterator)
         del iterator
         with iter(on_card(Dataset.range(100).prefetch(2))) as iterator:

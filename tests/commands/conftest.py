@@ -8,6 +8,7 @@ import pytest
 
 from dataset import io
 from dataset.commands.main import main
+from support.sequence_examples import sequence_example
 
 
 class CommandLine:
@@ -75,12 +76,4 @@ def digits(write):
 @pytest.fixture
 def sequences(write):
     """Return a file of 4 SequenceExamples."""
-
-    def message(i):
-        found = io.SequenceExample()
-        found.context.feature["id"].int64_list.value.append(i)
-        for step in range(i + 1):
-            found.feature_lists.feature_list["tokens"].feature.add().int64_list.value.extend([step, step])
-        return found.SerializeToString()
-
-    return write(map(message, range(4)))
+    return write(sequence_example({"id": [i]}, tokens=[[step, step] for step in range(i + 1)]) for i in range(4))

@@ -38,12 +38,6 @@ def test_intact_records_are_written_and_the_rest_is_listed(run, damaged, tmp_pat
     assert document["gaps"] == [{"offset": 1000, "bytes": 20}, {"offset": 1600, "bytes": 5}]
 
 
-def test_a_damaged_start_is_no_obstacle(run, write, tmp_path):
-    path = write(RECORDS, "damaged.tfrecord")
-    path.write_bytes(b"?" + path.read_bytes()[1:])
-    assert "99 records" in run("repair", path, "--output", tmp_path / "new")[1]
-
-
 def test_a_compressed_stream_that_ends_early(run, write, tmp_path):
     path = write([b"%d" % (i * i) for i in range(5000)], "damaged.gz", "GZIP")
     path.write_bytes(path.read_bytes()[:-2000])

@@ -23,6 +23,7 @@ from dataset import (
     TFRecordDataset,
 )
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.states import state_after
 
 # What reads each format, and the names of its files in resume_files.py.
 FORMATS = {
@@ -139,9 +140,8 @@ def test_a_damaged_file_takes_one_place_and_loses_no_whole_line(tmp_path, reads)
 
 @pytest.mark.parametrize(("change", "error"), [(Path.unlink, FileNotFoundError), (Path.touch, DataLossError)])
 def test_a_state_of_a_file_that_is_gone_or_shrank_fails_at_its_place(lines, change, error):
-    with iter(TextLineDataset(lines)) as iterator:
-        assert [next(iterator) for _ in range(2)] == LINES[:2]
-        state = iterator.state_dict()
+    assert list(TextLineDataset(lines)) == LINES
+    state = state_after(TextLineDataset(lines), 2)
     lines[0].write_bytes(b"one")
     change(lines[0])
     resumed = iter(TextLineDataset(lines))

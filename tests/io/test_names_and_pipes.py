@@ -144,17 +144,13 @@ def test_a_file_with_an_odd_name_is_written(tmp_path, write, name):
 
 
 ONCE = {
-    "records": (TFRecordDataset, frames([b"1", b"2"])),
-    "lines": (TextLineDataset, b"1\n2\n"),
-    "fixed": (lambda path: FixedLengthRecordDataset(path, 1), b"12"),
+    **{name: READERS[name] for name in ("records", "lines", "fixed", "CSV", "from_arrow")},
     "JSON Lines": (lambda path: Dataset.from_json_lines(path, {"a": np.int64}), LINES),
-    "CSV": (lambda path: CsvDataset(path, [np.int64], header=True), CSV),
     "from_csv": (
         lambda path: Dataset.from_csv(path, 1, ["a"], [np.int64], num_epochs=1, shuffle=False, num_parallel_reads=1),
         CSV,
     ),
     "tar": (lambda path: TarDataset(path, ["a"]), TAR),
-    "from_arrow": (Dataset.from_arrow, table(ipc.new_stream)),
     "WAV": (lambda path: Dataset.from_tensor_slices([read_file(path), b""]), encode_wav([[0.5]], 8000)),
 }
 

@@ -15,7 +15,7 @@ from dataset.runtime.state.saved_chunks import digest
 from dataset.testing import outcomes
 from support.pipelines import unoptimized
 from support.resuming import assert_from, from_json, interrupted, loaded, resealed
-from support.states import rest_of
+from support.states import rest_of, state_after
 from support.tfrecord_files import COMPRESS, frames
 
 SMALL = 128  # the size of a block in bytes: a few records
@@ -73,6 +73,11 @@ def inside_of_each_other(files):
     return pairs.flat_map(lambda some, k: Dataset.from_tensor_slices(some).interleave(inner).shuffle(k, seed=4))
 
 
+JOINS = {
+    "concatenate": lambda a, b: a.concatenate(b),
+    "sample_from_datasets": lambda a, b: Dataset.sample_from_datasets([a, b], seed=3),
+    "choose_from_datasets": lambda a, b: Dataset.choose_from_datasets([a, b], Dataset.range(2).repeat()),
+}
 REFERRED = {
     **{kind: partial(records, kind=kind) for kind in ("plain", "gzip", "zlib")},
     "lines": lines,
@@ -90,11 +95,7 @@ REFERRED = {
     "shuffle": lambda files: records(files).shuffle(5, seed=9),
     "unique": lambda files: records(files).unique(),
     "prefetch": lambda files: records(files).prefetch(4),
-    "concatenate": lambda files: records(files).concatenate(lines(files)),
-    "sample_from_datasets": lambda files: Dataset.sample_from_datasets([records(files), lines(files)], seed=3),
-    "choose_from_datasets": lambda files: Dataset.choose_from_datasets(
-        [records(files), lines(files)], Dataset.range(2).repeat()
-    ),
+    **{name: lambda files, join=join: join(records(files), lines(files)) for name, join in JOINS.items()},
     "interleave": lambda files: names(files).interleave(TFRecordDataset, 3, block_length=2),
     "parallel interleave": lambda files: names(files).interleave(TFRecordDataset, 3, num_parallel_calls=3),
     "files side by side": partial(records, num_parallel_reads=2),
@@ -125,16 +126,11 @@ def test_elements_are_saved_as_references_to_files(files, name, optimized):
         assert not holds_bytes([state["parts"], (state["files"] or {}).get("paths")])
 
 
-@pytest.mark.parametrize("op", ["concatenate", "sample_from_datasets", "choose_from_datasets"])
-def test_elements_of_files_among_others(tmp_path, op):
+@pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
+def test_elements_of_files_among_others(tmp_path, join):
     path = write(tmp_path, "a", b"".join(b"line %d\n" % index for index in range(30)))
     words = [b"word %d" % index for index in range(20)]
     made = Dataset.from_generator(lambda: iter(words), output_signature=Dataset.from_tensors(b"").element_spec)
-    join = {
-        "concatenate": lambda a, b: a.concatenate(b),
-        "sample_from_datasets": lambda a, b: Dataset.sample_from_datasets([a, b], seed=3),
-        "choose_from_datasets": lambda a, b: Dataset.choose_from_datasets([a, b], Dataset.range(2).repeat()),
-    }[op]
     for first, second in ((TextLineDataset(path), made), (made, TextLineDataset(path))):
         make = lambda first=first, second=second: join(first, second).shuffle(30, seed=1)
         assert any(part and part.get("others") for state in resumed_everywhere(make) for part in state["parts"])
@@ -195,9 +191,7 @@ LINES = b"".join(b"line %d\n" % index for index in range(300))
 def test_a_file_with_another_content_is_refused(tmp_path):
     path = write(tmp_path, "a", LINES)
     make = lambda: TextLineDataset(path, buffer_size=64).shuffle(100, seed=1)
-    iterator = iter(make())
-    next(iterator)
-    state = iterator.state_dict()
+    state = state_after(make(), 1)
     write(tmp_path, "a", b"a line more\n" + LINES)
     with pytest.raises(StateError, match=f"{path}.*a different element is there now"):
         iter(make()).load_state_dict(state)
@@ -215,18 +209,12 @@ def saved(tmp_path):
         names = Dataset.from_tensor_slices(paths)
         return names.flat_map(lambda name: TFRecordDataset(name, buffer_size=SMALL)).shuffle(60, seed=1)
 
-    iterator = iter(make())
-    next(iterator)
-    state = iterator.state_dict()
-    iterator.close()
+    state = state_after(make(), 1)
 
     def load(change):
         changed = copy.deepcopy(state)
         change(changed["operator"]["held"]["elements"])
-        changed = resealed(changed)
-        fresh = iter(make())
-        fresh.load_state_dict(changed)
-        return list(fresh)
+        return rest_of(make(), resealed(changed))
 
     assert len(load(lambda _: None)) == 79
     return load

@@ -266,6 +266,5 @@ def test_names_that_are_read_from_a_forged_place_are_looked_up(tmp_path, make):
     changed = replaced(copy.deepcopy(state), names[0], secret)
     changed["operator"]["inputs"][0]["own"] |= {"file": place, "first": None}
     changed["operator"].pop("given", None)
-    with pytest.raises(StateError, match="which the input does not contain"), iter(dataset) as iterator:
-        iterator.load_state_dict(resealed(changed))
-        list(iterator)
+    with pytest.raises(StateError, match="which the input does not contain"):
+        rest_of(dataset, resealed(changed))

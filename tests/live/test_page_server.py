@@ -61,6 +61,16 @@ def events(page):
                 yield json.loads(line[6:])
 
 
+EVENTS = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def slow_client(page, request=EVENTS):
+    """Return the connection of a client that has sent this much, and reads nothing."""
+    connection = socket.create_connection(("127.0.0.1", page.port), timeout=60)
+    connection.sendall(request)
+    return connection
+
+
 def squares(count=1000):
     return Dataset.range(count).map(lambda x: x * x, name="squares").batch(10).prefetch(AUTOTUNE)
 
@@ -250,11 +260,10 @@ def test_clients_that_do_not_read_or_ask_end_after_a_while(monkeypatch):
     feed = SnapshotFeed()
     feed.begin(Big())
     with LivePage(0, feed) as page:
-        with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
+        with slow_client(page, b"") as connection:
             assert connection.recv(1) == b""  # nothing was requested
         monkeypatch.setattr(page_server._RequestHandler, "timeout", 1.0)  # enough to send a request
-        with socket.create_connection(("127.0.0.1", page.port), timeout=60) as connection:
-            connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with slow_client(page) as connection:
             assert connection.recv(1) == b"H"
             for client in list(page._server._clients):
                 client.join(60)
@@ -267,8 +276,7 @@ def reading(monkeypatch):
     monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.01)
     feed = SnapshotFeed()
     feed.begin(Big())
-    with LivePage(0, feed) as page, socket.create_connection(("127.0.0.1", page.port)) as connection:
-        connection.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    with LivePage(0, feed) as page, slow_client(page) as connection:
         connection.recv(100)  # the answer has begun, and cannot have ended
         yield page, connection
 
@@ -287,19 +295,12 @@ def test_closing_does_not_wait_for_a_client_that_does_not_read(reading):
     assert not threads()
 
 
-def slow_client(page, request=b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-    connection = socket.create_connection(("127.0.0.1", page.port), timeout=60)
-    connection.sendall(request)
-    return connection
-
-
 @pytest.mark.parametrize("start", [0, 3, 22, None])
 def test_a_new_client_is_answered_however_many_others_keep_a_thread(start, monkeypatch):
     monkeypatch.setattr(page_server._RequestHandler, "timeout", 60.0)
     monkeypatch.setattr(page_server, "_PATIENCE_SECONDS", 60.0)  # a loaded machine may need longer to end a thread
-    request = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"[:start]
     with LivePage(0, SnapshotFeed()) as page, contextlib.ExitStack() as stack:
-        slow = [stack.enter_context(slow_client(page, request)) for _ in range(page_server._CLIENTS_MAX + 5)]
+        slow = [stack.enter_context(slow_client(page, EVENTS[:start])) for _ in range(page_server._CLIENTS_MAX + 5)]
         assert answer(page)[0] == 200
         assert len(page._server._clients) <= page_server._CLIENTS_MAX
         while slow[0].recv(1 << 16):  # the oldest has given way

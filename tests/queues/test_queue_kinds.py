@@ -79,8 +79,9 @@ def test_closing_lets_waiting_producers_finish(waits):
 
 def test_a_timeout_leaves_everything_as_it_was():
     queue = FIFOQueue(3)
-    with pytest.raises(TimeoutError, match="0 of 1 elements came in 0 s"):
-        queue.dequeue(timeout=0)
+    for timeout in (0, -1, float("nan")):
+        with pytest.raises(TimeoutError, match="0 of 1 elements came in"):
+            queue.dequeue(timeout)
     queue.enqueue_many([1, 2])
     with pytest.raises(TimeoutError, match="2 of 3 elements came"):
         queue.dequeue_many(3, timeout=0.01)
@@ -88,12 +89,6 @@ def test_a_timeout_leaves_everything_as_it_was():
     with pytest.raises(TimeoutError, match="with 1 of 2 elements left to enqueue"):
         queue.enqueue_many([3, 4], timeout=0)
     assert numbers(queue.dequeue_many(3)) == [1, 2, 3]
-
-
-@pytest.mark.parametrize("timeout", [-1, float("nan")])
-def test_a_timeout_that_is_over_or_not_a_number_ends(timeout):
-    with pytest.raises(TimeoutError):
-        FIFOQueue(1).dequeue(timeout)
 
 
 def test_an_exception_takes_the_place_of_an_element():

@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from collections import deque
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -206,11 +207,8 @@ def test_a_server_may_come_back_at_its_address(tmp_path):
 
 
 def test_a_thread_that_cannot_be_started_leaves_nothing_behind(queue, server, monkeypatch):
-    def fail(_):
-        raise RuntimeError("can't start new thread")
-
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="new thread"), nothing_left():
-        patch.setattr(threading.Thread, "start", fail)
+        patch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
         with queues.connect(server.address, KEY) as remote:
             remote.enqueue(1)  # the server starts none
         queues.serve(queue, authkey=KEY)

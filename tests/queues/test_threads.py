@@ -1,6 +1,7 @@
 """Tests of Coordinator, QueueRunner and start_queue_runners."""
 
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,13 +28,6 @@ def enqueue_from(queue, values):
         queue.enqueue(value)
 
     return enqueue
-
-
-def fail(error):
-    def function():
-        raise error
-
-    return function
 
 
 def test_the_first_exception_is_raised_where_the_threads_are_joined_unless_it_is_cleared():
@@ -118,7 +112,7 @@ def test_a_stop_ends_runners_that_wait_for_room():
 def test_without_a_coordinator_the_consumer_meets_the_exception():
     queue = FIFOQueue(5)
     error = ValueError("broken")
-    runner = QueueRunner(queue, [fail(error)])
+    runner = QueueRunner(queue, [Mock(side_effect=error)])
     (thread,) = runner.create_threads(start=True)
     with pytest.raises(ValueError, match="broken"):
         queue.dequeue()

@@ -11,15 +11,9 @@ from dataset.commands.display.feature_summary import RecordsSummary
 from dataset.commands.display.record_content import EXAMPLE, OTHER, SEQUENCE_EXAMPLE, read_message
 from dataset.commands.display.terminal import json_text, printable
 from dataset.commands.head import _Words
+from support.sequence_examples import sequence_example
 
 EXAMPLE_BYTES = io.encode_example({"a": [1, -2], "b": b"text", "c": np.array([0.5], np.float32)})
-
-
-def sequence_bytes():
-    message = io.SequenceExample()
-    message.context.feature["a"].int64_list.value.append(1)
-    message.feature_lists.feature_list["b"].feature.add().bytes_list.value.append(b"x")
-    return message.SerializeToString()
 
 
 def everything(record):
@@ -44,7 +38,7 @@ def test_any_bytes_are_something(record):
 
 
 @given(
-    st.sampled_from([EXAMPLE_BYTES, sequence_bytes()]),
+    st.sampled_from([EXAMPLE_BYTES, sequence_example({"a": [1]}, b=[[b"x"]])]),
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=4),
     st.integers(0, 200),
 )
@@ -66,11 +60,8 @@ def test_a_name_that_is_no_utf8_spoils_itself_only():
 def test_a_damaged_feature_spoils_itself_only():
     record = EXAMPLE_BYTES.replace(b"\x1a", b"\x1b")
     message = everything(record)
-    assert {name: values.kind for name, values in message.features.items()} == {
-        "a": "damaged",
-        "b": "bytes",
-        "c": "float",
-    }
+    kinds = {name: values.kind for name, values in message.features.items()}
+    assert kinds == {"a": "damaged", "b": "bytes", "c": "float"}
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,10 @@ from dataset import io
 
 @pytest.mark.parametrize("content", [b"", b"abc\0", bytes(3_000_000), bytearray(b"ab"), memoryview(b"ab"), "ü"])
 def test_what_was_written_is_read(content, tmp_path):
-    for path in (tmp_path / "a", str(tmp_path / "b"), str(tmp_path / "c").encode(), (tmp_path / "d").as_uri()):
+    local = (tmp_path / "a", str(tmp_path / "b"), str(tmp_path / "c").encode(), (tmp_path / "d").as_uri())
+    for path in (*local, "memory://whole/new/a"):
         io.write_file(path, content)
         assert io.read_file(path) == (content.encode() if isinstance(content, str) else bytes(content))
-
-
-def test_remote_files():
-    io.write_file("memory://whole/new/a", b"abc")
-    assert io.read_file("memory://whole/new/a") == b"abc"
 
 
 def test_arguments_are_checked(tmp_path):

@@ -275,21 +275,17 @@ def test_png_chunks_are_checked_before_the_decoder_takes_memory_for_them(monkeyp
 
 @pytest.mark.parametrize("decode", [decode_jpeg, decode_png, decode_image])
 def test_what_is_not_an_image_is_refused(decode):
-    name = decode.__name__
-    with pytest.raises(ValueError, match=rf"{name}\(\): contents must be a JPEG, .* got 0 bytes\."):
-        decode(b"")
-    with pytest.raises(ValueError, match=rf"{name}\(\): .* got 5 bytes beginning with b'hello'"):
-        decode(b"hello")
-    with pytest.raises(TypeError, match=rf"{name}\(\): contents must be the bytes of one image, got str"):
-        decode("hello")
-    with pytest.raises(TypeError, match=r"got ndarray\. Decode images one at a time, before batch\(\)"):
-        decode(np.array([JPEG], dtype=object))
-    with pytest.raises(ValueError, match=rf"{name}\(\): channels must be 0 .* got 2"):
-        decode(JPEG, channels=2)
-    with pytest.raises(ValueError, match=rf"{name}\(\): a JPEG image has no alpha channel"):
-        decode(JPEG, channels=4)
-    with pytest.raises(ValueError, match=rf"{name}\(\): a GIF image is decoded to RGB"):
-        decode(GIF_ONE, channels=1)
+    for content, channels, error, words in (
+        (b"", 0, ValueError, r"contents must be a JPEG, .* got 0 bytes\."),
+        (b"hello", 0, ValueError, ".* got 5 bytes beginning with b'hello'"),
+        ("hello", 0, TypeError, "contents must be the bytes of one image, got str"),
+        (np.array([JPEG], object), 0, TypeError, r".*got ndarray\. Decode images one at a time, before batch\(\)"),
+        (JPEG, 2, ValueError, "channels must be 0 .* got 2"),
+        (JPEG, 4, ValueError, "a JPEG image has no alpha channel"),
+        (GIF_ONE, 1, ValueError, "a GIF image is decoded to RGB"),
+    ):
+        with pytest.raises(error, match=rf"{decode.__name__}\(\): {words}"):
+            decode(content, channels)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,8 @@ from dataset.testing import check_operator, outcomes
 @pytest.fixture
 def folder(tmp_path):
     """Two classes: two images of cats and three of dogs, one of them in a subfolder."""
-    for name, gray in (
-        ("cat/b.png", 11),
-        ("cat/a.PNG", 10),
-        ("dog/c.jpg", 20),
-        ("dog/more/d.bmp.png", 21),
-        ("dog/z.jpeg", 22),
-    ):
+    grays = {"cat/b.png": 11, "cat/a.PNG": 10, "dog/c.jpg": 20, "dog/more/d.bmp.png": 21, "dog/z.jpeg": 22}
+    for name, gray in grays.items():
         save(tmp_path / name, gray)
     return tmp_path
 

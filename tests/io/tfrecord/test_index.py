@@ -33,13 +33,6 @@ from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, fram
 pytestmark = pytest.mark.usefixtures("native")
 
 
-def changed(path, content):
-    """Write to a file and change its modification time."""
-    before = path.stat().st_mtime_ns
-    path.write_bytes(content)
-    os.utime(path, ns=(before + 10**9, before + 10**9))
-
-
 def offsets_of(records):
     return [0, *itertools.accumulate(len(record) + 16 for record in records)]
 
@@ -92,7 +85,9 @@ def test_an_open_index_is_saved_beside_the_file_and_found_again(save):
 def test_the_index_of_a_changed_file_is_made_anew_with_a_warning(records, save):
     path = save(frames([b"ab", b"c"]))
     before = io.TFRecordIndex.open(path)
-    changed(path, frames(records))
+    later = path.stat().st_mtime_ns + 10**9
+    path.write_bytes(frames(records))
+    os.utime(path, ns=(later, later))
     with pytest.raises(DataLossError, match="modified after its index was built"):
         before[0]
     with (

@@ -18,6 +18,7 @@ from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from support.folders import flip
 from support.pipelines import unoptimized
+from support.states import state_after
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -42,18 +43,14 @@ def paths(tmp_path):
     ]
 
 
-def damage(path, *places):
-    """Damage a file whose index agrees in size and time."""
-    io.TFRecordIndex.open(path)
-    stamp = Path(path).stat()
-    flip(Path(path), *places)
-    os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
-
-
 @pytest.fixture
 def damaged(paths):
-    """The same files, but record 5 has a wrong checksum."""
-    damage(paths[3], len(RECORDS[4]) + 16 + 12)
+    """The same files, but record 5 has a wrong checksum, and the index agrees in size and time."""
+    path = Path(paths[3])
+    io.TFRecordIndex.open(path)
+    stamp = path.stat()
+    flip(path, len(RECORDS[4]) + 16 + 12)
+    os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
     return paths
 
 
@@ -127,9 +124,8 @@ def test_what_is_left_out_is_not_read(paths, monkeypatch, chain, expected, optim
 
 def test_the_state_of_a_full_shuffle_does_not_grow_with_the_data(tmp_path):
     path = write(tmp_path / "a", [b"%d" % i for i in range(5000)])
-    iterator = iter(TFRecordDataset(path, index=True).shuffle(None, seed=1).batch(8).prefetch(2))
-    next(iterator)
-    assert len(pickle.dumps(iterator.state_dict())) < 3000
+    dataset = TFRecordDataset(path, index=True).shuffle(None, seed=1).batch(8).prefetch(2)
+    assert len(pickle.dumps(state_after(dataset, 1))) < 3000
 
 
 def test_a_damaged_record_fails_in_its_place_and_costs_no_other(damaged):

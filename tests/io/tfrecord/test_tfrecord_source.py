@@ -17,6 +17,7 @@ from dataset.io.tfrecord.damage.damage_log import LOGGED_MAX, DamageLog
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.testing import check_operator
 from support.folders import flipped
+from support.op_cases import fail_at
 from support.tfrecord_files import COMPRESS, HEADER, frame, frames, model
 
 
@@ -188,11 +189,7 @@ def test_a_pass_in_two_halves_counts_each_damaged_place_once(save, logged):
 
 
 def test_ignore_errors_counts_what_it_drops():
-    def check(x):
-        if x % 3 == 0:
-            raise ValueError(x)
-        return x
-
+    check = fail_at(0, 3, 6, 9)
     found, counts = run(Dataset.range(10).map(check).ignore_errors())
     assert [int(x) for x in found] == [1, 2, 4, 5, 7, 8]
     assert counts == {"ignore_errors": 4}
