@@ -131,8 +131,8 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes import WorkerProcesses
 
 def stay(inputs, position, context, started):
+    started()  # first: a task that has not begun is given to another worker
     print(os.getpid(), flush=True)
-    started()
     signal.pause()
 
 def run():
