@@ -63,7 +63,6 @@ oracle: $(EXPLORE)/.ready $(KERNELS)
 	ORACLE=record PYTHONHASHSEED=0 $(EXPLORE)/bin/python -m pytest tests/oracle
 
 faults: $(VENV)/.ready-test $(KERNELS)
-	rm -rf build/faults
 	FAULTS=all $(BIN)/python -m pytest -n auto -m "explore or not explore" tests/faults
 	PYTHONPATH=tests $(BIN)/python -m faults.page
 

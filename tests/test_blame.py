@@ -128,7 +128,7 @@ def test_every_flaky_test_exists():
     paths = sorted({line.test.split("::")[0] for line in lines})
     if not paths:
         return
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:randomly", "-m", "", *paths]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", "-m", "", *paths]
     run = subprocess.run(
         command, cwd=BLAME.parents[2], env={**os.environ, "EXPLORE": "1"}, capture_output=True, text=True, check=False
     )

@@ -14,10 +14,10 @@ def outcomes(file, n=1000):
     """Return the rows of a file as tuples, and the text of the error for each row that failed."""
     found = []
     for columns in columns_of(file, n):
-        is_error = isinstance(columns, Exception)
-        found += (
-            [f"{type(columns).__name__}: {columns}"] if is_error else zip(*map(np.ndarray.tolist, columns), strict=True)
-        )
+        if isinstance(columns, Exception):
+            found.append(f"{type(columns).__name__}: {columns}")
+        else:
+            found.extend(zip(*map(np.ndarray.tolist, columns), strict=True))
     return found
 
 

@@ -113,8 +113,8 @@ def _calls(fault: Fault) -> Iterator[None]:
     """Count every call of a function of the library in one of its threads."""
 
     def trace(frame: Any, event: str, _: Any) -> None:
-        is_entry = event != "call" or frame.f_code.co_name in ENTRIES
-        if not is_entry and _is_librarys(frame) and threading.current_thread().name.startswith("dataset-"):
+        is_call = event == "call" and _is_librarys(frame) and frame.f_code.co_name not in ENTRIES
+        if is_call and threading.current_thread().name.startswith("dataset-"):
             fault.count()
 
     before = threading.gettrace()

@@ -152,8 +152,7 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
                 if self._stopped:
                     self.coordinator.check_usable()
                     raise ClosedError("this part of the pipeline has been closed")
-                if self._rests or not self._visits:
-                    self.call_workers(needed=True)
+                self.call_workers(needed=True)
                 self._news.wait()
         finally:
             self.counters.add_wait(started, time.perf_counter())
@@ -187,12 +186,12 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
                     self.call_workers()
 
     def call_workers(self, *, needed: bool = False) -> None:
-        if self._visits:
-            with self.lock:
+        with self.lock:
+            if self._rests:
                 self._rests = False  # it will look for room, and may find some
                 self._freed.notify()
-        else:
-            super().call_workers(needed=needed)
+            else:
+                super().call_workers(needed=needed)
 
     @property
     def _is_busy(self) -> bool:
@@ -233,7 +232,6 @@ class PrefetchOperator(WorkerLoop, UnaryOperator, BackgroundOperator):
     def _reserve(self, visit: object) -> int:
         """Wait for room and reserve it. Return how many elements to compute; after the end or a stop, leave: 0."""
         with self.lock:
-            self._in_progress = 0
             while not (count := self._granted()):
                 if self._ended or self._stopped:
                     self._leave(visit)

@@ -92,7 +92,7 @@ def outcomes_of_output(output: Chunk | None, inputs: Chunk) -> list[Outcome]:
 def all_outcomes(run: Callable[[Chunk, int], Done], inputs: Chunk, position: int) -> list[Outcome]:
     """Return the outcomes of all these inputs. In a worker, an interrupt of a function is an outcome like any other."""
     outcomes: list[Outcome] = []
-    done = Done(0, outcomes)
+    done = Done(0, [])
     count = 0
     try:
         while count < inputs.length:
