@@ -295,6 +295,13 @@ def test_closing_does_not_wait_for_a_client_that_does_not_read(reading):
     assert not threads()
 
 
+def test_a_stream_that_sends_while_all_are_told_to_repeat_does_not_wait_next():
+    feed = SnapshotFeed()
+    sent = feed.next(-1)
+    feed.repeat()
+    assert feed.next(sent[0]) != sent  # the same after a quarter of a minute
+
+
 @pytest.mark.parametrize("start", [0, 3, 22, None])
 def test_a_new_client_is_answered_however_many_others_keep_a_thread(start, monkeypatch):
     monkeypatch.setattr(page_server._RequestHandler, "timeout", 60.0)

@@ -92,12 +92,12 @@ class SnapshotFeed:
             None if the feed was closed.
         """
         with self._news:
-            seconds, repeats = self._interval if self._running else _ENDED_SECONDS, self._repeats
-            self._news.wait_for(lambda: self.closed or self._changes != seen or self._repeats != repeats, seconds)
+            seconds = self._interval if self._running else _ENDED_SECONDS
+            self._news.wait_for(lambda: self.closed or self._changes + self._repeats != seen, seconds)
             if self.closed:
                 return None
-            changes = self._changes
-        return changes, self.encoded()
+            number = self._changes + self._repeats
+        return number, self.encoded()
 
     def pause(self, seconds: float) -> None:
         """Wait for that time, or until the feed is closed."""
