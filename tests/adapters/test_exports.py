@@ -3,7 +3,6 @@
 import collections
 import gc
 import re
-import threading
 
 import numpy as np
 import pytest
@@ -103,13 +102,12 @@ def test_an_exception_takes_the_place_of_its_element(export, ahead):
 
 @pytest.mark.parametrize("how", ["close", "drop", "end"])
 @every_export
-def test_the_end_of_an_iteration_ends_its_threads_without_the_garbage_collector(export, ahead, how):
-    before = set(threading.enumerate())
+def test_the_end_of_an_iteration_ends_its_threads_without_the_garbage_collector(export, ahead, how, pipeline_threads):
     gc.disable()
     try:
         iterator = iter(export(Dataset.range(50).map(lambda x: x + 1, num_parallel_calls=2).prefetch(2)))
         next(iterator)
-        threads = [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("dataset-")]
+        threads = pipeline_threads()
         assert threads
         if how == "end":
             assert len(list(iterator)) == 49

@@ -1,6 +1,5 @@
 """Tests of the sources of the rank, and of two real processes that train together."""
 
-import socket
 import subprocess
 import sys
 import types
@@ -106,10 +105,3 @@ def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(t
         assert len(one["steps"][case]) == len(two["steps"][case])
     elements = {case: sorted(one["steps"][case] + two["steps"][case]) for case in ("drop", "pad", "repeat")}
     assert elements == {"drop": list(range(10)), "pad": [0, *range(11)], "repeat": [0, *range(11)]}
-
-
-def test_two_processes_of_jax_share_the_elements():
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
-    assert together("two_jax_processes.py", address) == ["(0, 2) [0, 2, 4]", "(1, 2) [1, 3, 5]"]

@@ -134,8 +134,10 @@ def test_the_rows_of_two_processes_become_global_arrays_that_can_be_resumed():
         take = lambda it: [np.asarray(s.data).tolist() for _, y in it for s in y.addressable_shards]
         print(take(resumed) == take(iterator))
         show_error(lambda: next(iter(Dataset.range(32).shard(2, mine).batch(3).to_jax(rows))))
+        print(*Dataset.range(7).shard_by_process())
     """)
     epoch = f"(8, 2) (8,) 2 3 {sum(range(48))}.0 {sum(range(24))}.0"
+    assert (first.pop(), second.pop()) == ("0 2 4", "1 3 5")
     for *lines, error in (first, second):
         assert lines == [epoch, epoch, "True"]
         assert "(3,)" in error

@@ -13,7 +13,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 from adapters.torch_pipelines import IN_ORDER, SHUFFLED, double, numbers
-from dataset import Dataset, Options, RaggedTensor, SparseTensor, TextLineDataset
+from dataset import Dataset, Options, RaggedTensor, SparseTensor
 from dataset.adapters.torch.passes import Passes
 from dataset.dataset import shared_among
 
@@ -154,18 +154,6 @@ def test_workers_that_begin_at_once_come_to_the_same_number():
     first = passes.begin(worker(0, 2))[0]
     passes._table[:] = before  # as if the other worker had read the table before that
     assert passes.begin(worker(1, 2))[0] == first == 1
-
-
-@pytest.mark.parametrize("files", [1, 5])
-def test_the_files_of_a_pipeline_are_read_once(tmp_path, files):
-    for number in range(files):
-        (tmp_path / f"{number}.txt").write_text("".join(f"{number * 20 + line}\n" for line in range(20)))
-    dataset = Dataset.list_files(str(tmp_path / "*.txt"), shuffle=True).interleave(TextLineDataset, cycle_length=2)
-    dataset = dataset.map(int).shuffle(10).batch(4)
-    batches = loader(dataset.to_torch())
-    epochs = [numbers(batches) for _ in range(2)]
-    assert [sorted(epoch) for epoch in epochs] == [list(range(20 * files))] * 2
-    assert epochs[0] != epochs[1]
 
 
 def test_a_loader_of_a_dataset_instead_of_its_tensors():

@@ -131,21 +131,6 @@ def python(*words, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def outcome(*words, **options):
-    with python(*words, **options) as process:
-        out, err = process.communicate(timeout=250)
-    return process.returncode, out, err
-
-
-def test_it_runs_as_a_module(digits, tmp_path):
-    status, out, err = outcome("verify", digits)
-    assert (status, err) == (0, b"")
-    assert out.startswith(b"good")
-    status, out, err = outcome("info", tmp_path / "missing")
-    assert (status, out) == (2, b"")
-    assert err.count(b"\n") == 1
-
-
 def test_a_closed_pipe_is_not_an_error(write, digits):
     damaged = write([b"a"])
     damaged.write_bytes(damaged.read_bytes()[:-1])
@@ -167,8 +152,9 @@ def test_a_closed_pipe_is_not_an_error(write, digits):
 def test_a_terminal_of_ascii_gets_ascii(write):
     path = write([{"größe": "schön"}])
     for command in ("info", "head"):
-        status, out, err = outcome(command, path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-        assert (status, err) == (0, b"")
+        with python(command, path, env={**os.environ, "PYTHONIOENCODING": "ascii"}) as process:
+            out, err = process.communicate(timeout=250)
+        assert (process.returncode, err) == (0, b"")
         assert b"gr\\u00f6" in out or b"gr\\xf6" in out
 
 

@@ -47,6 +47,10 @@ def test_a_compressed_stream_that_ends_early(run, write, tmp_path):
     kept = list(TFRecordDataset(tmp_path / "new.gz", compression_type="GZIP"))
     assert 0 < len(kept) < 5000
     assert kept == [b"%d" % (i * i) for i in range(len(kept))]
+    (file,) = run.json("verify", path, status=1)["files"]
+    assert (file["records"], file["records_after"]) == (len(kept), 0)
+    assert "is truncated" in file["stream_damage"]
+    assert "everything after the damage of the compressed stream" in run("verify", path)[1]
 
 
 def test_a_good_file_is_copied(run, digits, tmp_path):

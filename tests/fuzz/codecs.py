@@ -14,6 +14,7 @@ from cramjam import DecompressionError, snappy
 
 from dataset.errors import ParseError
 from dataset.io import decode_wav, encode_wav, parse_tensor, serialize_tensor
+from dataset.io.example import tensor
 from dataset.io.example.messages import TensorProto
 from dataset.io.files.compression import DamagedStreamError, open_stream
 from support.block_files import COMPRESS
@@ -21,18 +22,8 @@ from support.block_files import COMPRESS
 from .mutate import INTEGERS, mutated
 from .target import CONTENTS, Target, drained
 
-_NUMBERS = {
-    "float32": 1,
-    "float64": 2,
-    "int32": 3,
-    "uint8": 4,
-    "int16": 5,
-    "S": 7,
-    "complex64": 8,
-    "int64": 9,
-    "bool": 10,
-}
-_NUMBERS |= {"float16": 19, "uint32": 22, "uint64": 23}  # of TensorFlow, by dtype
+_NUMBERS = {"S" if dtype == "bytes" else dtype: number for dtype, (number, _) in tensor._DTYPES.items()}
+_NUMBERS.pop("bfloat16")
 _TENSOR_BYTES = 1 << 16
 
 

@@ -26,13 +26,13 @@ from dataset.io.tar.members import key_and_field
 from dataset.io.tar.reader import TarFile
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.damage.salvage import Salvage, Sound
-from dataset.io.tfrecord.frames import framed, masked_crc
+from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.values import RaggedTensor, SparseTensor
 from support.block_files import COMPRESS, outcomes_of, read
 from support.sequence_examples import sequence_example
 from support.tar_files import archive
-from support.tfrecord_files import model
+from support.tfrecord_files import header, model
 
 from .mutate import INTEGERS, mutated, packed_integer
 from .target import CONTENTS, Target, drained
@@ -252,10 +252,9 @@ class TFRecords(Target):
     def make_input(self, rng: random.Random) -> bytes:
         data = super().make_input(rng)
         if rng.random() < 0.4:  # insert a length with a correct checksum somewhere
-            length = packed_integer(rng)[:8].ljust(8, b"\0")
-            header = length + struct.pack("<I", masked_crc(length))
+            head = header(int.from_bytes(packed_integer(rng)[:8], "little"))
             at = rng.choice((0, rng.randrange(len(data) + 1)))
-            data = data[:at] + header + data[at + (12 if rng.random() < 0.5 else 0) :]
+            data = data[:at] + head + data[at + (12 if rng.random() < 0.5 else 0) :]
         return data
 
     def check(self, data: bytes) -> None:

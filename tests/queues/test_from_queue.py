@@ -146,6 +146,8 @@ def test_the_spec_is_that_of_the_queue_and_nothing_is_taken_to_find_it():
 def test_other_queues_are_refused():
     with pytest.raises(TypeError, match=r"from_queue\(\): queue must be one of"):
         Dataset.from_queue([1, 2])
+    with pytest.raises(TypeError, match=r"to_queue\(\): queue must be"):
+        Dataset.range(3).to_queue(stdlib.SimpleQueue())
     with pytest.raises(RuntimeError, match="event loop"):
         Dataset.from_queue(asyncio.Queue())
     with pytest.raises(TypeError, match="spec"):
@@ -229,11 +231,6 @@ def test_a_dataset_runs_into_a_queue_and_ends_it(kind):
         with Dataset.range(7).to_queue(queue) as feeder:
             assert list(Dataset.from_queue(queue)) == list(range(7))
             assert feeder.join(WAIT)
-
-
-def test_to_queue_refuses_other_queues():
-    with pytest.raises(TypeError, match=r"to_queue\(\): queue must be"):
-        Dataset.range(3).to_queue(stdlib.SimpleQueue())
 
 
 @pytest.mark.parametrize(("kind", "by_consumer"), [("fifo", True), ("fifo", False), ("queue", False)])

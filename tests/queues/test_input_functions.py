@@ -145,16 +145,6 @@ def test_several_elements_at_once_and_padding():
         assert rows().tolist() == [[0, 0], [0, 0], [0, 1]]
 
 
-def test_an_exception_of_a_function_reaches_the_main_thread():
-    def broken():
-        raise ValueError("broken")
-
-    with nothing_left():
-        batches = queues.batch(broken, 3)
-        with pytest.raises(ValueError, match="broken"), queues.start_queue_runners():
-            list(batches)
-
-
 def test_the_classic_pipeline(folder):
     """File names, a reader in two threads, a shuffled batch; the loop ends with the data."""
     with nothing_left():

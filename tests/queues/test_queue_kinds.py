@@ -1,6 +1,7 @@
 """Tests of the queues: the semantics of TensorFlow's, conversion, and random schedules of threads."""
 
 import collections
+import contextlib
 import copy
 import dataclasses
 import random
@@ -55,17 +56,6 @@ def numbers(found):
 # Order, waiting and the end
 
 
-def test_a_closed_queue_says_what_it_has():
-    queue = FIFOQueue(5)
-    queue.enqueue_many([1, 2, 3])
-    queue.close()
-    with pytest.raises(CancelledError, match="FIFOQueue: it is closed"):
-        queue.enqueue(4)
-    with pytest.raises(OutOfRangeError, match="closed, with fewer than 4 elements left"):
-        queue.dequeue_many(4)
-    assert queue.size() == len(queue) == 3, "they stay"
-
-
 def test_closing_lets_waiting_producers_finish(waits):
     queue = FIFOQueue(2)
     queue.enqueue_many([0, 1])
@@ -85,7 +75,7 @@ def test_a_timeout_leaves_everything_as_it_was():
     queue.enqueue_many([1, 2])
     with pytest.raises(TimeoutError, match="2 of 3 elements came"):
         queue.dequeue_many(3, timeout=0.01)
-    assert queue.size() == 2
+    assert queue.size() == len(queue) == 2
     with pytest.raises(TimeoutError, match="with 1 of 2 elements left to enqueue"):
         queue.enqueue_many([3, 4], timeout=0)
     assert numbers(queue.dequeue_many(3)) == [1, 2, 3]
@@ -231,20 +221,21 @@ def test_an_empty_batch_needs_a_spec():
         FIFOQueue(9).dequeue_many(0)
 
 
-@pytest.mark.parametrize("capacity", [0, -1])
-def test_the_capacity_is_positive(capacity):
-    with pytest.raises(ValueError, match="capacity must be at least 1"):
-        FIFOQueue(capacity)
-
-
 # Other kinds
 
 
-def test_padding_needs_arrays_of_known_rank():
-    with pytest.raises(ValueError, match="must be known"):
-        PaddingFIFOQueue(9, TensorSpec(None, np.int64))
-    with pytest.raises(TypeError, match="only arrays can be padded"):
-        PaddingFIFOQueue(9, RaggedTensorSpec((None, None), np.int64))
+@pytest.mark.parametrize(
+    ("make", "given", "error", "words"),
+    [
+        *((FIFOQueue, (capacity,), ValueError, "capacity must be at least 1") for capacity in (0, -1)),
+        *((RandomShuffleQueue, (2, minimum), ValueError, "min_after_dequeue") for minimum in (-1, 2, 3)),
+        (PaddingFIFOQueue, (9, TensorSpec(None, np.int64)), ValueError, "must be known"),
+        (PaddingFIFOQueue, (9, RaggedTensorSpec((None, None), np.int64)), TypeError, "only arrays can be padded"),
+    ],
+)
+def test_wrong_arguments(make, given, error, words):
+    with pytest.raises(error, match=words):
+        make(*given)
 
 
 def test_a_random_order_is_uniform_and_repeats_with_its_seed():
@@ -260,12 +251,6 @@ def test_a_random_order_is_uniform_and_repeats_with_its_seed():
     for seed in range(600):
         counts[orders.index(order(seed))] += 1
     assert min(counts) > 60  # of 100 expected; five standard deviations are 46
-
-
-@pytest.mark.parametrize("minimum", [-1, 2, 3])
-def test_the_minimum_is_below_the_capacity(minimum):
-    with pytest.raises(ValueError, match="min_after_dequeue"):
-        RandomShuffleQueue(2, minimum)
 
 
 def test_elements_that_are_put_back_keep_their_order():
@@ -293,53 +278,40 @@ KINDS = {
 }
 
 
-def elements_of(found, kind):
-    values = found[1] if kind == "priority" else found
-    return np.atleast_1d(values).tolist()
-
-
-def consume(queue, kind, draws, taken, failures):
+def consume(queue, kind, draws):
+    """Return the elements that were taken, and the number of exceptions among them."""
+    calls = [
+        *(queue.dequeue, lambda: queue.dequeue_up_to(draws.randint(1, 4))),
+        *(lambda: queue.dequeue_many(draws.randint(1, 3)), lambda: queue.dequeue(timeout=draws.choice([0, 0.001]))),
+    ]
+    taken, failures = [], 0
     while True:
         try:
-            how = draws.randrange(4)
-            if how == 0:
-                found = queue.dequeue()
-            elif how == 1:
-                found = queue.dequeue_up_to(draws.randint(1, 4))
-            elif how == 2:
-                found = queue.dequeue_many(draws.randint(1, 3))
-            else:
-                found = queue.dequeue(timeout=draws.choice([0, 0.001]))
-            taken.extend(elements_of(found, kind))
+            found = draws.choice(calls)()
+            taken += np.atleast_1d(found[1] if kind == "priority" else found).tolist()
         except OutOfRangeError:
             if not queue.size():
-                return
+                return taken, failures
         except TimeoutError:
             pass
         except ArithmeticError:
-            failures.append(1)
+            failures += 1
 
 
-def produce(queue, kind, draws, values, sent, failures):
-    try:
+def produce(queue, kind, draws, values):
+    """Return the elements that were enqueued, those of a cancelled call, and the number of exceptions."""
+    sent, some, failures = [], [], 0
+    with contextlib.suppress(CancelledError):
         while values:
-            some = values[: draws.randint(1, 3)]
-            del values[: len(some)]
             if draws.random() < 0.1:
                 queue.enqueue(ArithmeticError())
-                failures.append(1)
-            batch = (some, some) if kind == "priority" else some
-            try:
-                if len(some) == 1:
-                    queue.enqueue((some[0], some[0]) if kind == "priority" else some[0])
-                else:
-                    queue.enqueue_many(batch)
-            except CancelledError:
-                sent.append((some, "part"))
-                raise
-            sent.append((some, "all"))
-    except CancelledError:
-        pass
+                failures += 1
+            count = draws.randint(1, 3)
+            some, values = values[:count], values[count:]
+            one, many = ((some[0], some[0]), (some, some)) if kind == "priority" else (some[0], some)
+            queue.enqueue(one) if len(some) == 1 else queue.enqueue_many(many)
+            sent += some
+    return sent, some, failures
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -349,31 +321,22 @@ def test_no_schedule_loses_or_repeats_an_element(kind, block):
         where = kind, block, case
         draws = rng(*where)
         queue = KINDS[kind](draws)
-        sent, sent_failures = [], []
         values = [list(range(1000 * one, 1000 * one + draws.randrange(20))) for one in range(draws.randint(1, 3))]
-        seeds = [draws.random() for _ in range(6)]
-        producers = [
-            in_thread(partial(produce, queue, kind, random.Random(seeds[one]), values[one], sent, sent_failures))
-            for one in range(len(values))
-        ]
-        taken = [[] for _ in range(draws.randint(1, 3))]
-        failures = []
-        consumers = [
-            in_thread(partial(consume, queue, kind, random.Random(seeds[3 + one]), taken[one], failures))
-            for one in range(len(taken))
-        ]
+        producers = [in_thread(partial(produce, queue, kind, random.Random(draws.random()), some)) for some in values]
+        seeds = [draws.random() for _ in range(draws.randint(1, 3))]
+        consumers = [in_thread(partial(consume, queue, kind, random.Random(seed))) for seed in seeds]
         cancels = draws.random() < 0.3
-        sending = [] if cancels else [one.result() for one in producers]
+        sent = [] if cancels else [one.result() for one in producers]
         queue.close(cancel_pending_enqueues=cancels)
-        sending = sending or [one.result() for one in producers]
-        assert [*sending, *(one.result() for one in consumers)] == [None] * (len(producers) + len(consumers)), where
+        sent = sent or [one.result() for one in producers]
+        taken, failures = zip(*(one.result() for one in consumers), strict=True)
         found = [value for part in taken for value in part]
         assert len(found) == len(set(found)), where
-        assert len(failures) <= len(sent_failures) + cancels * len(values), where
-        surely = {value for some, how in sent if how == "all" for value in some}
-        perhaps = {value for some, how in sent if how == "part" for value in some}
+        assert sum(failures) <= sum(count for *_, count in sent) + cancels * len(values), where
+        surely = {value for part, *_ in sent for value in part}
+        perhaps = {value for _, part, _ in sent for value in part}
         assert surely <= set(found) <= surely | perhaps, where
-        if kind == "fifo" and len(consumers) == 1 and not failures:
+        if kind == "fifo" and len(consumers) == 1 and not any(failures):
             for one in range(len(values)):
                 mine = [value for value in found if value // 1000 == one]
                 assert mine == sorted(mine), where

@@ -42,9 +42,9 @@ def test_every_method_works_from_elsewhere():
             remote.close()
             assert queue.is_closed()
             assert remote.dequeue_up_to(5)["b"].tolist() == [b"c", b"d"]
-            with pytest.raises(queues.OutOfRangeError, match="closed"):
+            with pytest.raises(queues.OutOfRangeError, match="closed, with fewer than 1 elements left"):
                 remote.dequeue()
-            with pytest.raises(queues.CancelledError, match="closed"):
+            with pytest.raises(queues.CancelledError, match="FIFOQueue: it is closed"):
                 remote.enqueue({"a": np.arange(3), "b": "x"})
 
 

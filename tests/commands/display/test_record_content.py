@@ -11,9 +11,11 @@ from dataset.commands.display.feature_summary import RecordsSummary
 from dataset.commands.display.record_content import EXAMPLE, OTHER, SEQUENCE_EXAMPLE, read_message
 from dataset.commands.display.terminal import json_text, printable
 from dataset.commands.head import _Words
+from support.example_strategies import damaged
 from support.sequence_examples import sequence_example
 
 EXAMPLE_BYTES = io.encode_example({"a": [1, -2], "b": b"text", "c": np.array([0.5], np.float32)})
+SEQUENCE_BYTES = sequence_example({"a": [1]}, b=[[b"x"]])
 
 
 def everything(record):
@@ -30,23 +32,12 @@ def everything(record):
     return message
 
 
-@given(st.binary(max_size=200))
+@given(st.binary(max_size=200) | damaged(st.sampled_from([EXAMPLE_BYTES, SEQUENCE_BYTES])))
 @example(b"\x0a\x00")
 @example(b"\x0b" * 150)
+@example(EXAMPLE_BYTES[:-1])
 def test_any_bytes_are_something(record):
     assert everything(record).kind in {EXAMPLE, SEQUENCE_EXAMPLE, OTHER}
-
-
-@given(
-    st.sampled_from([EXAMPLE_BYTES, sequence_example({"a": [1]}, b=[[b"x"]])]),
-    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=4),
-    st.integers(0, 200),
-)
-def test_damaged_messages_are_something(record, changes, size):
-    content = bytearray(record)
-    for place, byte in changes:
-        content[place % len(content)] = byte
-    everything(bytes(content[:size]))
 
 
 def test_a_name_that_is_no_utf8_spoils_itself_only():

@@ -42,10 +42,8 @@ def test_rows_are_those_of_from_arrow_in_both_formats(save, kind, compression):
     path = save("a.arrow", table(), kind, compression)
     dataset, expected = Dataset.from_arrow_ipc(path), Dataset.from_arrow(table())
     assert dataset.element_spec == expected.element_spec
-    assert len(dataset) == 25
-    assert_elements_equal(list(dataset), list(expected))
     assert_elements_equal(list(dataset.batch(7)), list(expected.batch(7)))
-    check_operator(lambda: Dataset.from_arrow_ipc(path), positions=5)
+    assert len(check_operator(lambda: Dataset.from_arrow_ipc(path), list(expected), positions=5)) == len(dataset) == 25
     chosen = Dataset.from_arrow_ipc(path, columns=["who.age", "name"])
     assert list(chosen.skip(24)) == [{"who": {"age": np.int64(24)}, "name": b"name 24"}]
 
@@ -77,10 +75,6 @@ def test_damage_is_data_loss_and_the_next_file_follows(save, tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(DataLossError, match="not an Arrow IPC file, or it is damaged"):
             Dataset.from_arrow_ipc(str(tmp_path / name))
-    with pytest.raises(FileNotFoundError):
-        Dataset.from_arrow_ipc(str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match=r"from_arrow_ipc\(\): no file matches '.*\.feather'"):
-        Dataset.from_arrow_ipc(f"{tmp_path}/*.feather")
     good = save("good.arrow", pa.table({"s": ["a", "b"]}))
     bad = save("bad.arrow", pa.table({"s": ["text one", "text two", "end"]}), batch=2)
     content = (tmp_path / "bad.arrow").read_bytes()

@@ -23,6 +23,8 @@ WRITERS = {
 SHARD = f"{HEX}/00000000.tfrecord"
 LOCK = lock_path("", HEX).name
 LISTED = {LOCK: "process 1\n"}
+NOT_SHARDS = ["0000000.tfrecord", "00000000.tfrecord.bak", "a00000000.tfrecord", "00000000.TFRECORD", "\u0660" * 8]
+NOT_SHARDS += ["00000000.tfrecord\n", "00000000-tfrecord", ".tfrecord", "-0000001.tfrecord", "metadata.json"]
 MINE = {
     "a folder": {f"{HEX}/notes.txt": "precious"},
     "a folder that looks like a run": {SHARD: "precious"},
@@ -36,6 +38,7 @@ MINE = {
     "a link to a folder, with a lock file": {"x/00000000.tfrecord": "precious", HEX: Path("x"), **LISTED},
     "a folder of links, with a lock file": {"x": "precious", SHARD: Path("../x"), **LISTED},
     "a link for a lock file": {LOCK: Path("x")},
+    **{name: {f"{HEX}/{name}": "precious", SHARD: "precious", **LISTED} for name in NOT_SHARDS},
 }
 
 
@@ -65,18 +68,6 @@ def test_what_no_writer_listed_is_not_removed(mine, kind, tmp_path):
     after = tree(tmp_path)
     assert {name: after.get(name) for name in before} == before
     assert list(Dataset.load(tmp_path)) == [0, 1, 2, 3, 4]
-
-
-NOT_SHARDS = ["0000000.tfrecord", "00000000.tfrecord.bak", "a00000000.tfrecord", "00000000.TFRECORD", "\u0660" * 8]
-NOT_SHARDS += ["00000000.tfrecord\n", "00000000-tfrecord", ".tfrecord", "-0000001.tfrecord", "metadata.json"]
-
-
-@pytest.mark.parametrize("name", NOT_SHARDS)
-def test_a_folder_with_a_file_that_no_writer_names_so_is_not_removed(name, tmp_path):
-    fill(tmp_path, {f"{HEX}/{name}": "precious", SHARD: "precious", **LISTED})
-    before = tree(tmp_path)
-    Dataset.range(5).save(tmp_path)
-    assert {found: tree(tmp_path).get(found) for found in before} == before
 
 
 @pytest.mark.parametrize("kind", WRITERS)

@@ -273,15 +273,6 @@ def damage(path, at, length=40):
         file.write(bytes(length))
 
 
-def test_a_missing_first_file_is_said_at_the_call(tmp_path):
-    with pytest.raises(FileNotFoundError, match="missing"):
-        Dataset.from_parquet(tmp_path / "missing")
-    with pytest.raises(FileNotFoundError, match=r"from_parquet\(\): no file matches '.*/\*\.parquet'"):
-        Dataset.from_parquet(f"{tmp_path}/*.parquet")
-    with pytest.raises(IsADirectoryError):
-        Dataset.from_parquet(tmp_path)
-
-
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"no parquet at all, but long enough", bytes(100)])
 def test_what_is_no_parquet_file_says_so(tmp_path, save, content):
     (tmp_path / "bad").write_bytes(content)

@@ -16,7 +16,7 @@ from dataset import DataLossError, SpecError, TarDataset, TensorSpec
 from dataset.io.files import compression
 from dataset.io.tar import members
 from dataset.io.tar.reader import TarFile
-from support.block_files import COMPRESS, KINDS, OpenedFiles
+from support.block_files import COMPRESS, KINDS, OpenedFiles, columns_of
 from support.folders import flipped
 from support.tar_files import archive
 
@@ -44,16 +44,9 @@ def write(path, content):
 
 
 def read_all(file, n=3):
-    found, errors = [], []
-    while True:
-        try:
-            columns = file.columns(n)
-        except (DataLossError, SpecError) as error:
-            errors.append(error)
-            continue
-        if columns is None:
-            return found, errors
-        found += columns[0]
+    every = list(columns_of(file, n))
+    errors = [one for one in every if isinstance(one, Exception)]
+    return [sample for columns in every if columns not in errors for sample in columns[0]], errors
 
 
 def special(name, kind, **fields):

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.io.tfrecord.writer import TFRecordWriter
 from support.block_files import check_places
 from support.memory import memory_below
-from support.tfrecord_files import COMPRESS, KINDS, assorted, frames, read
+from support.tfrecord_files import COMPRESS, KINDS, assorted, frames
 
 pytestmark = pytest.mark.usefixtures("native")
-
-# Elements.
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    records=st.lists(st.one_of(st.binary(max_size=60), st.integers(0, 9000).map(lambda n: b"x" * n)), max_size=60),
-    kind=st.sampled_from(KINDS),
-    block=st.sampled_from([None, 0, 1, 13, 100, 4096]),
-    n=st.sampled_from([1, 3, 1000]),
-    verify=st.booleans(),
-)
-def test_what_was_written_comes_back(records, kind, block, n, verify):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "a")
-        with TFRecordWriter(path, kind) as writer:
-            writer.write_all(records)
-        assert read(TFRecordFile(path, kind, block, verify), n) == (records, None)
 
 
 # Places.

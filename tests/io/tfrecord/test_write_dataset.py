@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import dataset
 from dataset import Dataset, SpecError, TFRecordDataset, io
 from support.folders import names_in
+from support.pipelines import Record
 
 RECORDS = [b"%d" % i for i in range(1000)]
 
@@ -55,19 +55,13 @@ def test_a_file_may_be_written_over_while_it_is_read(tmp_path):
 # Invalid elements
 
 
-@dataclasses.dataclass
-class Pair:
-    a: int
-    b: int
-
-
 @pytest.mark.parametrize(
     ("source", "words"),
     [
         (lambda: Dataset.range(3), "at the call"),
         (lambda: Dataset.from_tensor_slices(RECORDS).batch(2), "at the call"),
         (lambda: Dataset.from_tensor_slices(RECORDS).enumerate(), "at the call"),
-        (lambda: Dataset.from_tensors(Pair(1, 2)), "at the call"),
+        (lambda: Dataset.from_tensors(Record(1, 2)), "at the call"),
         (
             lambda: Dataset.range(3).map(lambda x: x),
             r"element 0 is np.int64\(0\) of type int64; elements must be bytes",

@@ -10,6 +10,7 @@ import fsspec.asyn
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from dataset.io.files.remote import reading, retrying
 from dataset.io.files.remote.cancellation import CancellationToken
 from support.web_server import WebFolder, WebServer
 
@@ -69,6 +70,14 @@ def memory():
     yield fsspec.filesystem("memory")
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def small_ranges(monkeypatch):
+    """Reduce the block size, so that small files take several requests."""
+    monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 500)
+    monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 2000)
+    monkeypatch.setattr(retrying, "PROGRESS_BYTES", 100)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from dataset import (
     TFRecordDataset,
 )
 from dataset.io.files.opening import open_input
-from dataset.io.files.remote import http, reading, retrying
+from dataset.io.files.remote import http, retrying
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.failures import explained, may_pass
 from dataset.testing import check_operator, no_leaks, outcomes
@@ -31,12 +31,7 @@ RECORDS = [random.Random(i).randbytes(i * 10) for i in range(60)]
 CONTENT = frames(RECORDS)
 
 
-@pytest.fixture(autouse=True)
-def small_ranges(monkeypatch):
-    """Reduce the block size, so that small files take several requests."""
-    monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 500)
-    monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 2000)
-    monkeypatch.setattr(retrying, "PROGRESS_BYTES", 100)
+pytestmark = pytest.mark.usefixtures("small_ranges")
 
 
 # Transient failures.

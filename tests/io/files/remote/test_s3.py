@@ -20,12 +20,6 @@ RECORDS = [random.Random(i).randbytes(i * 10) for i in range(60)]
 CONTENT = frames(RECORDS)
 
 
-@pytest.fixture
-def small_ranges(monkeypatch):
-    monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 500)
-    monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 2000)
-
-
 @pytest.fixture(params=[S3Object, objects.AsyncObject], ids=["as S3", "as any cloud"])
 def kind(request, monkeypatch):
     monkeypatch.setattr(reading, "S3Object", request.param)
