@@ -18,21 +18,8 @@ import pytest
 from dataset import Dataset
 from support import overlap
 from support.overlap import WAIT, block_for_ever, double, nothing_left
-from support.resume_cases import CASES
-from test_endings import taken
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-@pytest.mark.parametrize("name", ["prefetch", "TFRecordDataset: ZLIB, files at once", "list_files: interleaved"])
-def test_many_iterators_opened_and_closed_or_abandoned(name, built):
-    dataset = built(CASES[name])
-    with nothing_left():
-        closed = [taken(dataset, 1) for _ in range(3)]
-        for iterator in closed:
-            iterator.close()
-        for _ in range(100):
-            next(iter(dataset))
 
 
 # Worker processes

@@ -7,7 +7,6 @@ import collections
 import itertools
 import threading
 import time
-import traceback
 
 import numpy as np
 import pytest
@@ -303,26 +302,7 @@ def test_the_first_element_comes_out_while_all_later_ones_are_held_back(make):
     assert sorted(numbers(iterator)) == list(range(1, 9))
 
 
-# Exceptions
-
-
-def test_an_exception_of_a_parallel_call_comes_with_its_own_type_traceback_and_note_once():
-    class MyError(Exception):
-        pass
-
-    def raises(x):
-        if x in {3, 4}:
-            raise MyError(int(x))
-        return x
-
-    found = outcomes(iter(Dataset.range(8).map(raises, num_parallel_calls=3, name="decoder")))
-    errors = {place: outcome for place, outcome in enumerate(found) if isinstance(outcome, Exception)}
-    assert [(place, type(error)) for place, error in errors.items()] == [(3, MyError), (4, MyError)]
-    for number, error in errors.items():
-        assert traceback.extract_tb(error.__traceback__)[-1].name == "raises"
-        (note,) = error.__notes__
-        assert "decoder" in note
-        assert note.endswith(f"element {number}")
+# Arrays
 
 
 def test_a_function_that_uses_one_array_for_each_thread_gives_elements_of_their_own():

@@ -188,16 +188,6 @@ def test_every_element_may_fail(name):
     assert [error.args for error in found] == [(x,) for x in range(SIZE)]
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-def test_an_exception_is_met_again_in_the_next_pass(name):
-    dataset = PIPELINES[name](guarded(3))
-    passes = [outcomes(iter(dataset)) for _ in range(2)]
-    first, second = (next(x for x in one if isinstance(x, Exception)) for one in passes)
-    assert first is not second
-    assert len(notes_of(first)) == len(notes_of(second)) == 1
-    assert [len(one) for one in passes] == [len(expected_elements(name, 3))] * 2
-
-
 def test_one_exception_object_that_is_raised_again_and_again_says_where_it_was_raised_last():
     error = OwnError("shared")
     found = outcomes(iter(Dataset.range(3).map(lambda x: explode(error))))

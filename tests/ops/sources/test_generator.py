@@ -122,12 +122,6 @@ def interrupted_at_3(armed):
         yield number
 
 
-def test_after_an_interrupt_the_generator_is_rerun():
-    armed = [KeyboardInterrupt()]
-    iterator = iter(Dataset.from_generator(lambda: interrupted_at_3(armed)))
-    assert stepped(iterator, 7) == [0, 1, 2, KeyboardInterrupt, 3, 4, StopIteration]
-
-
 def test_after_an_interrupt_a_generator_that_can_not_be_rerun_is_an_error():
     generator = interrupted_at_3([KeyboardInterrupt()])
     iterator = iter(Dataset.from_generator(lambda: generator))

@@ -88,14 +88,3 @@ def test_batches_are_writable_and_share_no_rows(calls):
         images[:] = -number
     for number, (images, _) in enumerate(batches):
         assert (images == -number).all()
-
-
-def test_a_buffer_that_the_function_fills_again_may_be_its_result():
-    buffer = np.zeros((BIG, BIG))
-
-    def fill(x):
-        buffer[:] = x
-        return buffer
-
-    for number, batch in enumerate(numbers(fill)):
-        assert_elements_equal([row[0, 0] for row in batch], [np.float64(4 * number + i) for i in range(len(batch))])

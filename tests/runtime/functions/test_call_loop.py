@@ -10,8 +10,6 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.kernels.vectorized import chunk_of_columns
 from dataset.testing import assert_elements_equal, outcomes
-from support.columns_at_once import columns_at_once
-from support.pipelines import unoptimized
 
 
 def shown(results):
@@ -41,44 +39,11 @@ def test_an_exception_takes_the_place_of_one_element(size):
     assert traceback.extract_tb(results[6].__traceback__)[-1].name == "fail_at_threes"
 
 
-@pytest.mark.parametrize("step", [1, 4])
-def test_a_function_that_raises_stop_iteration_does_not_end_the_loop(step):
-    def stop(x):
-        if x == 1:
-            raise StopIteration
-        return x
-
-    for dataset in (
-        Dataset.range(3).map(stop),
-        Dataset.range(3).map(vectorized(stop) if step == 1 else stop).prefetch(step),
-        Dataset.range(3).filter(lambda x: stop(x) >= 0),
-        Dataset.range(3).flat_map(lambda x: Dataset.from_tensors(stop(x))),
-        Dataset.range(3).interleave(lambda x: Dataset.from_tensors(stop(x)), cycle_length=1),
-    ):
-        assert shown(outcomes(iter(dataset))) == [0, "RuntimeError", 2]
-
-
 @pytest.mark.parametrize("function", [lambda x: None, vectorized(lambda x: None)])
 def test_a_function_that_returns_nothing_is_an_error(function):
     (result,) = outcomes(iter(Dataset.range(1).map(function)))
     assert isinstance(result, SpecError)
     assert "must return an element, got None" in str(result)
-
-
-@pytest.mark.parametrize("kind", [vectorized, lambda function: function], ids=["vectorized", "one by one"])
-def test_after_a_keyboard_interrupt_in_a_function_nothing_is_lost(kind):
-    pressed = []
-
-    def function(x):
-        if not pressed and np.any(x == 5):
-            pressed.append(True)
-            raise KeyboardInterrupt
-        return x
-
-    iterator, found = iter(Dataset.range(8).map(kind(function)).prefetch(3).cache()), []
-    with pytest.raises(KeyboardInterrupt):
-        found.extend(iterator)
-    assert [*found, *iterator] == list(range(8))
 
 
 # Functions that take columns.
@@ -169,15 +134,3 @@ def test_columns_that_a_vectorized_function_keeps_and_fills_again_are_copied():
     first, second = next(iter(Dataset.range(3).map(twice).batch(3)))
     first += 1
     assert second.tolist() == [[0], [1], [2]]
-
-
-@pytest.mark.parametrize(
-    ("last", "function"),
-    [(2**62, lambda x: x * 4), (0, lambda x: 1 // x), (1e308, lambda x: x * 10.0), (0.0, lambda x: 1 / x)],
-)
-def test_a_user_who_lets_numpy_raise_gets_the_error_at_its_place(last, function):
-    dataset = Dataset.from_tensor_slices(np.array([1, 2, 3, 4, 5, last])).map(function).batch(2)
-    with np.errstate(all="raise"), columns_at_once():
-        plain = outcomes(iter(unoptimized(dataset)))
-        assert [type(r) for r in plain] == [np.ndarray, np.ndarray, FloatingPointError]
-        assert_elements_equal(outcomes(iter(dataset)), plain)

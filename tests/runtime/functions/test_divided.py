@@ -16,7 +16,6 @@ from support.columns_at_once import columns_at_once, divisions_recorded
 from support.pipelines import unoptimized
 
 FEATURES = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
-THREE = 3
 TABLE = np.arange(40.0).reshape(10, 4)
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # where warnings are errors, columns are not used

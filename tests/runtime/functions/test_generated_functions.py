@@ -36,6 +36,7 @@ EXPRESSIONS = [
         "np.float32(A)",
     ),
     *("A[[0, 1, 2, 3]]", "TABLE[i]", "np.take(TABLE, i, 0)", "np.roll(A, 1, 0)", "np.repeat(A, 2, axis=0)[::2]"),
+    *("-A", "abs(A)", "A // 3", "A % 7", "(A > B) * A", "np.fmax(A, 0.5)", "np.sign(A) * B", "np.where(A, B, 2)"),
     *("np.where(A > 2, A, B)", "np.stack([A, B])[1]", "np.concatenate([A, B])[2:6]", "np.pad(A, 1)[1:5, 1:5]"),
     *(
         "np.round(A, 1)",
