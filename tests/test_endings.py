@@ -15,7 +15,7 @@ import pytest
 
 from dataset import ClosedError, Dataset, vectorized
 from dataset.testing import outcomes
-from support.overlap import WAIT, Gate, Work, nothing_left
+from support.overlap import WAIT, Gate, Work, fail_at_two, nothing_left
 from support.process_helpers import in_thread
 from support.resume_cases import CASES
 
@@ -59,12 +59,6 @@ def test_every_ending_leaves_nothing(name, built):
                 next(iterator)
             iterator.load_state_dict(state)
         iterator.close()
-
-
-def fail_at_two(x):
-    if x == 2:
-        raise ValueError("failed")
-    return x
 
 
 FAILING = {

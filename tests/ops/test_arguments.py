@@ -48,6 +48,8 @@ of_choice, of_mix = partial(of, Dataset.choose_from_datasets), partial(of, Datas
 of_generator, of_slices = partial(of, Dataset.from_generator), partial(of, Dataset.from_tensor_slices)
 of_groups, of_list = partial(of, N.group_by_window), partial(of, Dataset.from_list)
 VECTOR = SparseTensor([[1]], [5], [3])
+TOKENS = Dataset.from_generator(list, output_signature={"label": INT, "tokens": TensorSpec((None,), np.int64)})
+of_pack, of_batches = partial(of, TOKENS.pack), partial(of, TOKENS.batch_by_tokens)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +219,32 @@ REFUSED = {
         (of(TEN.split, [0.5, 0.5], by="row"), ValueError, "by must be"),
         (of(TEN.split, [5, 5], by=lambda x: x), ValueError, "parts must be fractions"),
         (of(TEN.split, [0.5, 0.5], by="file"), ValueError, "is not a list of file names"),
+    ],
+    "pack": [
+        (of_pack(0), ValueError, "length must be at least 1"),
+        (of_pack(4, window=0), ValueError, "window must be at least 1"),
+        (of_pack(4, too_long="cut"), ValueError, "too_long must be one of 'split', 'truncate', 'error', 'drop'"),
+        (of_pack(4, boundaries="mask"), ValueError, "must be one of 'segment_ids', 'cu_seqlens', 'lengths'"),
+        (of_pack(4, max_sequences=0), ValueError, "max_sequences must be at least 1"),
+        (of_pack(4, seed=1), ValueError, "no effect with shuffle=False"),
+        (of_pack(4, key="label"), ValueError, "key='label' is not a token feature"),
+        (of_pack(4, pad={"token": 1}), ValueError, "pad has the key 'token'"),
+        (of_pack(4, pad={"tokens": 0.5}), TypeError, r"pad has 0\.5"),
+        (of(N.pack, 4), ValueError, r"no array of tokens.*np\.asarray"),
+        (of(of_slices({"positions": [[1, 2]]})().pack, 4), ValueError, "already have the key 'positions'"),
+    ],
+    "batch_by_tokens": [
+        (of_batches(0), ValueError, "max_tokens must be at least 1"),
+        (of_batches(4, window=0), ValueError, "window must be at least 1"),
+        (of_batches(4, layout="flat"), ValueError, "layout must be one of 'padded', 'ragged', 'packed'"),
+        (of_batches(4, pad_to=0), ValueError, "pad_to must be at least 1"),
+        (of_batches(4, pad_to=[4, 4]), ValueError, "ascending lengths"),
+        (of_batches(4, pad_to=4, layout="ragged"), ValueError, "has no effect with layout"),
+        (of_batches(4, across_processes=0), ValueError, "across_processes must be at least 1"),
+        (of_batches(4, seed=1, shuffle=False), ValueError, "no effect with shuffle=False"),
+        (of_batches(4, pad={"token": 1}), ValueError, "pad has the key 'token'"),
+        (of_batches(4, length="t"), TypeError, "length must be a function"),
+        (of(N.batch_by_tokens, 4), ValueError, "no array of tokens"),
     ],
     "distribute": [
         (of(N.distribute, 0), ValueError, "at least 1"),

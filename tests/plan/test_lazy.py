@@ -1,21 +1,11 @@
 """A property that is computed once, and for which no thread waits."""
 
-import threading
-
 import numpy as np
 import pytest
 
 from dataset import Dataset, TensorSpec
 from dataset.plan.lazy import lazy_property
-
-
-def in_thread(function):
-    """Return the result of ``function`` in a thread, which does not outlive the tests if it waits forever."""
-    found = []
-    thread = threading.Thread(target=lambda: found.append(function()), daemon=True)
-    thread.start()
-    thread.join(30)
-    return found[0]
+from support.process_helpers import in_thread
 
 
 class Counted:
@@ -47,7 +37,7 @@ def test_another_instance_can_be_used_while_one_computes():
 
         @lazy_property
         def value(self):
-            return "done" if self.other is None else in_thread(lambda: self.other.value)
+            return "done" if self.other is None else in_thread(lambda: self.other.value).result()
 
     assert Waiting(Waiting(None)).value == "done"
 
@@ -55,4 +45,4 @@ def test_another_instance_can_be_used_while_one_computes():
 def test_a_spec_found_by_running_needs_no_patience_where_a_background_thread_uses_a_spec():
     rows = Dataset.from_tensor_slices(np.zeros((4, 2)))
     dataset = Dataset.range(2).flat_map(lambda _: rows.batch(2).filter(lambda x: True).prefetch(1))
-    assert in_thread(lambda: dataset.element_spec) == TensorSpec((None, None), np.float64)
+    assert in_thread(lambda: dataset.element_spec).result() == TensorSpec((None, None), np.float64)

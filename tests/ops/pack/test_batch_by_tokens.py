@@ -127,27 +127,6 @@ def test_a_batch_that_cannot_be_made_is_one_error():
     assert [type(outcome) for outcome in found] == [np.ndarray, SpecError, *[np.ndarray] * 3]
 
 
-def test_arguments_are_checked():
-    dataset = numbered([1])
-    for arguments, message in [
-        ({"max_tokens": 0}, "max_tokens must be at least 1"),
-        ({"window": 0}, "window must be at least 1"),
-        ({"layout": "flat"}, "layout must be one of 'padded', 'ragged', 'packed'"),
-        ({"pad_to": 0}, "pad_to must be at least 1"),
-        ({"pad_to": [4, 4]}, "ascending lengths"),
-        ({"pad_to": 4, "layout": "ragged"}, "has no effect with layout"),
-        ({"across_processes": 0}, "across_processes must be at least 1"),
-        ({"seed": 1, "shuffle": False}, "no effect with shuffle=False"),
-        ({"pad": {"token": 1}}, "pad has the key 'token'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            dataset.batch_by_tokens(**{"max_tokens": 4, **arguments})
-    with pytest.raises(TypeError, match="length must be a function"):
-        dataset.batch_by_tokens(4, length="t")
-    with pytest.raises(ValueError, match="no array of tokens"):
-        Dataset.range(3).batch_by_tokens(4)
-
-
 def test_takes_a_window_and_no_more():
     def transform(numbers):
         return numbers.map(lambda n: np.zeros(4)).batch_by_tokens(8, window=10, shuffle=False)

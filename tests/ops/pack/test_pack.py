@@ -165,28 +165,6 @@ def test_token_features_must_agree():
     assert "one dtype" in str(outcomes(iter(mixed.pack(4, window=2)))[0])
 
 
-def test_arguments_are_checked():
-    dataset = sequences([1])
-    for arguments, message in [
-        ({"length": 0}, "length must be at least 1"),
-        ({"window": 0}, "window must be at least 1"),
-        ({"too_long": "cut"}, "too_long must be one of 'split', 'truncate', 'error', 'drop'"),
-        ({"boundaries": "mask"}, "boundaries must be one of 'segment_ids', 'cu_seqlens', 'lengths'"),
-        ({"max_sequences": 0}, "max_sequences must be at least 1"),
-        ({"seed": 1}, "no effect with shuffle=False"),
-        ({"key": "label"}, "key='label' is not a token feature"),
-        ({"pad": {"token": 1}}, "pad has the key 'token'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            dataset.pack(**{"length": 4, **arguments})
-    with pytest.raises(TypeError, match=r"pad has 0\.5"):
-        dataset.pack(4, pad={"tokens": 0.5})
-    with pytest.raises(ValueError, match=r"no array of tokens.*np\.asarray"):
-        Dataset.range(3).pack(4)
-    with pytest.raises(ValueError, match="already have the key 'positions'"):
-        Dataset.from_tensor_slices({"positions": np.zeros((2, 3))}).pack(4)
-
-
 def test_takes_a_window_and_no_more():
     check_laziness(lambda numbers: numbers.map(lambda n: np.full(4, n)).pack(4, window=10), lambda k: 10 * -(-k // 10))
 

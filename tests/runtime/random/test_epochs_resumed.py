@@ -14,17 +14,13 @@ def shuffled():
     return Dataset.range(20).shuffle(20, seed=1)
 
 
-@pytest.mark.parametrize("refused", [True, False])
-def test_a_state_that_is_refused_and_going_back_within_an_epoch_use_up_no_order(refused):
+def test_a_state_that_is_refused_and_going_back_within_an_epoch_use_up_no_order():
     fresh, dataset = shuffled(), shuffled()
     iterator = iter(dataset)
     state = iterator.state_dict()
-    if refused:
-        for bad in (resealed(state, operator={"x": 1}), {**state, "digest": "x"}, None):
-            with pytest.raises(StateError):
-                iterator.load_state_dict(bad)
-    else:
-        for _ in range(3):
-            next(iterator)
-            iterator.load_state_dict(state)
+    for bad in (resealed(state, operator={"x": 1}), {**state, "digest": "x"}, None):
+        with pytest.raises(StateError):
+            iterator.load_state_dict(bad)
+        next(iterator)
+        iterator.load_state_dict(state)
     assert [ints(iterator), ints(dataset), ints(dataset)] == [ints(fresh) for _ in range(3)]
