@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataset.runtime.choice import INLINE, PROCESSES, SEGMENT_SECONDS, Choice, Segment
+from dataset.runtime.choice import INLINE, PROCESSES, SEGMENT_SECONDS, Choice, Learned, Segment
 from dataset.runtime.metrics.background import Tunable
 from dataset.runtime.parallel.controller import CALLS_FIRST, THREADS, Clock, Controller
 
@@ -67,6 +67,15 @@ def test_pairs_that_contradict_one_another_keep_the_accepted_way_and_lengthen_th
     assert choice.segment_seconds == 2 * SEGMENT_SECONDS
 
 
+def test_what_a_comparison_has_cost_is_a_small_part_of_the_time_until_the_next():
+    choice = Choice(WAYS)
+    seconds = compare(choice, THREADS, {INLINE: many(100, 1.0), THREADS: many(25, 1.0, cores=1.5)})
+    ended = 1.0 + seconds
+    assert choice.accepted == INLINE
+    assert not choice.is_paid(ended + 25 * seconds)
+    assert choice.is_paid(ended + 100 * seconds)
+
+
 class SimulatedTime:
     """A clock that advances when something computes or waits."""
 
@@ -107,3 +116,16 @@ def test_work_that_changes_in_processes_is_compared_and_not_taken_back_at_once()
         controller.add(1, 2e-3, 32, time.now, 0.0)
     assert any(action == "look again" for _, action, *_ in controller.actions)
     assert not controller.is_starting
+
+
+@pytest.mark.parametrize("debt", [0.0, 5.0])
+def test_work_that_seems_to_change_is_not_compared_before_the_last_comparison_is_paid(debt):
+    time = SimulatedTime()
+    controller = Controller(Tunable("calls", 2, 1, 8), 2, ways=WAYS[:2], way=INLINE, clock=time.clock())
+    controller.warm_start(Learned(INLINE, 2, 1e-3, patience=3, rest=60.0, debt=debt))
+    for number in range(3000):
+        controller.begin_inline()
+        time.spend(compute=1e-3 if number < 200 else 3e-3)
+        controller.end_inline(1, 32)
+    changed = [now for now, action, *_ in controller.actions if action == "look again"]
+    assert max(debt, 0.2) <= changed[0] < max(debt, 0.2) + 1

@@ -72,10 +72,10 @@ def test_a_file_keeps_what_was_learned(tmp_path):
     "content",
     [
         b"", b"{", b"\xff", b"[" * 100_000, b"7", b"{}", b'{"dataset_autotune": 9, "learned": {}}',
-        b'{"dataset_autotune": 2, "learned": [1]}', b'{"dataset_autotune": 2, "learned": {"a": [1, 2]}}',
-        b'{"dataset_autotune": 2, "learned": {"a": ["threads", 1e99, 0, 0, 0, 0, false, false]}}',
-        b'{"dataset_autotune": 2, "learned": {"a": ["threads", 3, NaN, 0, 0, 0, false, false]}}',
-        b'{"dataset_autotune": 2, "learned": {"a": ["threads", -1, 0, 0, 0, 0, false, false]}}',
+        b'{"dataset_autotune": 3, "learned": [1]}', b'{"dataset_autotune": 3, "learned": {"a": [1, 2]}}',
+        b'{"dataset_autotune": 3, "learned": {"a": ["threads", 1e99, 0, 0, 0, 0, 0, false, false]}}',
+        b'{"dataset_autotune": 3, "learned": {"a": ["threads", 3, NaN, 0, 0, 0, 0, false, false]}}',
+        b'{"dataset_autotune": 3, "learned": {"a": ["threads", -1, 0, 0, 0, 0, 0, false, false]}}',
         b" " * (2 << 20),
     ],
 )  # fmt: skip

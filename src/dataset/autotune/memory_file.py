@@ -1,6 +1,6 @@
 """Files of the autotuner's memory: what was learned, as JSON, for the next run of a program.
 
-The content is ``{"dataset_autotune": 2, "learned": {key: [way, value, ...]}}``, with the fields of ``Learned``.
+The content is ``{"dataset_autotune": 3, "learned": {key: [way, value, ...]}}``, with the fields of ``Learned``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataset.runtime.choice import Learned
 _log = logging.getLogger("dataset")
 
 _BYTES_MAX = 1 << 20  # of a file
-_VERSION = 2
+_VERSION = 3
 _NUMBER_MAX = 1e9  # more calls, or seconds, than there can be; also refuses NaN
 
 
@@ -41,8 +41,10 @@ def _checked(data: Any) -> dict[str, Learned]:
     return {key: _entry(*fields) for key, fields in data["learned"].items()}
 
 
-def _entry(way: Any, value: Any, each: Any, bound: Any, patience: Any, rest: Any, waits: Any, has_gaps: Any) -> Learned:
-    numbers = int(value), float(each), float(bound), int(patience), float(rest)
+def _entry(
+    way: Any, value: Any, each: Any, bound: Any, patience: Any, rest: Any, debt: Any, waits: Any, has_gaps: Any
+) -> Learned:
+    numbers = int(value), float(each), float(bound), int(patience), float(rest), float(debt)
     learned = Learned(str(way), *numbers, waits=bool(waits), has_gaps=bool(has_gaps))
     if not all(0 <= number < _NUMBER_MAX for number in numbers):
         raise ValueError(f"a number is out of range: {learned!r:.200}")

@@ -502,14 +502,14 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     @property
     def learned(self) -> Learned | None:
         """Whether the thread pays off."""
-        choice = self.choice
-        rest = choice.rest(time.perf_counter())
-        return Learned(choice.accepted, self.knob.value, patience=choice.patience, rest=rest)
+        choice, now = self.choice, time.perf_counter()
+        return Learned(choice.accepted, self.knob.value, 0.0, 0.0, choice.patience, choice.rest(now), choice.debt(now))
 
     def warm_start(self, learned: Learned) -> None:
         if learned.way in self.choice.ways:
             self.choice.accept(learned.way)
-            self.choice.resume(learned.patience, time.perf_counter() + learned.rest)
+            now = time.perf_counter()
+            self.choice.resume(learned.patience, now + learned.rest, now + learned.debt)
 
     def _look(self) -> float:
         """End the segment if it is long enough. Return the time on the clock of ``time.perf_counter``."""
@@ -540,7 +540,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         choice, used = self.choice, segment.seconds - made
         if self._watch.has_changed(segment.each):
             self._watch, choice.verdict = Watch(), None
-            choice.resume(0, now + choice.rest(now) / 2**choice.patience)
+            choice.resume(0, now + choice.rest(now) / 2**choice.patience, now + choice.debt(now))
         verdict = choice.verdict
         if choice.way == INLINE and min(made, used) * GAIN < (GAIN - 1) * segment.seconds:
             self._segment, self._unlooked = None, self._next_rest * segment.elements

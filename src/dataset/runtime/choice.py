@@ -15,7 +15,8 @@ where a segment happens to end. If the threads keep far fewer cores busy, the el
 one pair proves nothing.
 
 **Price.** A segment is a few milliseconds of work. After a comparison the accepted way stays for at least ``_REST``
-seconds, twice as long each time, and until what the comparisons have cost so far is less than ``_PRICE`` of the time.
+seconds, twice as long each time, and until the comparison is *paid*: its cost is ``_PRICE`` of the time since then.
+Work that seems to have changed, and the next iteration over the same work, must wait for that, too.
 """
 
 from __future__ import annotations
@@ -157,9 +158,9 @@ class Choice(Generic[T]):
         self._is_first = False  # whether the challenger's first segment comes next, which does not count
         self._pairs: list[tuple[Segment, Segment]] = []
         self._before: Segment | None = None  # the first of a pair
-        self._began = self._spent = 0.0  # when the first challenge began, and what all of them have cost
         self._challenge_began = 0.0
         self._due = 0.0
+        self._paid = 0.0  # when the comparisons are paid
 
     @property
     def is_trying(self) -> bool:
@@ -168,12 +169,14 @@ class Choice(Generic[T]):
 
     def is_due(self, now: float) -> bool:
         """Return whether another comparison may begin."""
-        return self._challenger is None and now >= self._due
+        return now >= self._due and self.is_paid(now)
+
+    def is_paid(self, now: float) -> bool:
+        """Return whether another comparison may begin if there is a reason for it."""
+        return self._challenger is None and now >= self._paid
 
     def challenge(self, way: T, now: float, before: Segment | None = None) -> None:
         """Begin a comparison with another way; ``before`` is a segment of the accepted way that has just ended."""
-        if not self._began:
-            self._began = now
         self.verdict = None
         self._challenger, self._pairs, self._before = way, [], before
         self._challenge_began = now
@@ -230,14 +233,13 @@ class Choice(Generic[T]):
     def _end(self, gain: float, now: float, *, is_better: bool, cores: float | None = None) -> bool:
         former, challenger = self.accepted, self._challenger
         assert challenger is not None  # see report
-        worse = max(0.0, (1 - 1 / gain) if is_better else (1 - gain))
+        worse = max(GAIN - 1, (1 - 1 / gain) if is_better else (1 - gain))
         seconds = now - self._challenge_began
-        self._spent += worse * seconds
+        self._paid = max(now, self._paid) + worse * seconds / _PRICE
         accepted, refused, ratio = (challenger, former, 1 / gain) if is_better else (former, challenger, gain)
         self.verdict = Comparison(accepted, refused, ratio, seconds, now, cores)
         self.accept(accepted)
         self.postpone(now)
-        self._due = max(self._due, self._began + self._spent / _PRICE)
         return True
 
     def postpone(self, now: float) -> None:
@@ -247,7 +249,7 @@ class Choice(Generic[T]):
 
     def restart(self, now: float) -> None:
         """Begin the comparison again, or let the next one begin at once, because segments mean something else now."""
-        self._due = now
+        self._due = self._paid = now
         if self._challenger is not None:
             self.challenge(self._challenger, now)
 
@@ -268,12 +270,16 @@ class Choice(Generic[T]):
             self.accept(self.ways[-1])
 
     def rest(self, now: float) -> float:
-        """Return the seconds until another comparison may begin."""
+        """Return the seconds until another comparison may begin without a reason."""
         return max(0.0, self._due - now)
 
-    def resume(self, patience: int, due: float) -> None:
+    def debt(self, now: float) -> float:
+        """Return the seconds until the comparisons are paid."""
+        return max(0.0, self._paid - now)
+
+    def resume(self, patience: int, due: float, paid: float = 0.0) -> None:
         """Continue with the comparisons of a former choice."""
-        self.patience, self._due = patience, due
+        self.patience, self._due, self._paid = patience, due, paid
 
 
 class Ramp:
@@ -353,6 +359,7 @@ class Learned(NamedTuple):
             compared.
         patience: how many comparisons there have been.
         rest: seconds until the next one.
+        debt: seconds until they are paid.
         waits: whether the function waits for something.
         has_gaps: whether the consumer does something else between its requests.
     """
@@ -363,5 +370,6 @@ class Learned(NamedTuple):
     bound: float = 0.0
     patience: int = 0
     rest: float = 0.0
+    debt: float = 0.0
     waits: bool = False
     has_gaps: bool = False

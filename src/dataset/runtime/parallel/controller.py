@@ -240,12 +240,9 @@ class Controller:
         """What the next stage that does the same work may begin with; None if nothing is known yet."""
         if not self._is_judged:
             return None
-        choice = self.choice
-        rest = choice.rest(self._clock.now())
-        work = self._watch.usual, self._bound
-        return Learned(
-            choice.accepted, self._calls.value, *work, choice.patience, rest, waits=self._waits, has_gaps=self._has_gaps
-        )
+        choice, now = self.choice, self._clock.now()
+        numbers = self._calls.value, self._watch.usual, self._bound, choice.patience, choice.rest(now), choice.debt(now)
+        return Learned(choice.accepted, *numbers, waits=self._waits, has_gaps=self._has_gaps)
 
     def warm_start(self, learned: Learned) -> None:
         """Begin as the last stage that did the same work ended."""
@@ -261,7 +258,8 @@ class Controller:
                 self._set_first_size(learned.each * self._calls.value)
         self.choice.accept(way)
         self.wants_processes = self.in_processes
-        self.choice.resume(learned.patience, self._clock.now() + learned.rest)
+        now = self._clock.now()
+        self.choice.resume(learned.patience, now + learned.rest, now + learned.debt)
 
     def exclude(self, way: str) -> None:
         """Never use a way again: it is not possible here."""
@@ -492,7 +490,8 @@ class Controller:
 
     def _reconsider(self, segment: Segment, now: float, waited: float) -> None:
         """Look at a segment of work in the accepted way."""
-        if self._has_changed(segment) and (self.choice.is_due(now) or not self._waits):
+        may_compare = self.choice.is_due if self._waits else self.choice.is_paid
+        if self._has_changed(segment) and may_compare(now):
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)
