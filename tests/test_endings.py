@@ -219,7 +219,7 @@ def test_closing_it_waits_for_user_code_and_sends_home_who_waits_for_an_element(
 
 @each_blocked
 def test_the_end_of_the_data_comes_although_user_code_that_nobody_needs_is_blocked(make, monkeypatch):
-    monkeypatch.setattr("dataset.runtime.iteration.iterator.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("dataset.runtime.iteration.cursor.PATIENCE_SECONDS", 0.2)
     gate = Gate(1)
     with nothing_left():
         try:

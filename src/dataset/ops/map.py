@@ -21,7 +21,7 @@ from dataset.runtime.chunks.ownership import own
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.kernels.vectorized import chunk_of_columns, is_vectorized
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.parallel.tasks import Task
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible

@@ -17,7 +17,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.kernels.vectorized import require_one_by_one
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.tasks import Task
 from dataset.runtime.position import Position

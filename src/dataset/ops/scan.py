@@ -18,7 +18,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
 from dataset.runtime.functions.kernels.vectorized import require_one_by_one
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.position import Position
 from dataset.runtime.resources.interrupts import call
 

@@ -22,7 +22,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.signature_rows import SignatureRows
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 

@@ -26,7 +26,7 @@ from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.position import Position
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk

@@ -31,7 +31,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.chunks.lineage import UNKNOWN, Rows
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, StoppingOperator, UnaryOperator
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.position import Position, holding
 from dataset.runtime.random.streams import function_random_state

@@ -20,7 +20,7 @@ from dataset.plan.traits import Traits, calls_no_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.position import Position
 from dataset.runtime.random.streams import function_random_state
 

@@ -13,7 +13,7 @@ from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.iteration.iterator import probe
+from dataset.runtime.iteration.probing import probe
 from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 

@@ -21,7 +21,7 @@ from dataset.runtime.chunks.ownership import WRITTEN, collect, collect_by_python
 from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import Operator, StoppingOperator
 from dataset.runtime.functions.signature_rows import SignatureRows
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.row_writer import RowWriter

@@ -21,7 +21,7 @@ from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.functions.signature_rows import SignatureRows
-from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
