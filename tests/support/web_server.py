@@ -114,6 +114,7 @@ class WebServer(ThreadingHTTPServer):
     """Server whose connections take one request each and have a thread each, which ``close`` waits for."""
 
     daemon_threads = False
+    request_queue_size = 128  # clients open many connections at once
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)

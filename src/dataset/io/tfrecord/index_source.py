@@ -7,6 +7,7 @@ index of one file, and tfrecord/records_at.py reads from it.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import numpy as np
 from dataset.errors import DataLossError, SpecError
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.list_files import note_pattern
+from dataset.io.files.remote.paths import is_remote
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
@@ -157,6 +159,7 @@ class IndexedRecords(Rows):
         self._files: OrderedDict[int, RecordsAt] = OrderedDict()
         self._lock = threading.Lock()  # guards changes of _files
         self._may_evict = len(node.indexes) > FILES_OPEN_MAX
+        self._are_remote = any(is_remote(index.path) for index in node.indexes)
 
     def row(self, number: int) -> bytes:
         """Return one record."""
@@ -175,8 +178,11 @@ class IndexedRecords(Rows):
     def records(self, numbers: Array) -> list[bytes]:
         """Return the records with these numbers, or the first few of them; raise in place of the first."""
         found: list[bytes] = []
+        runs = list(self._runs(numbers))
         try:
-            for file, first, stop in self._runs(numbers):
+            if self._are_remote and len(runs) > 1:
+                self._expect(runs)
+            for file, first, stop in runs:
                 if stop == first + 1:
                     found.append(self._opened(file).record(first))
                     continue
@@ -189,6 +195,12 @@ class IndexedRecords(Rows):
                 error.add_note(f"in {self.node}")
                 raise
         return found
+
+    def _expect(self, runs: list[tuple[int, int, int]]) -> None:
+        """Announce to each file which of its records will be read."""
+        for file in dict.fromkeys(file for file, _, _ in runs):
+            with contextlib.suppress(OSError):  # raised in the place of its record
+                self._opened(file).expect([(first, stop) for other, first, stop in runs if other == file])
 
     def skips_error(self, error: Exception) -> bool:
         if self.node.on_error != "skip" or not isinstance(error, DataLossError):

@@ -1,6 +1,7 @@
 """Random-access reader of an indexed TFRecord file; verifies every record.
 
-A run of adjacent records is read with one system call. Nothing is read ahead or cached.
+A run of adjacent records is read with one system call. Nothing is cached, and only announced runs of remote files are
+read ahead.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+from collections.abc import Sequence
 from itertools import takewhile
 
 import numpy as np
@@ -89,6 +91,13 @@ class RecordsAt:
         is_cut = stop > len(block)
         words = self._cut(block[start:], stop - start) if is_cut else frame_damage(block, start, stop)
         return cut_frames(block, begins[:sound], ends[:sound]), self._damaged(first + sound, words)
+
+    def expect(self, runs: Sequence[tuple[int, int]]) -> None:
+        """Announce which runs of records will be read next, in this order: each from its first to before its last."""
+        expect = getattr(self._file, "expect", None)  # of remote files
+        if expect is not None:
+            with self._lock:
+                expect([(int(self._offsets[first]), int(self._offsets[stop])) for first, stop in runs])
 
     def close(self) -> None:
         """Close the file. May be called more than once."""

@@ -10,7 +10,7 @@ import fsspec.asyn
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dataset.io.files.remote import reading, retrying
+from dataset.io.files.remote import ranges_ahead, reading, retrying
 from dataset.io.files.remote.cancellation import CancellationToken
 from support.web_server import WebFolder, WebServer
 
@@ -26,6 +26,16 @@ def waits(monkeypatch):
 
     monkeypatch.setattr(CancellationToken, "wait", wait)
     return found
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_new_process():
+    """Nothing is learned before a test, and no request is in progress after it."""
+    ranges_ahead._learned.clear()
+    free = ranges_ahead._free
+    yield
+    gc.collect()
+    assert len(free) == ranges_ahead._PROCESS_RANGES_MAX
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +87,7 @@ def small_ranges(monkeypatch):
     """Reduce the block size, so that small files take several requests."""
     monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 500)
     monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 2000)
+    monkeypatch.setattr(ranges_ahead, "RANGE_BYTES", 700)
     monkeypatch.setattr(retrying, "PROGRESS_BYTES", 100)
 
 

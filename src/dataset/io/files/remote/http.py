@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 import importlib
 import re
+from concurrent.futures import Future
 from typing import Any
 
 from dataset.io.files.remote import retrying
-from dataset.io.files.remote.objects import RemoteObject, Version, run
+from dataset.io.files.remote.objects import RemoteObject, Version, begun, run
 
 _PIECE_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
@@ -28,6 +29,9 @@ class HTTPObject(RemoteObject):
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)
+
+    def begin(self, start: int, stop: int, into: bytearray) -> Future[None] | None:
+        return None if self._whole is not None else begun(self._system, self._fetch_beside(start, stop, into))
 
     def close(self) -> None:
         whole, self._whole = self._whole, None
@@ -49,6 +53,11 @@ class HTTPObject(RemoteObject):
             async with answer:
                 if answer.status == 206:
                     await self._read_range(answer, stop - start, into, stall)
+
+    async def _fetch_beside(self, start: int, stop: int, into: bytearray) -> None:
+        async with asyncio.timeout(retrying.STALL_SECONDS) as stall, await self._ask(start, stop) as answer:
+            if answer.status == 206:
+                await self._read_range(answer, stop - start, into, stall)
 
     async def _ask(self, start: int, stop: int) -> Any:
         """Send a request; return the response, whose headers were checked and whose body was not read."""

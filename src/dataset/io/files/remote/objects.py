@@ -70,6 +70,13 @@ class RemoteObject(ABC):
             Exception: any other error of the file system.
         """
 
+    def begin(self, start: int, stop: int, into: bytearray) -> concurrent.futures.Future[None] | None:  # noqa: ARG002
+        """Begin to fetch a range in fsspec's thread, beside others; None if that is not possible.
+
+        A range that fails, or of which less arrives, is fetched again by ``fetch``.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027  # some hold nothing
         """Release resources. Does not block; may be called more than once and from any thread."""
 
@@ -114,6 +121,17 @@ class AsyncObject(RemoteObject):
             if start < stop:
                 into += await self._system._cat_file(self._name, start=start, end=stop)  # noqa: SLF001
             self._doubtful = False
+
+    def begin(self, start: int, stop: int, into: bytearray) -> concurrent.futures.Future[None] | None:
+        return None if self._doubtful else begun(self._system, self._fetch_beside(start, stop, into))
+
+    async def _fetch_beside(self, start: int, stop: int, into: bytearray) -> None:
+        try:
+            async with asyncio.timeout(2 * retrying.STALL_SECONDS):
+                into += await self._system._cat_file(self._name, start=start, end=stop)  # noqa: SLF001
+        except BaseException:
+            self._doubtful = True
+            raise
 
 
 class BlockingObject(RemoteObject):
@@ -178,11 +196,24 @@ def run(system: FileSystem, coroutine: Coroutine[Any, Any, None], interruption: 
     Raises:
         ClosedError: ``interruption`` was set; the coroutine is cancelled.
     """
+    wait_for(begun(system, coroutine), interruption)
+
+
+def begun(system: FileSystem, coroutine: Coroutine[Any, Any, None]) -> concurrent.futures.Future[None]:
+    """Run a coroutine in fsspec's thread; return its future."""
     try:
-        future = asyncio.run_coroutine_threadsafe(coroutine, system.loop)
+        return asyncio.run_coroutine_threadsafe(coroutine, system.loop)
     except BaseException:
         coroutine.close()
         raise
+
+
+def wait_for(future: concurrent.futures.Future[None], interruption: CancellationToken) -> None:
+    """Wait for what was begun, and raise its exception.
+
+    Raises:
+        ClosedError: ``interruption`` was set; the coroutine is cancelled.
+    """
     with interruption.cancelling(future.cancel):
         try:
             future.result()

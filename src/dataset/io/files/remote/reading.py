@@ -3,12 +3,11 @@
 **Read-ahead.** Codecs read a few hundred kilobytes at a time, sequentially. One request per read would spend the time
 on round trips. So a longer range is requested, and its rest serves the next reads. The range is short after the file is
 opened or its position is moved, because it is then unknown how much will be read. It grows by a factor of four each
-time that reading continues where the range ended. So one block of at most ``AHEAD_BYTES_MAX`` is held, and the unused
-bytes are at most four times the bytes read sequentially.
+time that reading continues where the range ended. Then the ranges that follow are requested, too, several at a time
+(ranges_ahead.py). The requested bytes are at most about four times the bytes that were read sequentially.
 
 None of fsspec's own caches does this: "readahead" and "bytes" request five more megabytes after each jump, "block" and
-"background" hold up to 32 blocks, and all of them lose their contents when a request fails. Nothing is requested before
-it is needed: background reading is the task of ``prefetch`` and ``num_parallel_reads``.
+"background" hold up to 32 blocks, and all of them lose their contents when a request fails.
 
 **Retries.** The bytes that were received before a connection broke are kept, and the next request continues after them.
 If the file has another version by then, that is an error (objects.py).
@@ -18,13 +17,16 @@ from __future__ import annotations
 
 import io
 import os
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from dataset.errors import ClosedError
 from dataset.io.files.remote.cancellation import CancellationToken, current_interruption
 from dataset.io.files.remote.http import HTTPObject
-from dataset.io.files.remote.objects import AsyncObject, BlockingObject, RemoteObject
+from dataset.io.files.remote.objects import AsyncObject, BlockingObject, RemoteObject, wait_for
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes
+from dataset.io.files.remote.ranges_ahead import Range, RangesAhead
 from dataset.io.files.remote.retrying import Tries
 from dataset.io.files.remote.s3 import S3Object
 from dataset.redaction import redacted
@@ -33,7 +35,7 @@ AHEAD_BYTES_MIN = 1 << 17
 """Bytes per request while it is unknown how much will be read. They take about a millisecond on a fast connection."""
 
 AHEAD_BYTES_MAX = 1 << 23
-"""Bytes per request when a file is read sequentially. At 100 MB/s this takes 80 ms; a round trip takes 40 ms."""
+"""Bytes per request when a file is read sequentially from a file system that fetches one range at a time."""
 
 AHEAD_GROWTH = 4
 
@@ -90,12 +92,15 @@ class RemoteFile(io.RawIOBase):
         self._position = 0
         self._block = bytearray()
         self._start = 0  # offset of the block in the file
-        self._ahead = AHEAD_BYTES_MIN // AHEAD_GROWTH
+        self._length = AHEAD_BYTES_MIN // AHEAD_GROWTH  # of the block, if its file did not end
+        self._ahead = RangesAhead(remote, path.rpartition("/")[0])
+        self._in_a_row = 0  # bytes that were read sequentially before the block
         try:
             self._fetch_block(0)
         except BaseException:
             self.close()
             raise
+        self._in_a_row = self._ahead.in_a_row  # if reading continues, it probably does so to the end
 
     def readable(self) -> bool:
         return True
@@ -146,8 +151,13 @@ class RemoteFile(io.RawIOBase):
             missing -= len(data)
         return b"".join(pieces)
 
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Announce which ranges will be read next, in this order, each from its first to before its last offset."""
+        self._ahead.expect(ranges)
+
     def close(self) -> None:
         if not self.closed:
+            self._ahead.close()
             self._remote.close()
             self._block = bytearray()
         super().close()
@@ -163,19 +173,47 @@ class RemoteFile(io.RawIOBase):
 
     def _fetch_block(self, wanted: int) -> None:
         """Fetch a block at the position; its length depends on the access pattern."""
-        goes_on = self._position == self._start + len(self._block)
-        ahead = min(self._ahead * AHEAD_GROWTH, AHEAD_BYTES_MAX) if goes_on else AHEAD_BYTES_MIN
+        position, size = self._position, self._remote.size
+        goes_on = position == self._start + len(self._block)
+        self._in_a_row = self._in_a_row + len(self._block) if goes_on else 0
+        self._length = min(self._length * AHEAD_GROWTH, AHEAD_BYTES_MAX) if goes_on else AHEAD_BYTES_MIN
         self._block = bytearray()  # freed before the next block is fetched
-        self._start, self._ahead = self._position, ahead
-        size = self._remote.size
-        stop = self._position + max(ahead, min(wanted, AHEAD_BYTES_MAX))
-        if size is None or self._position < size:
-            self._block = self._fetched(self._position, stop if size is None else min(stop, size))
+        self._start = position
+        if size is not None and position >= size:
+            if goes_on:
+                self._ahead.ended(self._in_a_row)
+            return
+        first = self._ahead.take(position)
+        stop = position + max(self._length, min(wanted, AHEAD_BYTES_MAX)) if first is None else first.stop
+        self._extend(stop)
+        self._block = self._fetched(position, stop, bytearray() if first is None else self._arrived(first))
 
-    def _fetched(self, start: int, stop: int) -> bytearray:
-        data = bytearray()
+    def _extend(self, start: int) -> None:
+        """Request what follows the offset ``start``, if the size is known and enough was read sequentially."""
+        size = self._remote.size
+        if size is not None:
+            self._ahead.extend(start, self._start + AHEAD_GROWTH * self._in_a_row, size)
+
+    def _arrived(self, first: Range) -> bytearray:
+        """Wait for a range that was requested before, and return what has arrived of it."""
+        assert first.future is not None  # only such ranges are kept
+        began = time.perf_counter()
+        try:
+            wait_for(first.future, self._interruption)
+        except ClosedError:
+            raise
+        except Exception:  # noqa: BLE001  # the next request for the same bytes tells whether it passes
+            self._ahead.failed()
+            return bytearray(first.data)
+        finally:
+            first.close()
+        self._ahead.arrived(len(first.data), time.perf_counter() - began)
+        return first.data
+
+    def _fetched(self, start: int, stop: int, data: bytearray) -> bytearray:
+        """Return the bytes from ``start`` to ``stop``, of which ``data`` are the first."""
         tries = Tries(self._path, self._interruption)
-        while True:
+        while (size := self._remote.size) is None or len(data) < min(stop, size) - start:
             had = len(data)
             if self._interruption.is_set():
                 raise ClosedError(f"reading {self.name} was cancelled: the iterator is closed")
@@ -193,3 +231,4 @@ class RemoteFile(io.RawIOBase):
                 tries.failed(failure, len(data) - had)
             finally:
                 del failure  # see runtime/contract.py about kept exceptions
+        return data

@@ -7,10 +7,11 @@ of the first one. The first response also states the size, so no request is need
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from typing import Any
 
 from dataset.io.files.remote import retrying
-from dataset.io.files.remote.objects import RemoteObject, Version, run
+from dataset.io.files.remote.objects import RemoteObject, Version, begun, run
 
 _PIECE_BYTES = 1 << 18
 
@@ -20,6 +21,9 @@ class S3Object(RemoteObject):
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)
+
+    def begin(self, start: int, stop: int, into: bytearray) -> Future[None] | None:
+        return begun(self._system, self._fetch(start, stop, into))
 
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
         async with asyncio.timeout(2 * retrying.STALL_SECONDS) as stall:  # s3fs retries by itself within this time

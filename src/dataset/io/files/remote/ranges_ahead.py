@@ -1,0 +1,174 @@
+"""Ranges ahead: ranges of a file that will be read next, which are fetched beside one another.
+
+They are those that follow if the file is read sequentially, or those that the reader has announced.
+
+A connection to an object storage has a small part of the bandwidth of the link, and each request waits for a round
+trip. So several requests are in progress at a time. Their number is doubled as long as that raises the rate at which
+ranges arrive (runtime/choice.py). A consumer that hardly waits needs no more requests. The next file of the same folder
+begins with what was found, and with as many bytes ahead if the last one was read to its end.
+
+A range that fails is not retried here: the reader continues after the bytes that have arrived (reading.py), and fewer
+requests are made at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+
+from dataset.io.files.remote.objects import RemoteObject
+from dataset.runtime.choice import Ramp
+
+RANGE_BYTES = 1 << 21
+"""Bytes per range. At 25 MB/s, they take four times as long as a round trip of 20 ms."""
+
+RANGES_FIRST = 8
+"""How many ranges are requested at a time at first."""
+
+RANGES_MAX = 32
+"""How many ranges of a file are requested at a time, at most."""
+
+_PROCESS_RANGES_MAX = 64  # of all files: connections, and twice as many MiB
+_NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more requests
+_FOLDERS_MAX = 1024
+
+_free = deque(range(_PROCESS_RANGES_MAX))  # one for each range that may be requested; a deque needs no lock
+_learned: dict[str, tuple[int, int]] = {}  # by folder: see RangesAhead.count and .in_a_row
+
+
+class Range:
+    """A range of bytes that is being fetched.
+
+    Attributes:
+        start: the offset of its first byte.
+        data: the bytes that have arrived.
+    """
+
+    def __init__(self, remote: RemoteObject, start: int, stop: int) -> None:
+        self.start = start
+        self.stop = stop
+        self.data = bytearray()
+        self.future: Future[None] | None = None
+        self._permit: int | None = _free.pop()
+        try:
+            self.future = remote.begin(start, stop, self.data)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the request, if it is in progress."""
+        permit, self._permit = self._permit, None
+        if permit is not None:
+            _free.append(permit)
+        if self.future is not None:
+            self.future.cancel()
+
+
+class RangesAhead:
+    """The ranges of one file that are fetched ahead of its reader.
+
+    Args:
+        remote: the file.
+        folder: the place of the file. Others in it are probably read alike.
+
+    Attributes:
+        count: how many ranges are requested at a time.
+        in_a_row: how many bytes were read sequentially before the file, in others of the folder.
+    """
+
+    def __init__(self, remote: RemoteObject, folder: str) -> None:
+        self._remote = remote
+        self._folder = folder
+        self._ranges: deque[Range] = deque()  # requested, in the order in which they are read
+        self._wanted: deque[tuple[int, int]] = deque()  # to be requested
+        self.count, self.in_a_row = _learned.get(folder, (RANGES_FIRST, 0))
+        self._ramp: Ramp | None = Ramp(self.count, RANGES_MAX)
+        self._since = time.perf_counter()
+        self._bytes = self._taken = 0  # since then
+        self._waited = 0.0
+
+    def take(self, position: int) -> Range | None:
+        """Return the range that begins at a position, and drop those before it; drop all if there is none."""
+        if all(found.start != position for found in self._ranges):
+            self.close()
+            return None
+        while (first := self._ranges.popleft()).start != position:
+            first.close()
+        self._request(RANGES_MAX)
+        return first
+
+    def extend(self, start: int, limit: int, size: int) -> None:
+        """Request what follows sequentially.
+
+        Args:
+            start: where the first range begins, if none was requested yet.
+            limit: the offset that no range may begin after.
+            size: the size of the file.
+        """
+        start = self._ranges[-1].stop if self._ranges else start
+        missing = range(start, min(limit, size), RANGE_BYTES)[: max(0, self.count - len(self._ranges))]
+        self._wanted.extend((start, min(start + RANGE_BYTES, size)) for start in missing)
+        self._request(self.count)
+
+    def expect(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Request these ranges, given by their offsets, which will be read in this order."""
+        self.close()
+        self._ramp = None  # their rate depends on their sizes
+        self._wanted.extend(ranges)
+        self._request(RANGES_MAX)
+
+    def _request(self, count: int) -> None:
+        """Request what is wanted next, until ``count`` ranges are kept."""
+        while self._wanted and len(self._ranges) < count:
+            try:
+                found = Range(self._remote, *self._wanted[0])
+            except IndexError:
+                return  # other files have all requests of the process
+            self._wanted.popleft()
+            self._ranges.append(found)
+            if found.future is None:
+                self.close()  # the file system cannot fetch beside the reader
+
+    def arrived(self, nbytes: int, waited: float) -> None:
+        """Note that the reader has waited for a range, whose bytes have all arrived."""
+        self._bytes += nbytes
+        self._waited += waited
+        self._taken += 1
+        ramp = self._ramp
+        if ramp is None or self._taken < 2 * self.count:  # half of them were requested before the count changed
+            return
+        now = time.perf_counter()
+        seconds = now - self._since
+        goes_on = ramp.report(self._bytes / seconds)
+        if self._waited < _NEEDED * seconds:
+            goes_on = ramp.stop()
+        self._set(ramp.value, None if not goes_on else ramp)
+        self._since, self._bytes, self._taken, self._waited = now, 0, 0, 0.0
+
+    def failed(self) -> None:
+        """Note that a range did not arrive: the server may be busy."""
+        self.close()
+        self._set(max(1, self.count // 2), None)
+
+    def _set(self, count: int, ramp: Ramp | None) -> None:
+        self.count, self._ramp = count, ramp
+        self._learn()
+
+    def ended(self, in_a_row: int) -> None:
+        """Note that the file was read to its end, the last ``in_a_row`` bytes sequentially."""
+        self.in_a_row = in_a_row
+        self._learn()
+
+    def _learn(self) -> None:
+        if len(_learned) >= _FOLDERS_MAX and self._folder not in _learned:
+            _learned.clear()
+        _learned[self._folder] = self.count, self.in_a_row
+
+    def close(self) -> None:
+        """End all requests that are in progress. Does not block."""
+        self._wanted.clear()
+        while self._ranges:
+            self._ranges.pop().close()

@@ -1,0 +1,149 @@
+"""Tests of ranges that are fetched beside one another: which are requested, and that no failure changes a byte."""
+
+import random
+import threading
+from collections import deque
+
+import pytest
+
+from dataset import TFRecordDataset
+from dataset.io.files.opening import open_input
+from dataset.io.files.remote import ranges_ahead
+from dataset.io.files.remote.http import HTTPObject
+from dataset.io.files.remote.paths import filesystem_of
+from support.tfrecord_files import frames
+
+pytestmark = pytest.mark.usefixtures("small_ranges")
+
+CONTENT = random.Random(1).randbytes(30_000)
+RECORDS = [random.Random(i).randbytes(40) for i in range(200)]
+
+
+def meet(web, monkeypatch, parties, after):
+    """Let no request after the first few be answered before ``parties`` of them are in progress; return the barrier."""
+    barrier, find = threading.Barrier(parties), web.find
+    waiting = iter(range(parties))
+
+    def found(path):
+        if len(web.requests) > after and next(waiting, None) is not None:
+            barrier.wait(30)
+        return find(path)
+
+    monkeypatch.setattr(web, "find", found)
+    return barrier
+
+
+def test_a_file_that_is_read_through_is_requested_in_many_ranges_at_a_time(web, monkeypatch):
+    barrier = meet(web, monkeypatch, ranges_ahead.RANGES_FIRST, after=3)
+    with open_input(web.put("a", CONTENT)) as file:
+        assert b"".join(iter(lambda: file.read(300), b"")) == CONTENT
+    assert not barrier.broken
+    ranges = sorted(web.ranges())
+    assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
+    assert (ranges[0][0], ranges[-1][1]) == (0, len(CONTENT))
+    assert all(stop - start <= ranges_ahead.RANGE_BYTES for start, stop in ranges[3:])
+
+
+@pytest.fixture
+def requested(monkeypatch):
+    """Return the list of the ranges that are requested, in order."""
+    found = []
+    for name in ("begin", "fetch"):
+        request = getattr(HTTPObject, name)
+        noting = lambda self, start, stop, into, request=request: (
+            found.append((start, stop)) or request(self, start, stop, into)
+        )
+        monkeypatch.setattr(HTTPObject, name, noting)
+    return found
+
+
+def test_no_more_is_requested_than_four_times_what_was_read(web, requested):
+    with open_input(web.put("a", CONTENT)) as file:
+        for length in (500, 2000, 5000, 12_000):
+            file.read(length)
+            assert max(stop for _, stop in requested) <= 5 * file.tell() + ranges_ahead.RANGE_BYTES
+        requested.clear()
+        file.seek(20_000)
+        file.read(10)
+        assert requested == [(20_000, 20_500)]
+
+
+def test_a_file_of_a_folder_whose_last_one_was_read_through_is_requested_whole_soon(web, requested):
+    for name in "ab":
+        requested.clear()
+        with open_input(web.put(name, CONTENT[:5000])) as file:
+            assert requested == [(0, 500)]
+            file.read(501)
+            wanted = sorted(requested)
+            assert file.read() == CONTENT[501:5000]
+    assert wanted == [(0, 500), (500, 2500), (2500, 3200), (3200, 3900), (3900, 4600), (4600, 5000)]
+
+
+def test_announced_ranges_are_requested_beside_one_another(web, monkeypatch):
+    places = random.Random(2).sample(range(600, 29_900), 50)
+    with open_input(web.put("a", CONTENT)) as file:
+        barrier = meet(web, monkeypatch, ranges_ahead.RANGES_MAX, after=1)
+        file.expect([(place, place + 50) for place in places])
+        for place in places[:10] + places[20:40]:  # some are not read
+            file.seek(place)
+            assert file.read(50) == CONTENT[place : place + 50]
+        assert not barrier.broken
+        assert set(web.ranges()[1:]) <= {(place, place + 50) for place in places}
+        file.seek(100)  # an announced range, or one that was read before, may be left for any other
+        assert file.read(29_000) == CONTENT[100:29_100]
+
+
+@pytest.mark.parametrize("fault", [503, ("cut", 0), ("cut", 100), "elsewhere", "more"])
+def test_a_range_that_fails_is_fetched_again_from_where_it_ended_and_fewer_are_requested(web, fault):
+    with open_input(web.put("a", CONTENT, faults=[None, None, None, None, fault])) as file:
+        if fault in {"elsewhere", "more"}:
+            with pytest.raises(OSError, match=r"the server sent more|not the requested range"):
+                web.files["/a"].faults.extend([fault] * 50)
+                file.read()
+            return
+        assert file.read() == CONTENT
+    [(count, _)] = ranges_ahead._learned.values()
+    assert count == ranges_ahead.RANGES_FIRST // 2
+
+
+def test_where_other_files_have_all_requests_one_range_is_read_at_a_time(web, monkeypatch):
+    monkeypatch.setattr(ranges_ahead, "_free", deque())
+    with open_input(web.put("a", CONTENT)) as file:
+        file.expect([(100, 200), (300, 400)])
+        assert file.read() == CONTENT
+    ranges = web.ranges()
+    assert ranges == sorted(ranges)
+
+
+def test_more_requests_are_made_as_long_as_that_raises_the_rate(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(ranges_ahead.time, "perf_counter", lambda: now[0])
+    for useful, share, expected in ((64, 1.0, 32), (16, 1.0, 16), (64, 0.0, 8)):
+        ranges_ahead._learned.clear()
+        ahead = ranges_ahead.RangesAhead(filesystem_of("memory://a")[0], "memory://")
+        for _ in range(1000):
+            seconds = 1.0 / min(useful, ahead.count)
+            now[0] += seconds
+            ahead.arrived(1000, share * seconds)
+        assert ahead.count == expected
+        assert ranges_ahead.RangesAhead(None, "memory://").count == expected
+
+
+def test_random_records_are_requested_beside_one_another(web, monkeypatch):
+    path = web.put("a", frames(RECORDS))
+    records = TFRecordDataset([path], index=True)
+    web.ranges()
+    barrier = meet(web, monkeypatch, 8, after=3)  # those that open the file
+    shuffled = list(records.shuffle(None, seed=1).batch(20))
+    assert not barrier.broken
+    assert sorted(record for batch in shuffled for record in batch) == sorted(RECORDS)
+
+
+def test_a_file_that_is_missing_by_now_fails_in_the_place_of_its_records(web):
+    paths = [web.put(name, frames(RECORDS[:2])) for name in "ab"]
+    records = TFRecordDataset(paths, index=True)
+    del web.files["/b"]
+    iterator = iter(records)
+    assert [next(iterator), next(iterator)] == RECORDS[:2]
+    with pytest.raises(FileNotFoundError):
+        next(iterator)
