@@ -11,9 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dataset.commands import doctor, head, index, info, live_ranks, merge, repair, split, state, verify
+from dataset.commands import index, info, verify
 from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, error_words
 from dataset.commands.display.terminal import complain
+from dataset.commands.further import doctor, head, live_ranks, merge, repair, split, state
 from dataset.errors import DataLossError, StateError
 from dataset.extras import EXTRAS, missing_modules
 from dataset.native.library import kernels_status

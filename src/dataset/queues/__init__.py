@@ -17,8 +17,11 @@ from dataset.errors import CancelledError as CancelledError
 from dataset.errors import OutOfRangeError as OutOfRangeError
 from dataset.queues.element_queue import ElementQueue
 from dataset.queues.fifo_queue import FIFOQueue, PaddingFIFOQueue
-from dataset.queues.file_readers import FixedLengthRecordReader, TextLineReader, TFRecordReader, WholeFileReader
-from dataset.queues.input_functions import (
+from dataset.queues.priority_queue import PriorityQueue
+from dataset.queues.random_shuffle_queue import RandomShuffleQueue
+from dataset.queues.serving import connect, serve
+from dataset.queues.tf1.file_readers import FixedLengthRecordReader, TextLineReader, TFRecordReader, WholeFileReader
+from dataset.queues.tf1.input_functions import (
     batch,
     batch_join,
     input_producer,
@@ -28,9 +31,6 @@ from dataset.queues.input_functions import (
     slice_input_producer,
     string_input_producer,
 )
-from dataset.queues.priority_queue import PriorityQueue
-from dataset.queues.random_shuffle_queue import RandomShuffleQueue
-from dataset.queues.serving import connect, serve
 from dataset.queues.threads import Coordinator, QueueRunner, add_queue_runner, start_queue_runners
 
 __all__ = [

@@ -10,7 +10,7 @@ from dataset.commands.display.content_type import look_of
 from dataset.commands.display.feature_summary import RecordsSummary
 from dataset.commands.display.record_content import EXAMPLE, OTHER, SEQUENCE_EXAMPLE, read_message
 from dataset.commands.display.terminal import json_text, printable
-from dataset.commands.head import _Words
+from dataset.commands.further.head import _Words
 from support.example_strategies import damaged
 from support.sequence_examples import sequence_example
 

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dataset import TFRecordDataset, io
-from dataset.commands import outputs, split
+from dataset.commands import outputs
+from dataset.commands.further import split
 from support.folders import flip, names_in
 from support.seeds import rng
 

@@ -8,8 +8,8 @@ import urllib.error
 import pytest
 
 from dataset import Dataset
-from dataset.commands import live_ranks
-from dataset.commands.live_ranks import Rank, stragglers
+from dataset.commands.further import live_ranks
+from dataset.commands.further.live_ranks import Rank, stragglers
 from dataset.commands.main import main
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dataset.commands import doctor
+from dataset.commands.further import doctor
 from dataset.commands.main import main
 from dataset.extras import EXTRAS
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
 FOR_DEVELOPERS = {"notebooks", "docs", "check", "test", "explore", "lint"}
 
 

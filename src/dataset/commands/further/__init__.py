@@ -1,0 +1,1 @@
+"""The commands besides ``info``, ``index`` and ``verify``."""
