@@ -203,6 +203,7 @@ REFUSED = {
         (of(N.shard_by_process, 0, 1, seed=None), TypeError, "seed must be an int"),
         (of(N.shard_by_process, 0, 1, remainder="fill"), ValueError, "remainder must be one of 'drop', 'pad'"),
         (of(N.shard_by_process, 0, 1, by="records"), ValueError, "by must be one of 'auto', 'files'"),
+        (of(N.shard_by_process, 0, 1, remainder="repeat", by="files"), ValueError, 'needs by="elements"; use that, or'),
         (of(N.shard_by_process, 0, 2, by="files"), ValueError, r"range\(3\) from .* is not a list of file names"),
     ],
     "split": [

@@ -99,7 +99,7 @@ split: by a key => Dataset.range(31).shuffle(5, seed=1).split([0.6, 0.4], by=lam
 split: by file => TFRecordDataset(files.parts('plain')).split([1, -1], seed=1, by='file')[1].repeat(2)
 shard_by_process => Dataset.range(30).shuffle(30, seed=1).shard_by_process(1, 3).repeat(2)
 shard_by_process: of files => Dataset.list_files(str(files.folder / 'plain-*'), shuffle=False)
-    .interleave(TFRecordDataset, cycle_length=1).shard_by_process(1, 2, remainder='repeat')
+    .interleave(TFRecordDataset, cycle_length=1).shard_by_process(1, 2, remainder='pad')
 shard_by_process: of a stream => numbers_in(range(30)).shard_by_process(1, 3, remainder='pad')
 shard_by_process: of padding alone => numbers_in(range(1)).repeat().shard_by_process(1, 3, remainder='pad').take(5)
 pad_to_cardinality => Dataset.from_tensor_slices({'x': np.arange(5)}).shuffle(3, seed=1).pad_to_cardinality(8)

@@ -64,21 +64,23 @@ class ShardingMethods(DatasetMethods[T_co]):
             world_size: the number of processes; given if and only if ``rank`` is.
             remainder: how to treat the last round, if there are not enough elements for all processes. ``"drop"``:
                 leave it out. ``"pad"``: processes without an element get one of zeros (empty text), with the shapes and
-                dtypes of their last one. ``"repeat"``: processes without an element get one from the beginning.
-                ``"keep"``: keep it, so some processes have one element more, which must not take part in a collective
-                operation. With files, all processes get the smallest number (``"drop"``) or the largest.
+                dtypes of their last one. ``"repeat"``: processes without an element get one from the beginning; not
+                available with files. ``"keep"``: keep it, so some processes have one element more, which must not take
+                part in a collective operation. With files, all processes get the smallest number (``"drop"``) or the
+                largest (``"pad"``).
             by: ``"files"``: file ``i`` of the list, before shuffling, belongs to process ``i`` modulo ``world_size``.
                 Ops after the files must not combine or count records of several files, as ``take``, ``enumerate`` and
                 ``zip`` do. Also, unless the pipeline is infinite or ``remainder`` is ``"keep"``, the number of elements
                 must follow from the numbers of records: each process then counts the records of all files once, when
                 the first element is requested. ``"elements"``: element ``k`` belongs to process ``k`` modulo
-                ``world_size``. ``"auto"``: files, if that is possible and there are at least as many as processes.
+                ``world_size``. ``"auto"``: files, if that is possible, there are at least as many as processes, and
+                ``remainder`` is not ``"repeat"``; otherwise elements.
             seed: the seed for random ops without their own seed; the same in all processes.
             name: a label.
 
         Raises:
             ValueError: if ``rank`` is not below ``world_size``, or only one of them is given; if ``by`` is ``"files"``
-                and the files cannot be split.
+                and the files cannot be split, or ``remainder`` is ``"repeat"``.
             TypeError: if an argument has the wrong type.
 
         >>> [int(x) for x in Dataset.range(7).shard_by_process(rank=1, world_size=3)]

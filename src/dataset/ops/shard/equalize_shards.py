@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -15,7 +14,6 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.position import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,56 +44,31 @@ class EqualizeShards(UnaryNode, ShareNode):
         return f"{self.op}({self.share}, files)"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return context(self.source) if context.iteration.epochs.probing else EqualizeShardsOperator(context, self)
+        source = context(self.source)
+        return source if context.iteration.epochs.probing else EqualizeShardsOperator(source, self)
 
 
 class EqualizeShardsOperator(UnaryOperator):
     """Operator that counts down the remaining elements. Exceptions are raised and not counted."""
 
-    saved = ("part",)
+    saved = ("left",)
 
-    def __init__(self, context: ExecutionContext, node: EqualizeShards) -> None:
-        super().__init__(context(node.source))
-        self.context = context
+    def __init__(self, source: Operator, node: EqualizeShards) -> None:
+        super().__init__(source)
         self.node = node
-        self.left: int | None = None  # remaining elements; -1 if infinite; None before the first pull
-        self.part = node.share.rank  # the process whose elements are read
+        self.left = UNKNOWN_CARDINALITY  # the number of remaining elements
 
     def pull(self, n: int) -> Chunk | None:
-        if self.left is None:
-            self.left = self.node.target(self._counts)
+        if self.left == UNKNOWN_CARDINALITY:
+            self.left = self.node.target([self.node.count(part) for part in self.node.parts])
         if not self.left:
             return None
-        n = n if self.left < 0 else min(n, self.left)
-        chunk, remainder = self.source.pull(n), self.node.share.remainder
-        if chunk is None and remainder == "repeat":
-            self._open(self.part if self._counts[self.part] else self._counts.index(max(self._counts)))
-            chunk = self.source.pull(n)
-        if chunk is None and remainder != "pad":
+        chunk = self.source.pull(n if self.left < 0 else min(n, self.left))
+        if chunk is None and self.node.share.remainder == "drop":
             self.left = 0
-        elif self.left > 0:
+            return None
+        if self.left > 0:
             self.left -= 1 if chunk is None else chunk.length
-        if chunk is None and remainder == "pad":
+        if chunk is None:
             raise AbsentError
         return chunk
-
-    @functools.cached_property
-    def _counts(self) -> list[int]:
-        """The number of elements of each process."""
-        return [self.node.count(part) for part in self.node.parts]
-
-    def _open(self, part: int) -> None:
-        """Read the elements of a process from the beginning."""
-        self.source.close()
-        self.part = part
-        own = part == self.node.share.rank
-        self.source = self.context(self.node.source if own else self.node.parts[part])
-
-    def save(self) -> Position:
-        return super().save().with_own(left=self.left)
-
-    def load(self, position: Position) -> None:
-        if position.count("part") != self.part:
-            self._open(position.count("part"))
-        super().load(position)
-        self.left = None if position.own["left"] is None else position.count("left")

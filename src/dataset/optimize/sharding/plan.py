@@ -26,7 +26,9 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
     require_one_of(_OP, "by", by, _WAYS)
     seed = require_int(_OP, "seed", seed)
     share = BlockCyclicShard(world_size, rank, remainder)
-    if by != "elements":
+    if by == "files" and remainder == "repeat":
+        raise ValueError(f'{_OP}(): remainder="repeat" needs by="elements"; use that, or another remainder')
+    if by != "elements" and remainder != "repeat":
         reason = reason_against_files(plan, share, least_effort=by == "auto")
         if not reason:
             return share_of_files(plan, share, seed, name)
