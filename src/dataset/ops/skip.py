@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from dataset.ops.sources.row_source import RowsOperator, on_numbers
+from dataset.ops.sources.row_source import open_on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, RewritableNode, UnaryNode, is_exact, is_infallible
+from dataset.plan.node import Node, RewritableNode, UnaryNode, is_exact
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures, seek
@@ -57,11 +57,9 @@ class Skip(UnaryNode, RewritableNode, seekable=True, exact=True, only_reorders=T
         return "by seeking" if self.by_seeking else ""
 
     def lower(self, context: ExecutionContext) -> Operator:
-        source = context(self.source)
         if self.by_seeking:
-            return SeekingSkipOperator(source, self)
-        never_fails = is_infallible(self.source) or isinstance(source, RowsOperator)  # row numbers never fail
-        return on_numbers(source, lambda numbers: SkipOperator(numbers, self, is_infallible=never_fails))
+            return SeekingSkipOperator(context(self.source), self)
+        return open_on_numbers(context, self, SkipOperator)
 
 
 class SkipOperator(UnaryOperator):

@@ -12,10 +12,12 @@ element; every process raises it.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from dataset.errors import StateError
-from dataset.ops.sources.row_source import RowsOperator, on_numbers
+from dataset.ops.sources.row_source import open_on_numbers
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.node import UnaryNode, is_infallible
@@ -33,11 +35,9 @@ _ENDLESS = 2**62  # more elements than can ever be read
 
 def open_shard(context: ExecutionContext, node: UnaryNode, shard: BlockCyclicShard) -> Operator:
     """Open the operator of a node that outputs a shard of its input; on row numbers, if reading rows may fail."""
-    source = context(node.source)
     if shard.remainder == "pad":  # an absent element has no row number
-        return ShardOperator(source, node, shard, is_infallible=is_infallible(node.source))
-    never_fails = is_infallible(node.source) or isinstance(source, RowsOperator)  # row numbers never fail
-    return on_numbers(source, lambda numbers: ShardOperator(numbers, node, shard, is_infallible=never_fails))
+        return ShardOperator(context(node.source), node, shard, is_infallible=is_infallible(node.source))
+    return open_on_numbers(context, node, partial(ShardOperator, shard=shard))
 
 
 class ShardOperator(UnaryOperator):

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.ops.sources.row_source import RowsOperator, on_numbers
+from dataset.ops.sources.row_source import open_on_numbers
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_known
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import UnaryNode, is_infallible
+from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator, assumes_no_failures
@@ -169,9 +169,7 @@ class SplitByPosition(UnaryNode, seekable=True, exact=True, only_reorders=True, 
         return f"split({self.number + 1} of {self.count})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        source = context(self.source)
-        never_fails = is_infallible(self.source) or isinstance(source, RowsOperator)  # row numbers never fail
-        return on_numbers(source, lambda numbers: SplitOperator(numbers, self, is_infallible=never_fails))
+        return open_on_numbers(context, self, SplitOperator)
 
 
 class SplitOperator(UnaryOperator):

@@ -17,7 +17,7 @@ import numpy as np
 
 from dataset.ops.sources.range import Range, RangeOperator
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, RowsNode, UnaryNode, is_exact
+from dataset.plan.node import Node, RowsNode, UnaryNode, is_exact, is_infallible
 from dataset.plan.structure import Structure
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
@@ -286,3 +286,16 @@ def on_numbers(operator: Operator, moving: Callable[[Operator], Operator]) -> Op
         operator.move_numbers(moving)
         return operator
     return moving(operator)
+
+
+def open_on_numbers(context: ExecutionContext, node: UnaryNode, opened: Callable[..., Operator]) -> Operator:
+    """Return the operator of an op that selects elements, like ``on_numbers``.
+
+    Args:
+        context: the execution context of the op.
+        node: the op.
+        opened: creates the operator from an input, ``node``, and ``is_infallible``: whether no element of it can fail.
+    """
+    source = context(node.source)
+    never_fails = is_infallible(node.source) or isinstance(source, RowsOperator)  # row numbers never fail
+    return on_numbers(source, lambda numbers: opened(numbers, node, is_infallible=never_fails))
