@@ -175,6 +175,15 @@ def test_a_vectorized_function_is_called_with_columns_and_may_return_structures(
 
 
 @pytest.mark.parametrize("calls", [None, 2])
+def test_an_invalid_element_of_another_structure_fails_as_if_it_were_the_first(calls):
+    results = [1.0, ("\ud800", 1), (2, 3)]
+    mapped = Dataset.range(3).map(lambda i: results[i], calls)
+    for pipeline in (mapped, mapped.map(lambda *parts: parts[0])):
+        found = [type(outcome) for outcome in outcomes(iter(pipeline))]
+        assert found == [np.float64, UnicodeEncodeError, SpecError]
+
+
+@pytest.mark.parametrize("calls", [None, 2])
 def test_lists_of_several_lengths_are_an_error_that_says_what_to_write(calls):
     texts = Dataset.from_tensor_slices([b"a b c", b"d e", b"f g h"])
     found = outcomes(iter(texts.map(lambda text: [len(word) for word in text.split()], calls)))

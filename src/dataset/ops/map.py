@@ -103,7 +103,12 @@ class MapOperator(ElementwiseOperator):
         if self.lists_are_structure and type(results[0]) is list:
             results = [tuple(result) if type(result) is list else result for result in results]
         structure = self.structure or self._expect_structure(structure_of(results[0]))
-        return chunk_of_rows(results, structure, lists_are_structure=self.lists_are_structure)
+        try:
+            return chunk_of_rows(results, structure, lists_are_structure=self.lists_are_structure)
+        except StructureMismatchError:
+            if len(results) == 1:  # an element that is invalid anyway fails as if it were the first one
+                chunk_of_rows(results, lists_are_structure=self.lists_are_structure)
+            raise
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
         given = () if is_vectorized(self.function) else inputs.columns()

@@ -31,7 +31,7 @@ def waits(monkeypatch):
 @pytest.fixture(autouse=True)
 def _as_in_a_new_process():
     """Nothing is learned before a test, and no request is in progress after it."""
-    ranges_ahead._learned.clear()
+    ranges_ahead._paces.clear()
     free = ranges_ahead._free
     yield
     gc.collect()

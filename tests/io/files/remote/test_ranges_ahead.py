@@ -10,7 +10,6 @@ from dataset import TFRecordDataset
 from dataset.io.files.opening import open_input
 from dataset.io.files.remote import ranges_ahead
 from dataset.io.files.remote.http import HTTPObject
-from dataset.io.files.remote.paths import filesystem_of
 from support.tfrecord_files import frames
 
 pytestmark = pytest.mark.usefixtures("small_ranges")
@@ -102,8 +101,8 @@ def test_a_range_that_fails_is_fetched_again_from_where_it_ended_and_fewer_are_r
                 file.read()
             return
         assert file.read() == CONTENT
-    [(count, _)] = ranges_ahead._learned.values()
-    assert count == ranges_ahead.RANGES_FIRST // 2
+    [pace] = ranges_ahead._paces.values()
+    assert pace.count == ranges_ahead.RANGES_FIRST // 2
 
 
 def test_where_other_files_have_all_requests_one_range_is_read_at_a_time(web, monkeypatch):
@@ -119,14 +118,12 @@ def test_more_requests_are_made_as_long_as_that_raises_the_rate(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(ranges_ahead.time, "perf_counter", lambda: now[0])
     for useful, share, expected in ((64, 1.0, 32), (16, 1.0, 16), (64, 0.0, 8)):
-        ranges_ahead._learned.clear()
-        ahead = ranges_ahead.RangesAhead(filesystem_of("memory://a")[0], "memory://")
+        pace = ranges_ahead.Pace()
         for _ in range(1000):
-            seconds = 1.0 / min(useful, ahead.count)
+            seconds = 1.0 / min(useful, pace.count)
             now[0] += seconds
-            ahead.arrived(1000, share * seconds)
-        assert ahead.count == expected
-        assert ranges_ahead.RangesAhead(None, "memory://").count == expected
+            pace.arrived(1000, share * seconds)
+        assert pace.count == expected
 
 
 def test_random_records_are_requested_beside_one_another(web, monkeypatch):

@@ -4,8 +4,8 @@ They are those that follow if the file is read sequentially, or those that the r
 
 A connection to an object storage has a small part of the bandwidth of the link, and each request waits for a round
 trip. So several requests are in progress at a time. Their number is doubled as long as that raises the rate at which
-ranges arrive (runtime/choice.py). A consumer that hardly waits needs no more requests. The next file of the same folder
-begins with what was found, and with as many bytes ahead if the last one was read to its end.
+ranges arrive (runtime/choice.py). A consumer that hardly waits needs no more requests. What is found holds for all
+files of a folder. If the last one was read to its end, as many bytes are requested ahead in the next one.
 
 A range that fails is not retried here: the reader continues after the bytes that have arrived (reading.py), and fewer
 requests are made at a time.
@@ -13,6 +13,7 @@ requests are made at a time.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -35,7 +36,6 @@ _NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more
 _FOLDERS_MAX = 1024
 
 _free = deque(range(_PROCESS_RANGES_MAX))  # one for each range that may be requested; a deque needs no lock
-_learned: dict[str, tuple[int, int]] = {}  # by folder: see RangesAhead.count and .in_a_row
 
 
 class Range:
@@ -67,28 +67,73 @@ class Range:
             self.future.cancel()
 
 
+class Pace:
+    """How the files of a folder are read, by any number of threads.
+
+    Attributes:
+        count: how many ranges are requested at a time for each file.
+        in_a_row: how many bytes were read sequentially before the end of the last file that was read to its end.
+    """
+
+    def __init__(self) -> None:
+        self.count = RANGES_FIRST
+        self.in_a_row = 0
+        self._lock = threading.Lock()  # guards the following; nothing waits for it
+        self._ramp: Ramp | None = Ramp(RANGES_FIRST, RANGES_MAX)
+        self._since = time.perf_counter()
+        self._bytes = self._taken = 0  # since then
+        self._waited = 0.0
+
+    def arrived(self, nbytes: int, waited: float) -> None:
+        """Note that a reader has waited for a range, whose bytes have all arrived."""
+        if self._ramp is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._bytes += nbytes
+            self._waited += waited
+            self._taken += 1
+            if self._taken >= 2 * self.count:  # half of them were requested before the count changed
+                self._climb(self._ramp, time.perf_counter())
+        finally:
+            self._lock.release()
+
+    def _climb(self, ramp: Ramp, now: float) -> None:
+        seconds = now - self._since
+        goes_on = ramp.report(self._bytes / seconds)
+        if self._waited < _NEEDED * seconds:
+            goes_on = ramp.stop()
+        self.count, self._ramp = ramp.value, ramp if goes_on else None
+        self._since, self._bytes, self._taken, self._waited = now, 0, 0, 0.0
+
+    def slow_down(self) -> None:
+        """Request fewer ranges at a time: the server may be busy."""
+        self.count, self._ramp = max(1, self.count // 2), None
+
+
+_paces: dict[str, Pace] = {}  # by folder
+
+
+def pace_of(folder: str) -> Pace:
+    """Return the pace of a folder in this process."""
+    if len(_paces) >= _FOLDERS_MAX and folder not in _paces:
+        _paces.clear()
+    return _paces.setdefault(folder, Pace())
+
+
 class RangesAhead:
     """The ranges of one file that are fetched ahead of its reader.
 
     Args:
         remote: the file.
-        folder: the place of the file. Others in it are probably read alike.
-
-    Attributes:
-        count: how many ranges are requested at a time.
-        in_a_row: how many bytes were read sequentially before the file, in others of the folder.
+        pace: that of its folder.
     """
 
-    def __init__(self, remote: RemoteObject, folder: str) -> None:
+    def __init__(self, remote: RemoteObject, pace: Pace) -> None:
+        self.pace = pace
         self._remote = remote
-        self._folder = folder
         self._ranges: deque[Range] = deque()  # requested, in the order in which they are read
         self._wanted: deque[tuple[int, int]] = deque()  # to be requested
-        self.count, self.in_a_row = _learned.get(folder, (RANGES_FIRST, 0))
-        self._ramp: Ramp | None = Ramp(self.count, RANGES_MAX)
-        self._since = time.perf_counter()
-        self._bytes = self._taken = 0  # since then
-        self._waited = 0.0
+        self._are_announced = False
 
     def take(self, position: int) -> Range | None:
         """Return the range that begins at a position, and drop those before it; drop all if there is none."""
@@ -109,14 +154,14 @@ class RangesAhead:
             size: the size of the file.
         """
         start = self._ranges[-1].stop if self._ranges else start
-        missing = range(start, min(limit, size), RANGE_BYTES)[: max(0, self.count - len(self._ranges))]
+        missing = range(start, min(limit, size), RANGE_BYTES)[: max(0, self.pace.count - len(self._ranges))]
         self._wanted.extend((start, min(start + RANGE_BYTES, size)) for start in missing)
-        self._request(self.count)
+        self._request(self.pace.count)
 
     def expect(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Request these ranges, given by their offsets, which will be read in this order."""
         self.close()
-        self._ramp = None  # their rate depends on their sizes
+        self._are_announced = True
         self._wanted.extend(ranges)
         self._request(RANGES_MAX)
 
@@ -134,38 +179,13 @@ class RangesAhead:
 
     def arrived(self, nbytes: int, waited: float) -> None:
         """Note that the reader has waited for a range, whose bytes have all arrived."""
-        self._bytes += nbytes
-        self._waited += waited
-        self._taken += 1
-        ramp = self._ramp
-        if ramp is None or self._taken < 2 * self.count:  # half of them were requested before the count changed
-            return
-        now = time.perf_counter()
-        seconds = now - self._since
-        goes_on = ramp.report(self._bytes / seconds)
-        if self._waited < _NEEDED * seconds:
-            goes_on = ramp.stop()
-        self._set(ramp.value, None if not goes_on else ramp)
-        self._since, self._bytes, self._taken, self._waited = now, 0, 0, 0.0
+        if not self._are_announced:  # their rate depends on their sizes
+            self.pace.arrived(nbytes, waited)
 
     def failed(self) -> None:
-        """Note that a range did not arrive: the server may be busy."""
+        """Note that a range did not arrive. No other is waited for."""
         self.close()
-        self._set(max(1, self.count // 2), None)
-
-    def _set(self, count: int, ramp: Ramp | None) -> None:
-        self.count, self._ramp = count, ramp
-        self._learn()
-
-    def ended(self, in_a_row: int) -> None:
-        """Note that the file was read to its end, the last ``in_a_row`` bytes sequentially."""
-        self.in_a_row = in_a_row
-        self._learn()
-
-    def _learn(self) -> None:
-        if len(_learned) >= _FOLDERS_MAX and self._folder not in _learned:
-            _learned.clear()
-        _learned[self._folder] = self.count, self.in_a_row
+        self.pace.slow_down()
 
     def close(self) -> None:
         """End all requests that are in progress. Does not block."""

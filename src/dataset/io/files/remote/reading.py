@@ -26,7 +26,7 @@ from dataset.io.files.remote.cancellation import CancellationToken, current_inte
 from dataset.io.files.remote.http import HTTPObject
 from dataset.io.files.remote.objects import AsyncObject, BlockingObject, RemoteObject, wait_for
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes
-from dataset.io.files.remote.ranges_ahead import Range, RangesAhead
+from dataset.io.files.remote.ranges_ahead import Range, RangesAhead, pace_of
 from dataset.io.files.remote.retrying import Tries
 from dataset.io.files.remote.s3 import S3Object
 from dataset.redaction import redacted
@@ -93,14 +93,14 @@ class RemoteFile(io.RawIOBase):
         self._block = bytearray()
         self._start = 0  # offset of the block in the file
         self._length = AHEAD_BYTES_MIN // AHEAD_GROWTH  # of the block, if its file did not end
-        self._ahead = RangesAhead(remote, path.rpartition("/")[0])
+        self._ahead = RangesAhead(remote, pace_of(path.rpartition("/")[0]))
         self._in_a_row = 0  # bytes that were read sequentially before the block
         try:
             self._fetch_block(0)
         except BaseException:
             self.close()
             raise
-        self._in_a_row = self._ahead.in_a_row  # if reading continues, it probably does so to the end
+        self._in_a_row = self._ahead.pace.in_a_row  # if reading continues, it probably does so to the end
 
     def readable(self) -> bool:
         return True
@@ -181,7 +181,7 @@ class RemoteFile(io.RawIOBase):
         self._start = position
         if size is not None and position >= size:
             if goes_on:
-                self._ahead.ended(self._in_a_row)
+                self._ahead.pace.in_a_row = self._in_a_row
             return
         first = self._ahead.take(position)
         stop = position + max(self._length, min(wanted, AHEAD_BYTES_MAX)) if first is None else first.stop
