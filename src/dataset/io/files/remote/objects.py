@@ -73,7 +73,7 @@ class RemoteObject(ABC):
     def begin(self, start: int, stop: int, into: bytearray) -> concurrent.futures.Future[None] | None:  # noqa: ARG002
         """Begin to fetch a range in fsspec's thread, beside others; None if that is not possible.
 
-        A range that fails, or of which less arrives, is fetched again by ``fetch``.
+        What does not arrive in this way is fetched again by ``fetch``.
         """
         return None
 

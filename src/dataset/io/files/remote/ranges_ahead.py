@@ -38,7 +38,7 @@ _FOLDERS_MAX = 1024
 _free = deque(range(_PROCESS_RANGES_MAX))  # one for each range that may be requested; a deque needs no lock
 
 
-class Range:
+class RequestedRange:
     """A range of bytes that is being fetched.
 
     Attributes:
@@ -131,11 +131,11 @@ class RangesAhead:
     def __init__(self, remote: RemoteObject, pace: Pace) -> None:
         self.pace = pace
         self._remote = remote
-        self._ranges: deque[Range] = deque()  # requested, in the order in which they are read
+        self._ranges: deque[RequestedRange] = deque()  # requested, in the order in which they are read
         self._wanted: deque[tuple[int, int]] = deque()  # to be requested
         self._are_announced = False
 
-    def take(self, position: int) -> Range | None:
+    def take(self, position: int) -> RequestedRange | None:
         """Return the range that begins at a position, and drop those before it; drop all if there is none."""
         if all(found.start != position for found in self._ranges):
             self.close()
@@ -146,16 +146,18 @@ class RangesAhead:
         return first
 
     def extend(self, start: int, limit: int, size: int) -> None:
-        """Request what follows sequentially.
+        """Request what follows sequentially, unless the reader has announced what it will read.
 
         Args:
             start: where the first range begins, if none was requested yet.
             limit: the offset that no range may begin after.
             size: the size of the file.
         """
+        if self._are_announced:
+            return
         start = self._ranges[-1].stop if self._ranges else start
         missing = range(start, min(limit, size), RANGE_BYTES)[: max(0, self.pace.count - len(self._ranges))]
-        self._wanted.extend((start, min(start + RANGE_BYTES, size)) for start in missing)
+        self._wanted = deque((start, min(start + RANGE_BYTES, size)) for start in missing)
         self._request(self.pace.count)
 
     def expect(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -169,7 +171,7 @@ class RangesAhead:
         """Request what is wanted next, until ``count`` ranges are kept."""
         while self._wanted and len(self._ranges) < count:
             try:
-                found = Range(self._remote, *self._wanted[0])
+                found = RequestedRange(self._remote, *self._wanted[0])
             except IndexError:
                 return  # other files have all requests of the process
             self._wanted.popleft()
@@ -190,5 +192,6 @@ class RangesAhead:
     def close(self) -> None:
         """End all requests that are in progress. Does not block."""
         self._wanted.clear()
+        self._are_announced = False
         while self._ranges:
             self._ranges.pop().close()

@@ -26,7 +26,7 @@ from dataset.io.files.remote.cancellation import CancellationToken, current_inte
 from dataset.io.files.remote.http import HTTPObject
 from dataset.io.files.remote.objects import AsyncObject, BlockingObject, RemoteObject, wait_for
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes
-from dataset.io.files.remote.ranges_ahead import Range, RangesAhead, pace_of
+from dataset.io.files.remote.ranges_ahead import RangesAhead, RequestedRange, pace_of
 from dataset.io.files.remote.retrying import Tries
 from dataset.io.files.remote.s3 import S3Object
 from dataset.redaction import redacted
@@ -194,7 +194,7 @@ class RemoteFile(io.RawIOBase):
         if size is not None:
             self._ahead.extend(start, self._start + AHEAD_GROWTH * self._in_a_row, size)
 
-    def _arrived(self, first: Range) -> bytearray:
+    def _arrived(self, first: RequestedRange) -> bytearray:
         """Wait for a range that was requested before, and return what has arrived of it."""
         assert first.future is not None  # only such ranges are kept
         began = time.perf_counter()
@@ -211,7 +211,7 @@ class RemoteFile(io.RawIOBase):
         return first.data
 
     def _fetched(self, start: int, stop: int, data: bytearray) -> bytearray:
-        """Return the bytes from ``start`` to ``stop``, of which ``data`` are the first."""
+        """Return the bytes from ``start`` to ``stop``; ``data`` holds the first of them."""
         tries = Tries(self._path, self._interruption)
         while (size := self._remote.size) is None or len(data) < min(stop, size) - start:
             had = len(data)
