@@ -348,6 +348,14 @@ live/page_server.py: live/test_page_server.py::test_clients_that_do_not_read_or_
     live page never forgets clients: self._clients.pop(threading.current_thread(), None) => pass
 live/feed.py: live/test_page_server.py::test_a_stream_hears_of_the_end_at_once_and_ends_with_the_page
     live feed shows the end late: self._latest_change != self._changes or => False or
+live/feed.py: live/test_page_server.py::test_a_stream_that_sends_while_all_are_told_to_repeat_does_not_wait_next
+    live stream misses what comes while it sends: number = self._changes + self._repeats => number = self._changes
+runtime/choice.py: autotune/test_choice.py
+    comparisons cost nothing: worse * seconds / _PRICE => 0.0 * seconds / _PRICE
+runtime/parallel/controller.py: autotune/test_choice.py
+    work that changes is compared at any price: else self.choice.is_paid => else (lambda now: True)
+ops/map.py: ops/test_map.py
+    an invalid element fails differently with threads: if len(results) == 1:  # an element => if False:  # an element
 live/process_page.py: live/test_page_server.py::test_a_wrong_value_of_the_environment_says_what_is_right
     live port is one too large: int(setting) < 1 << 16 => int(setting) <= 1 << 16
 live/prometheus.py: live/test_prometheus.py::test_any_name_survives
