@@ -41,6 +41,7 @@ from dataset.autotune.tuning_memory import forget  # noqa: E402
 from dataset.native import library  # noqa: E402
 from dataset.runtime.random import streams  # noqa: E402
 from support import flaky  # noqa: E402
+from support.browser import Browser  # noqa: E402
 from support.durations import Recorder  # noqa: E402
 from support.resume_files import write_files  # noqa: E402
 
@@ -127,6 +128,12 @@ def native(request):
         library.load.cache_clear()
         yield request.param
     library.load.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with contextlib.closing(Browser()) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

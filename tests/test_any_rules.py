@@ -5,7 +5,7 @@ Rules that are disabled by default are also tested, so their effects are also bo
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +21,8 @@ from dataset.options import OptimizationOptions
 from dataset.plan.node import Node, inputs_first, walk
 from dataset.testing import assert_elements_equal, outcomes
 from support.libraries import Ours
-from support.pipelines import unoptimized
+from support.pipelines import only, unoptimized
+from support.resuming import advanced
 
 OURS = Ours()
 THOROUGH = settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -31,15 +32,8 @@ ANY = st.one_of(shuffled_pipelines(), rewritable_pipelines(), rewritable_pipelin
 RULES = frozenset(OptimizationOptions().names()) - {"enabled"}
 
 
-def only(rules: Iterable[str]) -> Options:
-    options = Options()
-    for name in RULES:
-        setattr(options.optimization, name, name in rules)
-    return options
-
-
 NAMES = st.sets(st.sampled_from(sorted(RULES)), max_size=3)
-SOME_RULES = st.one_of(NAMES.map(RULES.difference), NAMES).map(only)
+SOME_RULES = st.one_of(NAMES.map(RULES.difference), NAMES).map(lambda rules: only(*rules))
 
 
 def works_in_background(node: Node) -> bool:
@@ -96,16 +90,8 @@ def _watching_iterations(function: Callable[..., Any], calls: list[Any]) -> Call
 
 def take(dataset: Dataset[Any], count: int) -> bool:
     """Read the first outcomes one by one; return whether all of them are elements."""
-    all_sound = True
     with iter(dataset) as iterator:
-        for _ in range(count):
-            try:
-                next(iterator)
-            except StopIteration:
-                break
-            except Exception:  # also an outcome
-                all_sound = False
-    return all_sound
+        return not any(isinstance(outcome, Exception) for outcome in advanced(iterator, count))
 
 
 def notes(found: list[Any]) -> list[list[str] | None]:

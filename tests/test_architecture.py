@@ -243,12 +243,9 @@ def op_classes_in(path):
         if isinstance(node, ast.ImportFrom) and room_of(node.module) in {"ops", "io"}:
             values = vars(importlib.import_module(node.module))
             kinds = {alias.asname or alias.name: values.get(alias.name) for alias in node.names}
-            found |= {name for name, kind in kinds.items() if is_op_class(kind)}
+            classes = {name: kind for name, kind in kinds.items() if isinstance(kind, type)}
+            found |= {name for name, kind in classes.items() if issubclass(kind, Node) and hasattr(kind, "op")}
     return found
-
-
-def is_op_class(value):
-    return isinstance(value, type) and issubclass(value, Node) and hasattr(value, "op")
 
 
 MEMBERS_MAX = {"Operator": 10, "ExecutionContext": 16, "Node": 18}

@@ -16,7 +16,7 @@ from dataset.autotune.windows import stages_of
 from dataset.ops.prefetch import PatientPrefetchOperator
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.resources.cores import usable_cores
-from support.overlap import Calls
+from support.overlap import Calls, counted
 from support.pipelines import with_options
 from support.process_helpers import exit_code_of, fork
 from support.resume_search import LENGTH_MAX, advanced
@@ -209,18 +209,9 @@ def test_a_bound_limits_every_number_that_autotune_chooses(enabled):
 @pytest.mark.parametrize("enabled", [True, False])
 def test_no_more_calls_of_each_of_two_functions_run_at_once_than_the_bound_says(enabled):
     running = Calls(), Calls()
-
-    def function(calls):
-        def call(x):
-            with calls:
-                time.sleep(0.001)  # others may start
-                return x
-
-        return call
-
     numbers = Dataset.range(60)
     for calls in running:
-        numbers = numbers.map(function(calls), num_parallel_calls=AUTOTUNE(max=2))
+        numbers = numbers.map(counted(calls, 0.001), num_parallel_calls=AUTOTUNE(max=2))
     assert listed(with_options(numbers, autotune__enabled=enabled, autotune__cpu_budget=8)) == list(range(60))
     assert [(calls.total, calls.most <= 2) for calls in running] == [(60, True)] * 2
 

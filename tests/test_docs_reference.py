@@ -1,6 +1,5 @@
 """Tests that the API reference shows every public name once, and that the site is built without warnings."""
 
-import importlib.util
 import inspect
 import os
 import re
@@ -31,10 +30,6 @@ PUBLIC = {f"{path}.{name}" for path, door in DOORS.items() for name in door.__al
 METHODS = {f"dataset.Dataset.{name}" for name in dir(Dataset) if not name.startswith("_")}
 EVERYTHING = sorted(PUBLIC | METHODS)
 
-needs_mkdocs = pytest.mark.skipif(
-    importlib.util.find_spec("mkdocs") is None, reason="the site is built where mkdocs is installed: the extra docs"
-)
-
 
 def test_the_reference_lists_every_public_name_and_none_twice():
     assert sorted(set(EVERYTHING) - set(SHOWN)) == []
@@ -64,6 +59,7 @@ def test_every_argument_is_described(function):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the built site."""
+    pytest.importorskip("mkdocs", reason="the site is built where mkdocs is installed: the extra docs")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
@@ -99,14 +95,12 @@ def pages(site):
 
 
 @pytest.mark.explore
-@needs_mkdocs
 def test_every_public_name_has_one_place_on_the_site(pages):
     ids = [name for page in pages.values() for name in page.ids]
     assert [name for name in EVERYTHING if ids.count(name) != 1] == []
 
 
 @pytest.mark.explore
-@needs_mkdocs
 def test_the_site_loads_nothing_from_elsewhere(pages):
     loaded = {source for page in pages.values() for source in page.loaded}
     assert len(loaded) > 5
@@ -114,7 +108,6 @@ def test_the_site_loads_nothing_from_elsewhere(pages):
 
 
 @pytest.mark.explore
-@needs_mkdocs
 def test_the_links_of_the_site_lead_to_places_that_are_there(pages):
     for path, page in pages.items():
         for link in page.links:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, coll
 from support.overlap import Gate
 from support.resume_cases import BY_PROCESSES, CASES
 from support.seeds import rng
+from support.states import rest_of
 
 COUNT = int(os.environ.get("INTERRUPTS", "1"))
 SECONDS_MAX = 60.0
@@ -124,10 +126,12 @@ def gate() -> Iterator[Gate]:
     gate.opened.set()
 
 
-def interrupt_once(called: threading.Event) -> threading.Thread:
+@contextmanager
+def interrupted_once(called: threading.Event) -> Iterator[None]:
     """Send SIGINT to this thread when ``called`` is set and the thread sleeps, other than for the interpreter's lock.
 
-    CPython handles a signal that arrives just before a sleeping system call only after that call.
+    The block raises KeyboardInterrupt. CPython handles a signal that arrives just before a sleeping system call only
+    after that call.
     """
     main = threading.get_ident()
     stat = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
@@ -142,7 +146,9 @@ def interrupt_once(called: threading.Event) -> threading.Thread:
 
     thread = threading.Thread(target=send)
     thread.start()
-    return thread
+    with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
+        yield
+    thread.join()
 
 
 WAITS: dict[str, Callable[[Gate], Dataset[Any]]] = {
@@ -165,10 +171,8 @@ linux_only = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="th
 def test_a_wait_ends_at_once(name, gate):
     with no_leaks():
         iterator = iter(WAITS[name](gate))
-        sender = interrupt_once(gate.entered)
-        with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
+        with interrupted_once(gate.entered):
             next(iterator)
-        sender.join()
         gate.opened.set()
         assert [int(x) for x in iterator] == [0, 1, 2]
 
@@ -177,16 +181,12 @@ def test_a_wait_ends_at_once(name, gate):
 def test_close_can_be_interrupted_while_it_waits(gate):
     with no_leaks():
         iterator = iter(Dataset.range(3).map(lambda x: x).prefetch(1).map(gate, num_parallel_calls=2).prefetch(1))
-        sender = interrupt_once(gate.entered)
-        with pytest.raises(KeyboardInterrupt):
+        with interrupted_once(gate.entered):
             next(iterator)
-        sender.join()
         closing = threading.Event()
         iterator._coordinator.register(closing, closing.set)
-        sender = interrupt_once(closing)
-        with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
+        with interrupted_once(closing):
             iterator.close()
-        sender.join()
         gate.opened.set()
         iterator.close()
 
@@ -240,9 +240,7 @@ def test_an_iterator_that_was_interrupted_in_the_middle_says_so():
             ask()
     with watched(SECONDS_MAX):
         iterator.close()
-    other = iter(Dataset.range(50).map(lambda x: x).shuffle(5, seed=1).prefetch(2))
-    other.load_state_dict(state)
-    assert len(list(other)) == 50
+    assert len(rest_of(Dataset.range(50).map(lambda x: x).shuffle(5, seed=1).prefetch(2), state)) == 50
 
 
 def test_a_signal_while_an_iterator_is_dropped_is_not_lost():

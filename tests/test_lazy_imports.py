@@ -2,12 +2,11 @@
 
 import builtins
 import sys
-import threading
 
 import pytest
 
 from dataset.lazy_imports import lazy_imports
-from support.process_helpers import run_code
+from support.process_helpers import in_thread, run_code
 
 LOADED = "sum(name == 'dataset' or name.startswith('dataset.') for name in sys.modules)"
 
@@ -94,8 +93,6 @@ def test_imports_of_other_threads_are_not_deferred():
         found.append(namespace["rgb_to_hsv"])
 
     with lazy_imports():
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
+        in_thread(other).result()
     assert found == [sys.modules["colorsys"].rgb_to_hsv]
     del globals()["__getattr__"], globals()["__dir__"]  # of this module, which lazy_imports() has set

@@ -40,18 +40,17 @@ def test_map_vectorization_has_an_older_spelling(value):
         ("", "threading", AutotuneOptions(), r"Options.threading must be ThreadingOptions, got AutotuneOptions\(\)"),
         ("autotune", "cpu_budget", 2.0, "AutotuneOptions.cpu_budget must be an int or None, got 2.0"),
         ("autotune", "cpu_budget", True, "AutotuneOptions.cpu_budget must be an int or None, got True"),
+        ("autotune", "cpu_budget", -3, "cpu_budget must be at least 0, got -3"),
     ],
 )
-def test_a_value_of_another_type_is_refused(group, name, value, message):
-    with pytest.raises(TypeError, match=message):
+def test_a_wrong_value_is_refused(group, name, value, message):
+    with pytest.raises(ValueError if value == -3 else TypeError, match=message):
         setattr(getattr(Options(), group) if group else Options(), name, value)
     with pytest.raises(TypeError, match=r"Options.merge\(\): expected Options, got 3"):
         Options().merge(3)
 
 
-def test_a_negative_count_is_refused():
-    with pytest.raises(ValueError, match="cpu_budget must be at least 0, got -3"):
-        Options().autotune.cpu_budget = -3
+def test_a_count_may_be_a_number_of_numpy():
     options = Options()
     options.autotune.cpu_budget = np.int32(2)
     assert options.autotune.cpu_budget == 2

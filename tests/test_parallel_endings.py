@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import uuid
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 
 from dataset import Dataset
 from support import overlap
-from support.overlap import WAIT, block_for_ever, double, nothing_left
+from support.overlap import block_for_ever, double, nothing_left
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -55,21 +54,12 @@ def run(code):
     except subprocess.TimeoutExpired:
         pytest.fail("the program did not end")
     finally:
-        left = _left(mark, before)
+        left = overlap.remaining(lambda: overlap.processes_of(mark) | (overlap.shared_memory() - before))
         with contextlib.suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
         program.communicate()
     assert not left, f"left behind: {sorted(left)}"
     return program.returncode, output, errors
-
-
-def _left(mark, before):
-    deadline = time.monotonic() + WAIT
-    while left := overlap.processes_of(mark) | (overlap.shared_memory() - before):
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.01)  # there is no notification when an orphan ends
-    return left
 
 
 GENERATED = "Dataset.from_generator(lambda: map(block, range(9)))"

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, TFRecordDataset, set_random_seed
 from dataset.testing import assert_elements_equal, outcomes
-from support.overlap import WAIT, Calls, Counter, Meeting, Work, once
+from support.overlap import WAIT, Calls, Counter, Gate, Meeting, Work, counted, once
 from support.pipelines import with_options
+from support.process_helpers import in_thread
 from support.tfrecord_files import write_records
 
 UNORDERED = {"deterministic": False}
@@ -173,23 +174,12 @@ def test_as_many_calls_run_at_once_as_were_allowed(name):
     assert sorted(numbers(make(Dataset.range(count), Meeting(calls)))) == list(range(count))
 
 
-def counted(calls, function=lambda x: x, seconds=0.001):
-    """Function whose concurrent calls are counted."""
-
-    def call(x):
-        with calls:
-            time.sleep(seconds)
-            return function(x)
-
-    return call
-
-
 @pytest.mark.parametrize("seconds", [0, 0.001])
 @pytest.mark.parametrize(("calls", "how"), [(1, {}), (3, {}), (3, UNORDERED)])
 @pytest.mark.parametrize("batch", [1, 32])
 def test_never_more_calls_at_once_than_allowed(calls, seconds, how, batch):
     running = Calls()
-    dataset = Dataset.range(60).map(counted(running, seconds=seconds), num_parallel_calls=calls, **how).batch(batch)
+    dataset = Dataset.range(60).map(counted(running, seconds), num_parallel_calls=calls, **how).batch(batch)
     assert sorted(np.concatenate(list(dataset)).tolist()) == list(range(60))
     assert running.total == 60
     assert running.most <= calls
@@ -281,24 +271,12 @@ FIRST = {
 }
 
 
-def held_back(gate, first):
-    """Function whose calls for numbers from ``first`` on wait. Faster elements than these are returned in runs."""
-
-    def hold(x):
-        time.sleep(0.005)
-        if x >= first and not gate.wait(WAIT):
-            raise TimeoutError("the first element has not come out")
-        return x
-
-    return hold
-
-
 @cases(FIRST)
 def test_the_first_element_comes_out_while_all_later_ones_are_held_back(make):
-    gate = threading.Event()
-    iterator = iter(make(held_back(gate, 1)))
+    gate = Gate(1)
+    iterator = iter(make(lambda x: gate(time.sleep(0.005) or x)))  # faster elements are returned in runs
     assert next(iterator) == 0
-    gate.set()
+    gate.opened.set()
     assert sorted(numbers(iterator)) == list(range(1, 9))
 
 
@@ -339,16 +317,8 @@ def test_one_iterator_shared_by_threads_gives_each_element_to_one_and_iterators_
     dataset = make(Work((0.0, 0.0002)))
 
     def in_threads(sources):
-        found = [[] for _ in sources]
-        threads = [
-            threading.Thread(target=lambda part=part, source=source: part.extend(numbers(source)))
-            for part, source in zip(found, sources, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return found
+        threads = [in_thread(lambda source=source: numbers(source)) for source in sources]
+        return [thread.result() for thread in threads]
 
     assert sorted(itertools.chain(*in_threads([iter(dataset)] * 4))) == list(range(300))
     assert [sorted(part) for part in in_threads([dataset] * 3)] == [list(range(300))] * 3

@@ -11,6 +11,7 @@ from dataset import Dataset
 from dataset.testing import no_leaks
 from support.overlap import WAIT, Gate, double
 from support.pipelines import with_options
+from support.states import rest_of
 
 SIZE = 60
 ORDERS = {"in order": True, "in any order": False}
@@ -25,12 +26,6 @@ def promptly(function):
     thread.join(WAIT)
     assert not thread.is_alive(), "it waits for work that is in progress"
     return found[0]
-
-
-def resumed(dataset, state):
-    iterator = iter(dataset)
-    iterator.load_state_dict(state)
-    return iterator
 
 
 def parallel(calls=4, *, order=True):
@@ -54,7 +49,7 @@ def test_a_state_is_taken_at_once_while_all_workers_are_inside_the_function(orde
         function.opened.set()
         assert sorted(map(int, iterator)) == list(range(1, SIZE))
         function.called.clear()
-        assert sorted(map(int, resumed(dataset, state))) == list(range(1, SIZE))
+        assert sorted(map(int, rest_of(dataset, state))) == list(range(1, SIZE))
         assert sorted(function.called) == list(range(1, SIZE))  # and for no element that was returned
 
 
@@ -75,12 +70,13 @@ def test_in_any_order_what_came_before_an_element_that_takes_long_is_not_made_ag
     function.opened.set()
     iterator.close()
     function.called.clear()
-    again = resumed(dataset, state)
+    again = iter(dataset)
+    again.load_state_dict(state)
     found += [int(next(again)) for _ in range(10)]
     second = promptly(again.state_dict)
     again.close()
     assert not set(found[:3]) & set(function.called)
-    found += map(int, resumed(dataset, second))
+    found += map(int, rest_of(dataset, second))
     assert sorted(found) == list(range(SIZE))
 
 
@@ -102,7 +98,7 @@ def test_a_state_is_taken_at_once_while_the_input_blocks(order):
     state = promptly(iterator.state_dict)
     gate.set()
     iterator.close()
-    assert sorted(found + list(map(int, resumed(dataset, state)))) == list(range(0, 40, 2))
+    assert sorted(found + list(map(int, rest_of(dataset, state)))) == list(range(0, 40, 2))
 
 
 # Positions, not elements
@@ -123,7 +119,7 @@ def test_elements_of_classes_that_a_state_cannot_hold_can_be_made_in_parallel(or
     with iter(dataset) as iterator:
         found = [next(iterator).number for _ in range(7)]
         state = iterator.state_dict()
-    assert sorted(found + [element.number for element in resumed(dataset, state)]) == list(range(SIZE))
+    assert sorted(found + [element.number for element in rest_of(dataset, state)]) == list(range(SIZE))
 
 
 # Filters

@@ -38,10 +38,6 @@ def in_parallel(dataset: Dataset[Any], calls: int, *, where: int) -> Dataset[Any
     return Dataset(rewritten(dataset.plan))
 
 
-def has_failures(pipeline: Chain) -> bool:
-    return any(isinstance(outcome, Failure) for outcome in pipeline.model(LIMIT))
-
-
 @QUICK
 @given(pipelines(), st.integers(1, 9))
 def test_a_pipeline_gives_what_its_model_gives_optimized_or_not_and_many_at_once(pipeline: Chain, demand: int):
@@ -76,7 +72,7 @@ def test_a_shuffle_loses_and_adds_nothing(pipeline: Chain, shuffle):
 def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: Chain):
     prefixes = pipeline.prefixes()
     try:
-        assume(not any(map(has_failures, prefixes)))
+        assume(not any(isinstance(one, Failure) for prefix in prefixes for one in prefix.model(LIMIT)))
     except EndlessError:
         reject()  # an end after the limit
     for prefix, step in zip(prefixes, pipeline.steps[1:], strict=False):

@@ -18,7 +18,7 @@ from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.resources import limits as opening
 from dataset.testing import no_leaks
 from support.controllers import Starting
-from support.overlap import Calls
+from support.overlap import Calls, counted
 from support.pipelines import with_options
 from support.process_helpers import WAIT
 
@@ -93,7 +93,6 @@ PIPELINES = {
     ),
 }
 each_pipeline = pytest.mark.parametrize("make", list(PIPELINES.values()), ids=list(PIPELINES))
-IN_ANY_ORDER = {"map in any order"}
 
 
 # The bound
@@ -232,13 +231,7 @@ def test_no_second_large_element_begins_before_the_size_of_the_first_is_known(na
 def test_calls_are_made_at_once_when_the_size_is_known():
     """A budget that is large enough does not reduce parallelism."""
     calls = Calls()
-
-    def call(x):
-        with calls:
-            threading.Event().wait(5e-3)
-            return x
-
-    assert list(within(Dataset.range(60).map(call, num_parallel_calls=3))) == list(range(60))
+    assert list(within(Dataset.range(60).map(counted(calls, 5e-3), num_parallel_calls=3))) == list(range(60))
     assert calls.most == 3
 
 
@@ -275,7 +268,7 @@ HELD = PIPELINES | {
 def test_everything_comes_out_however_small_the_budget(name, budget):
     found = numbers(within(HELD[name](lambda x: np.full(SIZE, x % 251, np.uint8)), budget))
     expected = numbers(HELD[name](lambda x: np.full(5, x % 251, np.uint8)))
-    if name in IN_ANY_ORDER:
+    if name == "map in any order":
         found, expected = sorted(found), sorted(expected)
     assert found == expected
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dataset import DatasetIterator
-from support.browser import Browser, find_browser
+from support.browser import find_browser
 
 SITE = Path(__file__).parents[1] / "site"
 PAGES = sorted(page for page in SITE.rglob("*.html") if page.name != "404.html")
@@ -23,13 +23,6 @@ pytestmark = [
         reason="needs `make docs` and Chromium: apt-get install chromium",
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 def load(browser, page):

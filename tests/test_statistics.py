@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import pickle
-import threading
 import time
 
 import pytest
@@ -16,7 +15,7 @@ from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, P
 from dataset.testing import outcomes
 from support.overlap import Gate
 from support.pipelines import with_options
-from support.process_helpers import WAIT, exit_code_of, fork
+from support.process_helpers import WAIT, exit_code_of, fork, in_thread
 
 
 def plus(x):
@@ -108,18 +107,12 @@ each_pipeline = pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINE
 
 
 @each_pipeline
-def test_before_the_first_element_nothing_has_happened(make):
-    iterator = iter(make())
+def test_before_the_first_element_in_the_middle_at_the_end_and_after_it(make):
+    iterator, seen = iter(make()), []
     stats = iterator.stats()
     assert (stats.elements, stats.seconds, stats.wait_seconds, stats.bottleneck) == (0, 0.0, 0.0, None)
     assert [operator.elements for operator in stats.operators] == [0] * len(stats.operators)
     assert repr(stats).startswith("0 elements\noperator")
-    iterator.close()
-
-
-@each_pipeline
-def test_in_the_middle_at_the_end_and_after_it(make):
-    iterator, seen = iter(make()), []
     for count in range(1, 41):
         next(iterator)
         stats = iterator.stats()
@@ -158,8 +151,7 @@ def test_from_another_thread_while_an_element_is_waited_for(number, where):
     calls = 2 if where == "in threads" else None
     dataset = Dataset.range(10).map(blocked, num_parallel_calls=calls, name="blocked")
     iterator = iter(dataset.prefetch(1) if where == "in a thread" else dataset)
-    taken = threading.Thread(target=lambda: [next(iterator) for _ in range(number + 1)])
-    taken.start()
+    taken = in_thread(lambda: [next(iterator) for _ in range(number + 1)])
     assert blocked.entered.wait(WAIT)
     while iterator.stats().elements < number:  # earlier elements are returned gradually
         pass
@@ -175,7 +167,7 @@ def test_from_another_thread_while_an_element_is_waited_for(number, where):
     else:
         assert second.operators[0].consumer_wait_seconds > first.operators[0].consumer_wait_seconds
     blocked.opened.set()
-    taken.join(WAIT)
+    taken.result()
     assert iterator.stats().elements == number + 1
     iterator.close()
 

@@ -113,6 +113,11 @@ class Machine:
         self._switches[self._running] += 1
         return self._running
 
+    def working(self, work: Work, factor: float) -> Thread:
+        """Do this many times the work, here."""
+        locked = work.compute * factor * work.lock_share
+        return self.doing(work.wait * factor, work.compute * factor - locked, locked)
+
     def doing(self, wait: float, compute: float, locked: float, *, remotely: bool = False) -> Thread:
         """Sleep, then compute, then compute with the lock held, for so many seconds each. To be yielded from."""
         self._count += 1
@@ -617,9 +622,7 @@ class ParallelMap(SimulatedStage):
     def _reading(self, count: int) -> Thread:
         yield from self._fetching(count)
         factor = sum(self._draws.factor(self.input_work) for _ in range(count)) if self.input_work.seconds else 0.0
-        compute = self.input_work.compute * factor
-        locked = compute * self.input_work.lock_share
-        yield from self.machine.doing(self.input_work.wait * factor, compute - locked, locked)
+        yield from self.machine.working(self.input_work, factor)
 
     def _finish(self, task: list[int]) -> None:
         self._hold(sum(task))
@@ -798,10 +801,7 @@ class Simulation:
                 yield from first.pull(count)
             number = len(self.times)
             work = self._consumer(number) if callable(self._consumer) else self._consumer
-            factor = self._draws.factor(work)
-            compute = work.compute * factor
-            locked = compute * work.lock_share
-            yield from self.machine.doing(work.wait * factor, compute - locked, locked)
+            yield from self.machine.working(work, self._draws.factor(work))
             self.times.append(self.machine.now)
             self.tick()
             self.machine.wake(self.machine.parking())  # so that the simulation may end here

@@ -26,6 +26,11 @@ def plus(x):
     return x + 1
 
 
+def fetch(x):
+    time.sleep(0.003)
+    return x
+
+
 def parse_one(record):
     return io.parse_single_example(record, {})
 
@@ -159,10 +164,6 @@ def test_a_consumer_that_waits_although_it_is_the_bottleneck_is_told_to_prefetch
             time.sleep(0.01)
         return iterator.stats()
 
-    def fetch(x):
-        time.sleep(0.003)
-        return x
-
     stats = loop(Dataset.range(10).map(fetch))
     assert stats.bottleneck.name == "the consumer"
     assert stats.bottleneck.remedy.startswith("prefetch(AUTOTUNE) at the end of the chain: ")
@@ -223,10 +224,6 @@ def test_an_overloaded_machine_is_not_taken_for_slow_storage(monkeypatch, wait, 
         monkeypatch.setattr(SchedulingTimes, "of_this_thread", read)
     monkeypatch.setattr(CoreWait.__init__, "__defaults__", (0.0,))
     monkeypatch.setattr(PipelineProfile, "cpu_seconds", property(lambda self: 1e9 * uses_all_cores))
-
-    def fetch(x):
-        time.sleep(0.002)
-        return x
 
     iterator = iter(Dataset.range(60).map(fetch, name="fetch"))
     list(iterator)

@@ -138,19 +138,12 @@ def test_nothing_changes_if_the_consumer_is_the_bottleneck(make):
     assert check(make, WORKERS[:3]).log == []
 
 
-KINDS = {
-    "waiting": (Work(wait=10 * MS), Work(wait=MS), Work(wait=0.1 * MS)),
-    "mixed": (Work(wait=10 * MS), Work(compute=MS), Work(wait=0.1 * MS)),
-}
+@pytest.mark.parametrize(("second", "order"), [(Work(wait=MS), (0, 1, 2)), (Work(compute=MS), (2, 1, 0))])
+def test_a_chain_of_three_maps_is_tuned_at_once(second, order):
+    works = Work(wait=10 * MS), second, Work(wait=0.1 * MS)
 
-
-@pytest.mark.parametrize(
-    ("kind", "order"),
-    [("waiting", (0, 1, 2)), ("mixed", (2, 1, 0))],
-)
-def test_a_chain_of_three_maps_is_tuned_at_once(kind, order):
     def make():
-        return [ParallelMap(f"map {n}", KINDS[kind][n], calls()) for n in order], Work(wait=0.5 * MS)
+        return [ParallelMap(f"map {n}", works[n], calls()) for n in order], Work(wait=0.5 * MS)
 
     grid = [tuple(values[n] for n in order) for values in itertools.product((2, 4, 24), (1, 3), (2,))]
     driven = check(make, grid, seconds=4)

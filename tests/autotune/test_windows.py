@@ -12,11 +12,11 @@ from dataset.runtime.metrics.background import Counters, Tunable
 class Stage:
     """As much of a stage as windows read."""
 
-    def __init__(self, value=2, *, capacity=5):
+    def __init__(self):
         self.counters = Counters()
-        self.knob = Tunable("num_parallel_calls", value, 1, 128)
+        self.knob = Tunable("num_parallel_calls", 2, 1, 128)
         self.relays = self.inline = False
-        self.capacity = capacity
+        self.capacity = 5
 
     def works(self, count, seconds, cpu=0.0, reading=0.0):
         """Tasks of one element."""
@@ -27,12 +27,8 @@ class Stage:
         self.counters.taken += count
 
 
-def part(stage, *inputs, name="map"):
-    return SimulatedRecord(name, stage, inputs)
-
-
-def watched(*tops, now=10.0):
-    return PipelineSnapshot(tops, now)
+def watched(stage):
+    return PipelineSnapshot((SimulatedRecord("map", stage),), 10.0)
 
 
 def only(window):
@@ -43,7 +39,7 @@ def only(window):
 def test_from_wait_to_wait_the_rate_is_exact_where_32_are_taken_at_a_time():
     stage = Stage()
     stage.counters.add_wait(9.99, 10.0)
-    watch = watched(part(stage))
+    watch = watched(stage)
     for number in range(1, 6):
         stage.gives(32)
         stage.counters.add_wait(9.9 + number, 10.0 + number)
@@ -55,7 +51,7 @@ def test_from_wait_to_wait_the_rate_is_exact_where_32_are_taken_at_a_time():
 
 def test_elements_that_are_computed_count_while_the_consumer_waits_for_many_at_once():
     stage = Stage()
-    watch = watched(part(stage))
+    watch = watched(stage)
     stage.counters.waiting_since = 10.0
     stage.works(50, 0.1)
     assert (only(watch.window(12.0)).rate, only(watch.window(12.0)).events) == (25, 50)
@@ -64,7 +60,7 @@ def test_elements_that_are_computed_count_while_the_consumer_waits_for_many_at_o
 @pytest.mark.parametrize("now", [10.0, 9.0])
 def test_a_window_without_time_or_work_is_finite(now):
     stage = Stage()
-    watch = watched(part(stage))
+    watch = watched(stage)
     assert only(watch.window(now)).rate == 0
     stage.works(1, 0.1)
     stage.gives(1)
@@ -73,7 +69,7 @@ def test_a_window_without_time_or_work_is_finite(now):
     assert math.isfinite(only(window).rate)
     assert window.waited == 1
     idle = Stage()
-    watch = watched(part(idle))
+    watch = watched(idle)
     idle.works(3, 0.0)
     idle.gives(3)
     assert (only(watch.window(11.0)).variation, only(watch.window(11.0)).rate) == (0, 3)

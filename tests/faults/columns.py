@@ -140,7 +140,6 @@ COLUMNS: dict[str, Column] = {
     "SIGINT": Column(
         "Ctrl-C at a random microsecond; then the iterator is closed, saved and loaded, used further or dropped.",
         lambda row: play("exact" if row.is_iterator else "raised", programs.interrupted),
-        runs=5,
     ),
     "SIGTERM": Column(
         "SIGTERM at a random microsecond; the program does not handle it, or its handler calls `sys.exit`.",

@@ -159,19 +159,19 @@ def _be_program(request: dict[str, Any], folder: Path, number: int) -> None:
 
 def _watch(program: int, expected: int, folder: Path, *, is_quiet: bool) -> str:
     """Wait for a program and all processes that it has started; return the errors, or an empty text."""
+    from faults.programs import children
+
     try:
         with _alarm(PROGRAM_SECONDS):
             status = os.waitpid(program, 0)[1]
         with _alarm(LEAVING_SECONDS):
-            left = _wait_for_orphans()
+            _wait_for_orphans()
     except TimeoutError:
-        left = [_describe(process) for process in _descendants()]
-        for process in _descendants():
+        left = [_describe(process) for process in children()]
+        for process in children():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                os.wait()
+        _wait_for_orphans()
         return f"still there: {left}\n{_stderr(folder)}"
     code = os.waitstatus_to_exitcode(status)
     errors = _stderr(folder)
@@ -180,11 +180,10 @@ def _watch(program: int, expected: int, folder: Path, *, is_quiet: bool) -> str:
     return ""
 
 
-def _wait_for_orphans() -> list[str]:
+def _wait_for_orphans() -> None:
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
-    return []
 
 
 def _stderr(folder: Path) -> str:
@@ -202,12 +201,6 @@ def _alarm(seconds: int) -> Iterator[None]:
         yield
     finally:
         signal.alarm(0)
-
-
-def _descendants() -> list[int]:
-    from faults.programs import children
-
-    return children()
 
 
 def _describe(process: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 from dataset import AUTOTUNE, Dataset
 from dataset.live import feed as feeds
 from dataset.plan.drawing.brief import brief_number, brief_seconds
-from support.browser import Browser, find_browser
+from support.browser import find_browser
 
 pytestmark = [
     pytest.mark.explore,
@@ -22,13 +22,6 @@ pytestmark = [
 
 SHOWN = "document.getElementById('{}').textContent"
 NAME = '<img src=x onerror="document.title=1"> </script><script>document.title=2</script>'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(autouse=True)

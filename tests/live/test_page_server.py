@@ -254,11 +254,14 @@ def test_short_epochs_show_the_figures_of_the_last_whole_one(monkeypatch):
 # Clients that leave, or do not read
 
 
+BIG = Fixed("x" * (1 << 23))
+
+
 def test_clients_that_do_not_read_or_ask_end_after_a_while(monkeypatch):
     monkeypatch.setattr(page_server._RequestHandler, "timeout", 0.05)
     monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.0)
     feed = SnapshotFeed()
-    feed.begin(Big())
+    feed.begin(BIG)
     with LivePage(0, feed) as page:
         with slow_client(page, b"") as connection:
             assert connection.recv(1) == b""  # nothing was requested
@@ -275,7 +278,7 @@ def reading(monkeypatch):
     """A page with much to tell, and the connection of a client that has begun to read and reads no further."""
     monkeypatch.setattr(feeds, "_INTERVAL_SECONDS", 0.01)
     feed = SnapshotFeed()
-    feed.begin(Big())
+    feed.begin(BIG)
     with LivePage(0, feed) as page, slow_client(page) as connection:
         connection.recv(100)  # the answer has begun, and cannot have ended
         yield page, connection
@@ -347,13 +350,6 @@ def test_a_strange_request_is_answered_or_dropped_and_not_logged(request_, statu
     assert found.startswith(status)
     assert not request_.startswith(b"HEAD") or found.endswith(b"\r\n\r\n")
     assert not caplog.records
-
-
-class Big:
-    """A pipeline with much to tell."""
-
-    def snapshot(self):
-        return {"text": "x" * (1 << 23)}
 
 
 # Other endings

@@ -134,6 +134,17 @@ class Gate:
             assert self._waiting.acquire(timeout=WAIT)
 
 
+def counted(calls: Calls, seconds: float) -> Callable[[Any], Any]:
+    """Function that returns its argument after a delay, and whose concurrent calls are counted."""
+
+    def call(x: Any) -> Any:
+        with calls:
+            time.sleep(seconds)
+            return x
+
+    return call
+
+
 def once(function: Callable[[], Iterator[Any]], calls: Calls) -> Callable[[], Iterator[Any]]:
     """Generator function that counts how many threads are inside its generators."""
 
@@ -205,10 +216,16 @@ def nothing_left(seconds: float = WAIT) -> Iterator[None]:
     with no_leaks():
         before = _outside()
         yield
-    deadline = time.monotonic() + seconds
-    while (left := _outside() - before) and time.monotonic() < deadline:
-        time.sleep(0.01)  # there is no notification when a grandchild ends
+    left = remaining(lambda: _outside() - before, seconds)
     assert not left, f"left behind: {sorted(left)}"
+
+
+def remaining(look: Callable[[], set[str]], seconds: float = WAIT) -> set[str]:
+    """Look until nothing is left, or for these seconds; return what is left then."""
+    deadline = time.monotonic() + seconds
+    while (left := look()) and time.monotonic() < deadline:
+        time.sleep(0.01)  # there is no notification when a grandchild or an orphan ends
+    return left
 
 
 def processes_of(mark: str) -> set[str]:
