@@ -13,7 +13,8 @@ from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode, may_wait
-from dataset.runtime.choice import CLEAR, GAIN, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Segment, Watch
+from dataset.ramp import GAIN
+from dataset.runtime.choice import CLEAR, INLINE, SEGMENT_SECONDS, Action, Choice, Learned, Segment, Watch
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import HoldingOperator, Operator, UnaryOperator

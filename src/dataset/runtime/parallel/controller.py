@@ -30,6 +30,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from dataset.ramp import Ramp
 from dataset.runtime.choice import (
     CLEAR,
     INLINE,
@@ -38,7 +39,6 @@ from dataset.runtime.choice import (
     Action,
     Choice,
     Learned,
-    Ramp,
     Segment,
     Watch,
 )

@@ -4,7 +4,7 @@ They are those that follow if the file is read sequentially, or those that the r
 
 A connection to an object storage has a small part of the bandwidth of the link, and each request waits for a round
 trip. So several requests are in progress at a time. Their number is doubled as long as that raises the rate at which
-ranges arrive (runtime/choice.py). A consumer that hardly waits needs no more requests. What is found holds for all
+ranges arrive (ramp.py). A consumer that hardly waits needs no more requests. What is found holds for all
 files of a folder. If the last one was read to its end, as many bytes are requested ahead in the next one.
 
 A range that fails is not retried here: the reader continues after the bytes that have arrived (reading.py), and fewer
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 
 from dataset.io.files.remote.objects import RemoteObject
-from dataset.runtime.choice import Ramp
+from dataset.ramp import Ramp
 
 RANGE_BYTES = 1 << 21
 """Bytes per range. At 25 MB/s, they take four times as long as a round trip of 20 ms."""
