@@ -111,16 +111,14 @@ class AsyncObject(RemoteObject):
         run(self._system, self._fetch(start, stop, into), self._interruption)
 
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
-        async with asyncio.timeout(2 * retrying.STALL_SECONDS):
-            if self._doubtful:
+        if self._doubtful:
+            async with asyncio.timeout(2 * retrying.STALL_SECONDS):
                 self._system.invalidate_cache(self._system._parent(self._name))  # noqa: SLF001  # the cached listing may be outdated
                 self._note(version_of(await self._system._info(self._name), self._path))  # noqa: SLF001  # fsspec's interface for async callers
-                self._doubtful = False
-            self._doubtful = True
-            stop = stop if self.size is None else min(stop, self.size)
-            if start < stop:
-                into += await self._system._cat_file(self._name, start=start, end=stop)  # noqa: SLF001
             self._doubtful = False
+        stop = stop if self.size is None else min(stop, self.size)
+        if start < stop:
+            await self._fetch_beside(start, stop, into)
 
     def begin(self, start: int, stop: int, into: bytearray) -> concurrent.futures.Future[None] | None:
         return None if self._doubtful else begun(self._system, self._fetch_beside(start, stop, into))
@@ -129,9 +127,11 @@ class AsyncObject(RemoteObject):
         try:
             async with asyncio.timeout(2 * retrying.STALL_SECONDS):
                 into += await self._system._cat_file(self._name, start=start, end=stop)  # noqa: SLF001
-        except BaseException:
+        except Exception:
             self._doubtful = True
             raise
+        if len(into) < stop - start:
+            self._doubtful = True
 
 
 class BlockingObject(RemoteObject):
