@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections import deque
 
 import pytest
 
@@ -10,6 +9,7 @@ from dataset import TFRecordDataset
 from dataset.io.files.opening import open_input
 from dataset.io.files.remote import ranges_ahead
 from dataset.io.files.remote.http import HTTPObject
+from dataset.io.files.remote.ranges_ahead import RangesAhead
 from support.tfrecord_files import frames
 
 pytestmark = pytest.mark.usefixtures("small_ranges")
@@ -62,9 +62,9 @@ def test_no_more_is_requested_than_four_times_what_was_read(web, requested):
             file.read(length)
             assert max(stop for _, stop in requested) <= 5 * file.tell() + ranges_ahead.RANGE_BYTES
         requested.clear()
-        file.seek(20_000)
+        file.seek(100)
         file.read(10)
-        assert requested == [(20_000, 20_500)]
+        assert requested == [(100, 600)]
 
 
 def test_a_file_of_a_folder_whose_last_one_was_read_through_is_requested_whole_soon(web, requested):
@@ -106,7 +106,7 @@ def test_a_range_that_fails_is_fetched_again_from_where_it_ended_and_fewer_are_r
 
 
 def test_where_other_files_have_all_requests_one_range_is_read_at_a_time(web, monkeypatch):
-    monkeypatch.setattr(ranges_ahead, "_free", deque())
+    monkeypatch.setattr(ranges_ahead, "_PROCESS_RANGES_MAX", 0)
     with open_input(web.put("a", CONTENT)) as file:
         file.expect([(100, 200), (300, 400)])
         assert file.read() == CONTENT
@@ -134,6 +134,36 @@ def test_random_records_are_requested_beside_one_another(web, monkeypatch):
     shuffled = list(records.shuffle(None, seed=1).batch(20))
     assert not barrier.broken
     assert sorted(record for batch in shuffled for record in batch) == sorted(RECORDS)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_records_of_an_indexed_file_are_requested_once(web, requested, shuffled):
+    records = [random.Random(i).randbytes(i % 300) for i in range(400)]
+    path = web.put("a", content := frames(records))
+    dataset = TFRecordDataset([path], index=True, buffer_size=1000)
+    requested.clear()
+    assert sorted(dataset.shuffle(None, seed=1) if shuffled else dataset) == sorted(records)
+    assert sum(min(stop, len(content)) - start for start, stop in requested) < 1.1 * len(content)
+
+
+def test_announced_ranges_of_any_size_may_begin_in_what_was_read(web, requested):
+    with open_input(web.put("a", CONTENT)) as file:
+        file.expect([(400, 600), (1000, 3000), (9000, 9100)])
+        for start, stop in ((400, 600), (1000, 3000), (9000, 9100)):
+            file.seek(start)
+            assert file.read(stop - start) == CONTENT[start:stop]
+    assert requested == [(0, 500), (400, 600), (1000, 1700), (1700, 2400), (2400, 3000), (9000, 9100)]
+
+
+def test_a_range_is_given_back_if_the_next_one_cannot_be_requested(web, monkeypatch):
+    with open_input(web.put("a", CONTENT)) as file:
+        file.expect([(1000, 1100), (2000, 2100)])
+        file.seek(1000)
+        with monkeypatch.context() as patch:
+            patch.setattr(RangesAhead, "extend", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                file.read(10)
+        assert file.read(100) == CONTENT[1000:1100]
 
 
 def test_a_file_that_is_missing_by_now_fails_in_the_place_of_its_records(web):

@@ -68,6 +68,20 @@ def test_an_object_that_was_replaced_is_data_loss(s3, kind, small_ranges, monkey
     assert list(TFRecordDataset("s3://bucket/a")) == RECORDS[:3]  # the listing may be outdated and is not trusted
 
 
+def test_several_ranges_at_a_time_give_the_same_bytes(s3, kind, small_ranges, monkeypatch):
+    s3.pipe_file("bucket/a", CONTENT)
+    fail_once(s3, monkeypatch)
+    dataset = TFRecordDataset("s3://bucket/a", index=True, buffer_size=500)
+    assert list(dataset) == RECORDS
+    assert sorted(dataset.shuffle(None, seed=1)) == sorted(RECORDS)
+    with open_input("s3://bucket/a") as file:
+        file.expect([(start, start + 10) for start in range(0, 10_000, 200)])  # more than connections
+        for start in (*range(0, 10_000, 200), 300):
+            file.seek(start)
+            assert file.read(10) == CONTENT[start : start + 10]
+        assert file.read() == CONTENT[310:]
+
+
 @pytest.mark.parametrize("before", [None, b"old"])
 @pytest.mark.parametrize("size", [10, 6 << 20])
 def test_an_upload_that_is_given_up_leaves_nothing(s3, size, before, monkeypatch):

@@ -1,6 +1,7 @@
 """Ranges ahead: ranges of a file that will be read next, which are fetched beside one another.
 
-They are those that follow if the file is read sequentially, or those that the reader has announced.
+They are those that follow if the file is read sequentially, or those that the reader has announced. No range is longer
+than RANGE_BYTES.
 
 A connection to an object storage has a small part of the bandwidth of the link, and each request waits for a round
 trip. So several requests are in progress at a time. Their number is doubled as long as that raises the rate at which
@@ -13,11 +14,12 @@ requests are made at a time.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Future
 
 from dataset.io.files.remote.objects import RemoteObject
 from dataset.ramp import Ramp
@@ -35,14 +37,16 @@ _PROCESS_RANGES_MAX = 64  # of all files: connections, and twice as many MiB
 _NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more requests
 _FOLDERS_MAX = 1024
 
-_free = deque(range(_PROCESS_RANGES_MAX))  # one for each range that may be requested; a deque needs no lock
+_requested: set[weakref.ref[RequestedRange]] = set()  # a range that is dropped leaves it, whatever was interrupted
+if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
+    os.register_at_fork(after_in_child=_requested.clear)  # they are the parent's
 
 
 class RequestedRange:
     """A range of bytes that is being fetched.
 
     Attributes:
-        start: the offset of its first byte.
+        start, stop: the offsets of its first byte and after its last one.
         data: the bytes that have arrived.
     """
 
@@ -50,19 +54,12 @@ class RequestedRange:
         self.start = start
         self.stop = stop
         self.data = bytearray()
-        self.future: Future[None] | None = None
-        self._permit: int | None = _free.pop()
-        try:
-            self.future = remote.begin(start, stop, self.data)
-        except BaseException:
-            self.close()
-            raise
+        _requested.add(weakref.ref(self, _requested.discard))
+        self.future = remote.begin(start, stop, self.data)
 
     def close(self) -> None:
         """End the request, if it is in progress."""
-        permit, self._permit = self._permit, None
-        if permit is not None:
-            _free.append(permit)
+        _requested.discard(weakref.ref(self))
         if self.future is not None:
             self.future.cancel()
 
@@ -136,11 +133,11 @@ class RangesAhead:
         self._are_announced = False
 
     def take(self, position: int) -> RequestedRange | None:
-        """Return the range that begins at a position, and drop those before it; drop all if there is none."""
-        if all(found.start != position for found in self._ranges):
+        """Return the first range that holds a position, and drop those before it; drop all if there is none."""
+        if not any(found.start <= position < found.stop for found in self._ranges):
             self.close()
             return None
-        while (first := self._ranges.popleft()).start != position:
+        while not (first := self._ranges.popleft()).start <= position < first.stop:
             first.close()
         self._request(RANGES_MAX)
         return first
@@ -150,7 +147,7 @@ class RangesAhead:
 
         Args:
             start: where the first range begins, if none was requested yet.
-            limit: the offset that no range may begin after.
+            limit: all ranges begin before this offset.
             size: the size of the file.
         """
         if self._are_announced:
@@ -164,17 +161,14 @@ class RangesAhead:
         """Request these ranges, given by their offsets, which will be read in this order."""
         self.close()
         self._are_announced = True
-        self._wanted.extend(ranges)
+        for start, stop in ranges:
+            self._wanted.extend((at, min(at + RANGE_BYTES, stop)) for at in range(start, stop, RANGE_BYTES))
         self._request(RANGES_MAX)
 
     def _request(self, count: int) -> None:
         """Request what is wanted next, until ``count`` ranges are kept."""
-        while self._wanted and len(self._ranges) < count:
-            try:
-                found = RequestedRange(self._remote, *self._wanted[0])
-            except IndexError:
-                return  # other files have all requests of the process
-            self._wanted.popleft()
+        while self._wanted and len(self._ranges) < count and len(_requested) < _PROCESS_RANGES_MAX:
+            found = RequestedRange(self._remote, *self._wanted.popleft())
             self._ranges.append(found)
             if found.future is None:
                 self.close()  # the file system cannot fetch beside the reader

@@ -16,6 +16,7 @@ If the file has another version by then, that is an error (objects.py).
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -153,7 +154,8 @@ class RemoteFile(io.RawIOBase):
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Announce which ranges will be read next, in this order, each from its first to before its last offset."""
-        self._ahead.expect(ranges)
+        if any(stop != start for (_, stop), (start, _) in itertools.pairwise(ranges)):  # others are read sequentially
+            self._ahead.expect(ranges)
 
     def close(self) -> None:
         if not self.closed:
@@ -184,9 +186,17 @@ class RemoteFile(io.RawIOBase):
                 self._ahead.pace.in_a_row = self._in_a_row
             return
         first = self._ahead.take(position)
-        stop = position + max(self._length, min(wanted, AHEAD_BYTES_MAX)) if first is None else first.stop
-        self._extend(stop)
-        self._block = self._fetched(position, stop, bytearray() if first is None else self._arrived(first))
+        if first is None:
+            stop = position + max(self._length, min(wanted, AHEAD_BYTES_MAX))
+            self._extend(stop)
+            self._block = self._fetched(position, stop, bytearray())
+            return
+        try:
+            self._start = first.start
+            self._extend(first.stop)
+            self._block = self._fetched(first.start, first.stop, self._arrived(first))
+        finally:
+            first.close()
 
     def _extend(self, start: int) -> None:
         """Request what follows the offset ``start``, if the size is known and enough was read sequentially."""
@@ -205,8 +215,6 @@ class RemoteFile(io.RawIOBase):
         except Exception:  # noqa: BLE001  # the next request for the same bytes tells whether it passes
             self._ahead.failed()
             return bytearray(first.data)
-        finally:
-            first.close()
         self._ahead.arrived(len(first.data), time.perf_counter() - began)
         return first.data
 
