@@ -278,9 +278,9 @@ io/parquet/reader.py: io/parquet/test_parquet_source.py
     parquet nulls: self._advance(1, group.count) => self._advance(2, group.count)
     parquet place: starts[group] + self._row => starts[group]
 io/files/remote/ranges_ahead.py: io/files/remote/test_ranges_ahead.py
-    ranges ahead are mixed with announced ones: if self._is_announced: => if False:
+    ranges ahead are mixed with announced ones: if self._are_announced: => if False:
     ranges ahead of all files are not limited: and len(_requested) < _PROCESS_RANGES_MAX: => :
-    ranges ahead do not become fewer after a failure: self._set(max(1, self.count // 2), None) => pass
+    ranges ahead do not become fewer after a failure: max(1, self.count // 2) => self.count
 io/text/lines.py: io/text/test_lines.py io/files/test_readers.py
     text line ends: content.replace(b"\r", b"") => content
     text place: index - told => index
