@@ -1,5 +1,6 @@
 """Tests of asynchronous file systems other than HTTP and S3: few requests, and no bytes of two versions."""
 
+import asyncio
 import random
 
 import fsspec
@@ -31,6 +32,7 @@ class Cloud(AsyncFileSystem):
         self.ranges += 1
         found = self.content[start:end]
         fault = self.faults.get(self.ranges)
+        await asyncio.sleep(0.02)
         if isinstance(fault, Exception):
             raise fault
         return found if fault is None else fault

@@ -75,11 +75,8 @@ class Pace:
     def __init__(self) -> None:
         self.count = RANGES_FIRST
         self.in_a_row = 0
-        self._lock = threading.Lock()  # guards the following; nothing waits for it
-        self._ramp: Ramp | None = Ramp(RANGES_FIRST, RANGES_MAX)
-        self._since = time.perf_counter()
-        self._bytes = self._taken = 0  # since then
-        self._waited = 0.0
+        self._lock = threading.Lock()  # held by one reader that counts; others do not wait, and are not counted
+        self._begin(Ramp(RANGES_FIRST, RANGES_MAX))
 
     def arrived(self, nbytes: int, waited: float) -> None:
         """Note that a reader has waited for a range, whose bytes have all arrived."""
@@ -90,21 +87,26 @@ class Pace:
             self._waited += waited
             self._taken += 1
             if self._taken >= 2 * self.count:  # half of them were requested before the count changed
-                self._climb(self._ramp, time.perf_counter())
+                self._climb(self._ramp)
         finally:
             self._lock.release()
 
-    def _climb(self, ramp: Ramp, now: float) -> None:
-        seconds = now - self._since
+    def _climb(self, ramp: Ramp) -> None:
+        seconds = time.perf_counter() - self._since
         goes_on = ramp.report(self._bytes / seconds)
         if self._waited < _NEEDED * seconds:
             goes_on = ramp.stop()
-        self.count, self._ramp = ramp.value, ramp if goes_on else None
-        self._since, self._bytes, self._taken, self._waited = now, 0, 0, 0.0
+        self.count = ramp.value
+        self._begin(ramp if goes_on else None)
+
+    def _begin(self, ramp: Ramp | None) -> None:
+        self._ramp = ramp
+        self._since, self._bytes, self._taken, self._waited = time.perf_counter(), 0, 0, 0.0
 
     def slow_down(self) -> None:
-        """Request fewer ranges at a time: the server may be busy."""
-        self.count, self._ramp = max(1, self.count // 2), None
+        """Request fewer ranges at a time, since the server may be busy, and then more again as long as that helps."""
+        self.count = max(1, self.count // 2)
+        self._begin(Ramp(self.count, RANGES_MAX))
 
 
 _paces: dict[str, Pace] = {}  # by folder
