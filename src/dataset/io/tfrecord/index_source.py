@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -197,10 +198,13 @@ class IndexedRecords(Rows):
         return found
 
     def _expect(self, runs: list[tuple[int, int, int]]) -> None:
-        """Announce to each file which of its records will be read."""
-        for file in dict.fromkeys(file for file, _, _ in runs):
+        """Announce to each file which of its records will be read, if it stays open until then."""
+        of_files: dict[int, list[tuple[int, int]]] = {}
+        for file, first, stop in runs:
+            of_files.setdefault(file, []).append((first, stop))
+        for file in itertools.islice(of_files, FILES_OPEN_MAX):
             with contextlib.suppress(OSError):  # raised in the place of its record
-                self._opened(file).expect([(first, stop) for other, first, stop in runs if other == file])
+                self._opened(file).expect(of_files[file])
 
     def skips_error(self, error: Exception) -> bool:
         if self.node.on_error != "skip" or not isinstance(error, DataLossError):
