@@ -1,6 +1,7 @@
-"""Ramp: finds the number of calls or requests at a time, beyond which more do not raise the rate.
+"""Ramp: finds how many calls or requests at a time are useful.
 
-Arithmetic only, for what runs (runtime/choice.py) and for remote files (io/files/remote/ranges_ahead.py).
+It is used by stages whose function waits (runtime/parallel/controller.py) and by remote files
+(io/files/remote/ranges_ahead.py).
 """
 
 from __future__ import annotations
@@ -8,19 +9,22 @@ from __future__ import annotations
 GAIN = 1.07
 """A factor that tells two rates apart: medians of three pairs of segments vary by about 5%."""
 
+NEEDED = 0.1
+"""A consumer that waits for less than this share of the time needs no more at a time."""
+
 _RAMP_GAIN = 1.15
 _MISSES = 2
 
 
 class Ramp:
-    """A number that is doubled as long as that raises a rate.
+    """A number that is doubled as long as that raises a rate that the consumer waits for.
 
     Attributes:
         value: the number to use now.
 
     Example:
         >>> ramp = Ramp(1, maximum=64)
-        >>> while ramp.report(rate=min(ramp.value, 9)):
+        >>> while ramp.report(rate=min(ramp.value, 9), waited=1.0):
         ...     pass
         >>> ramp.value
         16
@@ -32,18 +36,20 @@ class Ramp:
         self._rates: dict[int, float] = {}
         self._misses = 0
 
-    def report(self, rate: float) -> bool:
-        """Note the rate with the current number; return False if the number is final."""
+    def report(self, rate: float, waited: float) -> bool:
+        """Note the rate with the current number; return False if the number is final.
+
+        Args:
+            rate: elements or bytes per second.
+            waited: the share of the time for which the consumer has waited for them.
+        """
         best = max(self._rates.values(), default=0.0)
         self._rates[self.value] = rate
         self._misses = 0 if rate > _RAMP_GAIN * best else self._misses + 1
-        if self._misses < _MISSES:
+        if self._misses < _MISSES and waited >= NEEDED:
             self.value = min(2 * self.value, self._maximum)
             return True
-        return self.stop()
-
-    def stop(self) -> bool:
-        """Return to the smallest number whose rate was about the best; return False."""
+        # The smallest number whose rate was about the best.
         self.value = min(value for value, rate in self._rates.items() if rate * GAIN >= max(self._rates.values()))
         return False
 

@@ -504,7 +504,8 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
     def learned(self) -> Learned | None:
         """Whether the thread pays off."""
         choice, now = self.choice, time.perf_counter()
-        return Learned(choice.accepted, self.knob.value, 0.0, 0.0, choice.patience, choice.rest(now), choice.debt(now))
+        rest, debt = choice.rest(now), choice.debt(now)
+        return Learned(choice.accepted, self.knob.value, patience=choice.patience, rest=rest, debt=debt)
 
     def warm_start(self, learned: Learned) -> None:
         if learned.way in self.choice.ways:

@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from dataset.ramp import Ramp
+from dataset.ramp import NEEDED, Ramp
 from dataset.runtime.choice import (
     CLEAR,
     INLINE,
@@ -100,7 +100,6 @@ _PULLS = 3
 _STEP_SECONDS = 1e-2  # the shortest step of the ramp
 _LOOK_SECONDS = 5e-2  # of work in the accepted way between two looks at it
 _IDLE = 0.1  # cores: less may be the work of others
-_NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more calls
 _BUSY = 0.75  # cores: a process that uses more does not only wait
 _GAP = 0.05  # of the time: a consumer that does more than this between requests is measured by whole requests
 _DEARER = 4  # cheap work is judged anew if it becomes this many times as expensive
@@ -427,7 +426,7 @@ class Controller:
         # If the workers wait for inputs, the consumer waits for those, and not for the work.
         is_busy = self._work_seconds > _WORKING * self._calls.value * segment.seconds
         waited = self._wait_seconds / segment.seconds if is_busy else 0.0
-        if self._wait_seconds < _NEEDED * segment.seconds and self.choice.accepted == THREADS and self.is_settled:
+        if self._wait_seconds < NEEDED * segment.seconds and self.choice.accepted == THREADS and self.is_settled:
             self._save_calls(now, max(1, math.ceil(self._work_seconds / segment.seconds)))
         has_gaps = self._busy_seconds < (1 - _GAP) * segment.seconds
         switches = self._clock.switches() if self.inline else 0
@@ -633,9 +632,7 @@ class Controller:
 
     def _climb(self, ramp: Ramp, segment: Segment, now: float, waited: float) -> None:
         before = self._calls.value
-        goes_on = ramp.report(segment.elements / segment.seconds)
-        if goes_on and waited < _NEEDED:
-            goes_on = ramp.stop()
+        goes_on = ramp.report(segment.elements / segment.seconds, waited)
         self._calls.value = ramp.value
         if not goes_on:
             self._ramp = None

@@ -5,8 +5,8 @@ than RANGE_BYTES.
 
 A connection to an object storage has a small part of the bandwidth of the link, and each request waits for a round
 trip. So several requests are in progress at a time. Their number is doubled as long as that raises the rate at which
-ranges arrive (ramp.py). A consumer that hardly waits needs no more requests. What is found holds for all
-files of a folder. If the last one was read to its end, as many bytes are requested ahead in the next one.
+ranges arrive and the consumer waits for them (ramp.py). What is found holds for all files of a folder. If the last one
+was read to its end, as many bytes are requested ahead in the next one.
 
 A range that fails is not retried here: the reader continues after the bytes that have arrived (reading.py), and fewer
 requests are made at a time.
@@ -34,7 +34,6 @@ RANGES_MAX = 32
 """How many ranges of a file are requested at a time, at most."""
 
 _PROCESS_RANGES_MAX = 64  # of all files: connections, and twice as many MiB
-_NEEDED = 0.1  # of the time: a consumer that waits less than this needs no more requests
 _FOLDERS_MAX = 1024
 
 _requested: set[weakref.ref[RequestedRange]] = set()  # a range that is dropped leaves it, whatever was interrupted
@@ -93,9 +92,7 @@ class Pace:
 
     def _climb(self, ramp: Ramp) -> None:
         seconds = time.perf_counter() - self._since
-        goes_on = ramp.report(self._bytes / seconds)
-        if self._waited < _NEEDED * seconds:
-            goes_on = ramp.stop()
+        goes_on = ramp.report(self._bytes / seconds, self._waited / seconds)
         self.count = ramp.value
         self._begin(ramp if goes_on else None)
 
