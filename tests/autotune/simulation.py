@@ -207,6 +207,7 @@ class Work:
         lock_share: of ``compute``, with the interpreter's lock held.
         law: of the draws: "constant", "exponential" or "lognormal".
         cv: coefficient of variation of the lognormal draws.
+        crowded: how many times as much it computes in a worker thread, as libraries do that have threads of their own.
     """
 
     wait: float = 0.0
@@ -214,6 +215,7 @@ class Work:
     lock_share: float = 0.0
     law: str = "constant"
     cv: float = 1.0
+    crowded: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -323,7 +325,9 @@ class SimulatedStage:
         if count:
             yield from self.below.pull(count)
 
-    def _working(self, elements: int, *, remotely: bool = False) -> Generator[None, None, tuple[list[int], float]]:
+    def _working(
+        self, elements: int, *, remotely: bool = False, in_thread: bool = False
+    ) -> Generator[None, None, tuple[list[int], float]]:
         """Do the work of some elements; returns the bytes of each, and the CPU seconds."""
         numbers = range(self._begun, self._begun + elements)
         self._begun += elements
@@ -333,7 +337,7 @@ class SimulatedStage:
         for number in numbers[::together]:
             work = self.work_of(number)
             factor = self._draws.factor(work) * min(together, numbers.stop - number)
-            compute = work.compute * factor
+            compute = work.compute * factor * (work.crowded if in_thread else 1)
             locked = 0.0 if remotely else compute * work.lock_share
             total += compute
             yield from self.machine.doing(work.wait * factor, compute - locked, locked, remotely=remotely)
@@ -604,7 +608,7 @@ class ParallelMap(SimulatedStage):
             if isinstance(self.controller, Controller):
                 yield from self.machine.doing(0, 0, HANDOVER_SECONDS[PROCESSES if remotely else THREADS])
             began = self.machine.now
-            nbytes, cpu_seconds = yield from self._working(size, remotely=remotely)
+            nbytes, cpu_seconds = yield from self._working(size, remotely=remotely, in_thread=not remotely)
             task += nbytes
             seconds = self.machine.now - began
             self.counters.add_task(size, sum(nbytes), seconds, seconds if remotely else cpu_seconds, began - started)

@@ -43,7 +43,7 @@ class Run:
     """A parallel map that was run in virtual time for some seconds."""
 
     def __init__(self, work, consumer=FREE, takes=1, *, seconds=3.0, ways=(INLINE, THREADS), way=INLINE, calls=None,
-                 learned=None, steal=None, cores=CORES):  # fmt: skip
+                 learned=None, resting=0, steal=None, cores=CORES):  # fmt: skip
         first = cores if learned is None else learned.value
         knob = Tunable("num_parallel_calls", first, 1, CALLS_MAX) if calls is None else Tunable("calls", calls)
         self.inline_seconds = 0.0  # that the consumer worked itself
@@ -51,6 +51,7 @@ class Run:
         self.log = []
         self.stage = ParallelMap("map", work, knob, control=lambda knob, clock: self._control(knob, clock, learned))
         self.arguments = {"ways": ways, "way": way}
+        self.resting = resting  # worker processes
         self.simulation = Simulation([self.stage], consumer, takes=takes, cores=cores, steal=steal)
         if isinstance(work, Pieces):
             work.simulation = self.simulation
@@ -63,6 +64,7 @@ class Run:
 
     def _control(self, knob, clock, learned):
         controller = Controller(knob, CORES, clock=clock, **self.arguments)
+        controller.resting_processes = lambda: self.resting
         end_inline = controller.end_inline
 
         def note(*arguments):
@@ -143,6 +145,7 @@ CASES = {  # work, consumer, elements of a request, seconds; the shares of the b
     "no lock, 1 ms": (Work(compute=MS), FREE, 1, 3, 0.9, 0.95),
     "no lock, 5 ms": (Work(compute=5 * MS), FREE, 1, 3, 0.9, 0.95),
     "no lock, 1 ms, sleeping consumer": (Work(compute=MS), SLEEPS, 32, 3, 0.8, 0.95),
+    "crowded, sleeping consumer": (Work(compute=MS, crowded=8), SLEEPS, 32, 6, 0.75, 0.97),
     "no lock, 1 ms, computing consumer": (Work(compute=MS), COMPUTES, 32, 3, 0.8, 0.95),
     "cheap, 1 us": (holds_lock(US), FREE, 1000, 3, 0.95, 0.97),
     "cheap, 2 us, batches": (holds_lock(2 * US), FREE, 32, 1, 0.95, 0.97),
@@ -173,6 +176,14 @@ def test_processes_take_over_work_that_holds_the_lock(work):
     assert run.controller.choice.accepted == PROCESSES, run.explained()
     assert run.rate(0, 0.3) >= 0.95 * inline.rate(0, 0.3)
     assert run.rate(0.6, 3) >= 0.95 * processes.rate(0.6, 3)
+
+
+def test_processes_that_rest_take_over_in_short_epochs():
+    learned, ways = None, (INLINE, THREADS, PROCESSES)
+    for epoch in range(3):
+        run = Run(holds_lock(200 * US), seconds=0.3, ways=ways, learned=learned, resting=2 * (epoch > 0))
+        learned = run.controller.learned
+    assert learned.way == PROCESSES, run.explained()
 
 
 SLOWER_THAN_INPUT = [Work(compute=100 * US), Work(compute=100 * US, lock_share=0.5), holds_lock(100 * US), waits(1)]
@@ -224,6 +235,13 @@ def test_work_that_waits_and_computes_by_turns_is_soon_called_many_times_at_once
     run = Run(work, takes=32, seconds=6)
     other = Run(work, takes=32, seconds=6, ways=(THREADS,), way=THREADS, calls=CALLS_MAX)
     assert run.rate(2, 6) >= 0.9 * other.rate(2, 6), run.explained()
+
+
+def test_work_in_a_fixed_number_of_calls_moves_to_threads_when_it_changes():
+    run = Run(Pieces([holds_lock(100 * US), Work(compute=MS)], 1.5), takes=4, way=THREADS, calls=2)
+    assert [way for _, way, _ in run.ways if way != run.controller.choice.accepted], run.explained()
+    assert run.controller.choice.accepted == THREADS, run.explained()
+    assert not [reason for *_, reason in run.log if "as inline" in reason and reason.startswith("inline")]
 
 
 WORKS = [waits(10), waits(2, MS, 0), holds_lock(30 * US), holds_lock(2 * MS), Work(compute=MS),

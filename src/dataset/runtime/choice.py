@@ -5,7 +5,8 @@ thread or none. All ways give the same elements, so what matters is only how lon
 
 **Comparison.** The accepted way and a challenger take turns in short *segments*, in the order A B B A A B. Neighbours
 are compared, because other programs slow both of them down alike. The first segment of the challenger is not counted:
-threads start in it, and caches are cold. A comparison ends as soon as it is clear, or with the median of three pairs.
+threads start in it, and caches are cold. It counts only if the challenger is busy and *hopeless*: much slower, even
+without what its start may take. A comparison ends as soon as it is clear, or with the median of three pairs.
 If the pairs contradict one another, the accepted way stays, and the segments of the next comparison are twice as long.
 
 **CPU time.** The rate is the number of busy cores, divided by the CPU time per element. Threads never need clearly less
@@ -15,7 +16,8 @@ where a segment happens to end. If the threads keep far fewer cores busy, the el
 one pair proves nothing.
 
 **Price.** A segment is a few milliseconds of work. After a comparison the accepted way stays for at least ``_REST``
-seconds, twice as long each time, and until the comparison is *paid*: its cost is ``_PRICE`` of the time since then.
+seconds, twice as long each time, and until the comparison is *paid*: its cost, the time or the CPU time that it has
+wasted, is ``_PRICE`` of the time since then.
 Work that seems to have changed, and the next iteration over the same work, must wait for that, too.
 """
 
@@ -186,13 +188,23 @@ class Choice(Generic[T]):
         assert self._challenger is not None  # there is a comparison
         self.way = self._challenger if _TURNS[self._turn] else self.accepted
 
+    def is_hopeless(self, elements: int, seconds: float) -> bool:
+        """Return whether the challenger has been so slow since its segment began that its end need not be awaited."""
+        if self.way != self._challenger:
+            return False
+        accepted = self._before or self._pairs[-1][0]
+        return seconds - SEGMENT_SECONDS > CLEAR**2 * accepted.each * elements
+
     def report(self, segment: Segment, now: float) -> None:
         """Note a segment of the current way during a comparison. This may change the way, or end the comparison."""
         if self._challenger is None:
             return
         if self._is_first and self.way == self._challenger:
             self._is_first = False
-            return
+            assert self._before is not None  # a segment of the accepted way comes first
+            is_busy = segment.cores * CLEAR >= self._before.cores
+            if not (is_busy and self.is_hopeless(segment.elements, segment.seconds)):
+                return
         if self._before is None:
             self._before = segment
         else:
@@ -232,9 +244,10 @@ class Choice(Generic[T]):
     def _end(self, gain: float, now: float, *, is_better: bool, cores: float | None = None) -> bool:
         former, challenger = self.accepted, self._challenger
         assert challenger is not None  # see report
-        worse = max(GAIN - 1, (1 - 1 / gain) if is_better else (1 - gain))
+        last, other = (segment.cpu_each for segment in self._pairs[-1])
+        worse = (1 - 1 / gain) if is_better else max(1 - gain, (other - last) / max(other, 1e-9))  # in time, or in CPU
         seconds = now - self._challenge_began
-        self._paid = max(now, self._paid) + worse * seconds / _PRICE
+        self._paid = max(now, self._paid) + max(GAIN - 1, worse) * seconds / _PRICE
         accepted, refused, ratio = (challenger, former, 1 / gain) if is_better else (former, challenger, gain)
         self.verdict = Comparison(accepted, refused, ratio, seconds, now, cores)
         self.accept(accepted)

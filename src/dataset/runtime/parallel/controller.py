@@ -15,7 +15,7 @@ for a share of its time cannot keep more calls busy than the cores divided by th
 
 A comparison covers what matters to the consumer: the time that passes until it has the elements. A consumer that does
 something else between its requests, such as a training step, *has gaps*. Segments then span whole requests, because
-workers make elements during the gaps.
+workers make elements during the gaps; only a hopeless way is given up within a request.
 
 All of this is arithmetic. The operator reports what was done, and the clock is an argument, so that tests run in
 virtual time.
@@ -187,6 +187,7 @@ class Controller:
         self._waited_until = 0.0  # the end of what is counted of its waits
         self._ramp: Ramp | None = None
         self._segment: _Mark | None = None  # its beginning
+        self._made_before = 0  # elements before it
         self._busy_seconds = 0.0  # of the consumer in the segment, while it works or waits in this stage
         self._has_gaps = False  # whether the consumer does something else for a noticeable time
         self._waits = False  # whether the function waits for something
@@ -317,8 +318,8 @@ class Controller:
         self.each = (now - pull.now) / count
         if not self._is_judged:
             self._note_start(pull, count, now, size_max)
-        elif not self._by_requests:
-            self._look(now, self._made)
+        else:
+            self._look_within(now)
         return now - pull.now
 
     def lease(self, count: int, seconds: float) -> int:
@@ -384,8 +385,8 @@ class Controller:
             self._resize(size_max)
         if self.inline:
             return  # the task had begun before
-        if not self.choice.is_trying or (waiting_since and not self._by_requests):
-            self._look(now, self._made)
+        if waiting_since or not self.choice.is_trying:
+            self._look_within(now)
 
     def _resize(self, size_max: int) -> None:
         if self.in_processes:
@@ -406,9 +407,18 @@ class Controller:
     # Segments
 
     def _begin_segment(self, mark: _Mark | None) -> None:
-        self._segment = mark
+        self._segment, self._made_before = mark, self._made
         self._tasks = 0
         self._wait_seconds = self._work_seconds = self._busy_seconds = 0.0
+
+    def _look_within(self, now: float) -> None:
+        """Look at what was made, in the course of a request."""
+        if not self._by_requests:
+            self._look(now, self._made)
+        elif (begun := self._segment) is not None:
+            made = self._made - self._made_before
+            if self.choice.is_hopeless(made, now - begun.now):
+                self._look(now, begun.elements + made)
 
     def _look(self, now: float, count: int) -> None:
         """End the segment if it is long enough. ``count`` is the number of elements so far."""
@@ -428,7 +438,8 @@ class Controller:
         waited = self._wait_seconds / segment.seconds if is_busy else 0.0
         if self._wait_seconds < NEEDED * segment.seconds and self.choice.accepted == THREADS and self.is_settled:
             self._save_calls(now, max(1, math.ceil(self._work_seconds / segment.seconds)))
-        has_gaps = self._busy_seconds < (1 - _GAP) * segment.seconds
+        busy_seconds = self._busy_seconds
+        has_gaps = busy_seconds < (1 - _GAP) * segment.seconds
         switches = self._clock.switches() if self.inline else 0
         tolerated = 0 if has_gaps else segment.elements // 2  # what the consumer does in the gaps may wait
         self._only_computes = self.inline and switches - begun.switches <= tolerated
@@ -436,10 +447,10 @@ class Controller:
         way = self.choice.way
         if has_gaps and not self._has_gaps:
             self._has_gaps = True
-            if self.choice.accepted == INLINE:
-                self.choice.restart(now)
-            else:
+            if self.choice.accepted != INLINE:
                 self.choice.give_up()  # that the consumer does something else only makes workers more useful
+            elif (verdict := self.choice.verdict) is None or verdict.ratio * segment.seconds > busy_seconds:
+                self.choice.restart(now)  # else the refused way alone takes longer than inline work and the gaps
         else:
             self._end(segment, now, waited)
         if self.choice.way != way or not self._is_judged:
@@ -498,11 +509,11 @@ class Controller:
             self._explore(segment, now, waited)  # threads have lost; processes need not wait for what that has cost
 
     def _judge(self, segment: Segment, now: float, waited: float) -> None:
-        """Decide what to do about work of the workers."""
+        """Decide what to do about work whose way may be wrong."""
         if segment.cores < _WAITING and waited > _WAITING:
             self._call_many(now, segment.cores, self._calls.value, self._usual_of_work)
         elif segment.cores > _BUSY and INLINE in self.choice.ways:
-            self._compare(INLINE, now, segment)
+            self._compare(THREADS if self.inline else INLINE, now, segment)
 
     def _has_changed(self, segment: Segment) -> bool:
         cpu_each = max(segment.cores, _IDLE) * segment.each
@@ -547,8 +558,8 @@ class Controller:
             elif segment.cores < _WAITING and not (self._only_computes or self._calls.is_fixed):
                 self._probe()  # it has begun to wait
             elif self._needs_processes:
-                self.wants_processes = True  # the consumer continues while they start
-                self.choice.resume(1, now + START_SECONDS)
+                self.wants_processes = True  # the consumer continues while they start, unless some rest
+                self.choice.resume(1, now + (0.0 if self.resting_processes() else START_SECONDS))
             else:
                 may_move = self.wants_processes and self.choice.patience % 2
                 self._compare(PROCESSES if may_move else THREADS, now, segment)
