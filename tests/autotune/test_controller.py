@@ -52,6 +52,7 @@ class Run:
         self.stage = ParallelMap("map", work, knob, control=lambda knob, clock: self._control(knob, clock, learned))
         self.arguments = {"ways": ways, "way": way}
         self.resting = resting  # worker processes
+        self.started = None  # when processes were wanted
         self.simulation = Simulation([self.stage], consumer, takes=takes, cores=cores, steal=steal)
         if isinstance(work, Pieces):
             work.simulation = self.simulation
@@ -78,6 +79,9 @@ class Run:
         return controller
 
     def _tick(self, now):
+        if self.controller.wants_processes:
+            self.started = now if self.started is None else self.started
+            self.controller.has_processes = now - self.started >= (0.02 if self.resting else 0.25)
         if now >= self._due:
             self._due = self._tuner.look(now, self._tops)
         while self.stage.actions:

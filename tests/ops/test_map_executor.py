@@ -9,7 +9,7 @@ import pytest
 from dataset import AUTOTUNE, Dataset
 from dataset.runtime.choice import Learned
 from dataset.testing import assert_elements_equal, outcomes
-from support.overlap import nothing_left
+from support.overlap import WAIT, nothing_left
 from support.resuming import advanced, loaded, to_json
 
 COUNT = 200
@@ -86,6 +86,49 @@ def test_a_function_that_cannot_be_sent_stays_in_threads(caplog):
     assert {process for _, process in before + after} == {os.getpid()}
     assert values(before + after) == [2 * i for i in range(COUNT)]
     assert "executor=AUTOTUNE keeps to threads: map(locked) from test_map_executor.py" in caplog.text
+
+
+class OnlyHere:
+    """Function that a worker process cannot load."""
+
+    def __init__(self):
+        self.process = os.getpid()
+
+    def __reduce__(self):
+        return _only_in, (self.process,)
+
+    def __call__(self, x):
+        return x * 2, os.getpid()
+
+
+def _only_in(process):
+    if process != os.getpid():
+        raise ImportError("not here")
+    return OnlyHere()
+
+
+@pytest.mark.parametrize("function", [with_process, OnlyHere()])
+def test_processes_start_while_the_consumer_continues(function, caplog):
+    started = threading.Semaphore(0)
+    with (
+        caplog.at_level(logging.INFO, logger="dataset"),
+        nothing_left(),
+        iter(Dataset.range(COUNT).map(function, executor=AUTOTUNE)) as iterator,
+    ):
+        before = [next(iterator)]
+        pool = iterator._root
+        pool._start_process = lambda start=pool._start_process: (start(), started.release())
+        pool.controller.wants_processes = True
+        for _ in range(pool.knob.value):
+            before.append(next(iterator))
+            assert started.acquire(timeout=WAIT)
+        before.append(next(iterator))
+        assert {process for _, process in before} == {os.getpid()}
+        assert pool.controller.has_processes == (function is with_process)
+        assert ("processes" in pool.controller.choice.ways) == (function is with_process)
+        assert values(before + list(iterator)) == [2 * i for i in range(COUNT)]
+        del pool
+    assert ("executor=AUTOTUNE keeps to threads: not here" in caplog.text) == (function is not with_process)
 
 
 def test_threads_that_gain_something_and_other_executors_stay():

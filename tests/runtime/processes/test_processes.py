@@ -64,6 +64,17 @@ def test_an_exception_that_cannot_be_sent_becomes_a_runtime_error_with_its_text(
     assert "in fail" in error.__notes__[-1]
 
 
+def test_processes_that_were_started_ahead_do_the_work(start):
+    processes = start(lambda x: os.getpid(), count=2)
+    for _ in range(3):  # the third finds both in use
+        processes.start()
+    ahead = set(processes._idle)
+    assert len(ahead) == 2
+    [outcome] = processes.run(one(0), 0)
+    assert set(processes._idle) == ahead
+    assert outcome.rows() != [os.getpid()]
+
+
 def test_classes_defined_in_a_function_are_the_same_on_both_sides(start):
     class Point(NamedTuple):
         x: int

@@ -428,6 +428,10 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def open_processes(self, count: int) -> None:
         self._remote = RemoteCalls(self.worker_copy(), self.node, count)
 
+    def start_process(self) -> None:
+        assert self._remote is not None  # they are open
+        self._remote.start()
+
     def interrupt_tasks(self) -> None:
         if self._remote is not None:
             self._remote.stop()

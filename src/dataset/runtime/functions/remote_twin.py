@@ -48,6 +48,10 @@ class RemoteCalls:
         except BaseException as error:  # noqa: BLE001  # such as SystemExit in the function
             return [error]
 
+    def start(self) -> None:
+        """Start a process before a task needs it."""
+        self._processes.start()
+
     def stop(self) -> None:
         """Make the tasks in progress end soon. May be called from any thread."""
         self._processes.stop()

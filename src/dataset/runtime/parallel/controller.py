@@ -88,9 +88,6 @@ CALLS_FIRST = 16
 PROCESS_SECONDS = 1e-4
 """The cost of an element from which processes are tried; handing over a task costs about 200 microseconds."""
 
-START_SECONDS = 0.25
-"""How long the consumer continues while the first process for the work starts."""
-
 _HANDOVER_SECONDS = 2.5e-4  # minimum time between two handovers: a task takes at least this long for each call
 _WAITING = 0.8  # of the time: a function that uses the processor less than this waits for something
 _WORKING = 0.5  # of the time: workers that work less than this are limited by their input or their consumer
@@ -149,7 +146,8 @@ class Controller:
         each: seconds per element when the consumer does the work; 0 if unknown.
         may_compare: returns whether no other stage compares ways to do its work.
         resting_processes: returns how many worker processes rest.
-        wants_processes: whether processes should be opened, because they may be tried soon.
+        wants_processes: whether processes should be started, because they may be tried soon.
+        has_processes: whether they are ready.
     """
 
     def __init__(
@@ -167,7 +165,7 @@ class Controller:
         self.each = 0.0
         self.may_compare: Callable[[], bool] = lambda: True
         self.resting_processes: Callable[[], int] = int
-        self.wants_processes = way == PROCESSES
+        self.wants_processes = self.has_processes = way == PROCESSES
         self._calls = calls
         self._most = calls.maximum
         self._cores = cores
@@ -505,7 +503,7 @@ class Controller:
             self._watch, self._cpu_watch = Watch(), Watch()
             self.actions.append(Action(now, "look again", None, None, "the work or the consumer has changed"))
             self._judge_anew(segment, now, waited)
-        elif self.choice.is_due(now) or (self.choice.patience == 1 and self._needs_processes):
+        elif self.choice.is_due(now) or (self.choice.patience == 1 and (self._needs_processes or self.has_processes)):
             self._explore(segment, now, waited)  # threads have lost; processes need not wait for what that has cost
 
     def _judge(self, segment: Segment, now: float, waited: float) -> None:
@@ -557,12 +555,8 @@ class Controller:
                     self._is_judged, self._bound = False, 0.0
             elif segment.cores < _WAITING and not (self._only_computes or self._calls.is_fixed):
                 self._probe()  # it has begun to wait
-            elif self._needs_processes:
-                self.wants_processes = True  # the consumer continues while they start, unless some rest
-                self.choice.resume(1, now + (0.0 if self.resting_processes() else START_SECONDS))
             else:
-                may_move = self.wants_processes and self.choice.patience % 2
-                self._compare(PROCESSES if may_move else THREADS, now, segment)
+                self._challenge_inline(now, segment)
         elif INLINE not in self.choice.ways or self._waits:
             return
         elif segment.cores <= _BUSY:
@@ -572,6 +566,13 @@ class Controller:
             self.choice.postpone(now)
         else:
             self._compare(INLINE, now, segment)
+
+    def _challenge_inline(self, now: float, segment: Segment) -> None:
+        if self._needs_processes:
+            self.wants_processes = True  # the consumer continues while they start
+        elif self.has_processes or not self.wants_processes:
+            may_move = self.has_processes and self.choice.patience % 2
+            self._compare(PROCESSES if may_move else THREADS, now, segment)
 
     @property
     def _needs_processes(self) -> bool:

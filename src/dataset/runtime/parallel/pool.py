@@ -119,7 +119,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         controller.may_compare = self.may_compare
         if PROCESSES in controller.choice.ways:
             controller.resting_processes = processes.resting_count
-        self._has_processes = controller.in_processes
+        self._starting = -1  # processes that are not ready yet; less than 0 if none was started
+        self._start_failure: Exception | None = None
         self._hand = Remainder()  # taken from the queue, but not requested yet
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
         self._lease = 0  # inline pulls until the next look at the pace
@@ -182,9 +183,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 inline = self.inline
                 if self._is_enough(n) or (inline and self._ready):
                     return self._counted(n, self._take(n))
-            if self.controller.wants_processes and not self._has_processes:
-                self._open_processes()
-                continue
+            if self.controller.wants_processes and not self.controller.has_processes:
+                self._bring_processes()
             if inline:
                 return self._counted(n, self._pull_inline(n))
             if self._log is None:
@@ -319,15 +319,33 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         if now >= self._pulse.due:
             self._pulse.beat(now)
 
-    def _open_processes(self) -> None:
-        """Open worker processes for the work, unless it cannot be sent to them."""
-        try:
-            self.inner.open_processes(self.knob.maximum)
-            self._has_processes = True
-        except (ImportError, NotImplementedError, TypeError) as error:
-            _log.info("executor=AUTOTUNE keeps to threads: %s", error)
+    def _bring_processes(self) -> None:
+        """Start worker processes while the consumer continues; tell the controller when they are ready."""
+        failure = self._start_failure
+        if self._starting < 0:
+            self._starting = count = self.knob.value
+            try:
+                self.inner.open_processes(self.knob.maximum)
+                for _ in range(count):
+                    self.coordinator.submit(self._start_process, counted=False)
+            except (ImportError, NotImplementedError, TypeError, RuntimeError) as error:
+                failure = error
+        if failure is not None:
+            _log.info("executor=AUTOTUNE keeps to threads: %s", failure)
             self.controller.exclude(PROCESSES)
-            self.controller.wants_processes = False
+            self.controller.wants_processes, self._start_failure = False, None
+        else:
+            self.controller.has_processes = not self._starting
+
+    def _start_process(self) -> None:
+        try:
+            self.inner.start_process()
+        except ClosedError:
+            pass
+        except Exception as error:  # noqa: BLE001  # threads do the work, or show the error
+            self._start_failure = error
+        with self.lock:
+            self._starting -= 1
 
     @property
     def inline(self) -> bool:

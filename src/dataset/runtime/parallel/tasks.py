@@ -171,6 +171,10 @@ class Divisible(BufferedUnaryOperator):
         """Run tasks in up to ``count`` worker processes from now on. Only for operators that can send their work."""
         raise NotImplementedError
 
+    def start_process(self) -> None:
+        """Start one of these processes before a task needs it, and wait for it."""
+        raise NotImplementedError
+
     def accept(self, task: Task) -> Iterable[Outcome]:
         """Return the outcomes of a task in output order, checked against earlier ones."""
         assert task.outcomes is not None  # the task is finished

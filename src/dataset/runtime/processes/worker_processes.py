@@ -27,7 +27,7 @@ import os
 import subprocess
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from dataset.errors import ClosedError
@@ -64,7 +64,7 @@ class WorkerProcesses:
         work: called in a worker as ``work(inputs, position, context, started)``. It returns the outcomes for the
             elements of the chunk ``inputs`` in order; an exception takes the place of one element. It calls
             ``started()`` just before each element.
-        count: the maximum number of processes. They are started when ``run`` needs them.
+        count: the maximum number of processes. They are started when ``run`` needs them, or earlier by ``start``.
         label: the name of the operation in errors, such as ``map(decode) from train.py:41``.
         modules: the library modules that ``work`` needs; imported once by the launcher, not in every process.
 
@@ -81,7 +81,7 @@ class WorkerProcesses:
         # Reentrant: the garbage collector may call stop() in a thread that holds the lock.
         self._changed = threading.Condition(threading.RLock())  # guards all fields below; notified of every change
         self._idle: list[int] = []
-        self._running = 0  # calls of run()
+        self._running = 0  # calls of run() and start()
         self._failure: Exception | None = None  # why workers cannot be started
         self._stopped = self._closed = self._forked = False
         self._is_kept = True  # False once the processes were killed
@@ -108,12 +108,23 @@ class WorkerProcesses:
             WorkerDiedError: if no worker lives long enough to begin.
             Exception: any exception from loading ``work`` in a new process, or raised by ``work`` itself.
         """
+        with self._in_use():
+            return self._outcomes(_Job(inputs, position, context))
+
+    def start(self) -> None:
+        """Start a process and wait until it has loaded the work, unless all are in use. Raises what ``run`` does."""
+        with self._in_use():
+            if len(self._group.workers) - len(self._unloaded) < self._count:
+                self._give_back(self._take(fresh=True)[0])
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
         self._check_usable()  # without the lock: in a forked child, no thread may be left to release it
         with self._changed:
             self._check_usable()
             self._running += 1
         try:
-            return self._outcomes(_Job(inputs, position, context))
+            yield
         finally:
             with self._changed:
                 self._running -= 1
