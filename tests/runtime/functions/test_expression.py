@@ -297,6 +297,36 @@ def listed(image, label):
 
 LONG = eval("lambda x: x" + "".join(f" + {i}.5" for i in range(300)))  # noqa: S307  # arguments of more than a byte
 
+
+def one_hot(label):
+    found = np.zeros(7, np.float32)
+    part = found[2:]
+    found[label] = 1
+    return found, part, np.ones((2, 3))
+
+
+def smoothed(label):
+    found = np.full(8, 0.05)
+    if label % 3:
+        found[label] = 0.9
+    found[-label - 1] -= 0.01
+    found *= 2
+    return {"target": found, "label": label}
+
+
+def histogram(image, label):
+    found = np.zeros(16, np.int64)
+    for row in range(4):
+        found[image[0, row] % 16] = label
+    return found
+
+
+def checked_name(row, longest):
+    if len(row["name"]) > longest:
+        raise ValueError(f"{row['name']} has {len(row['name'])} letters")
+    return row["label"] * 2
+
+
 FORMS = {
     "dict comprehension": (ROWS, lambda row: {key: row[key] for key in KEYS}),
     "dict comprehension of a tuple": (ROWS, lambda row: {f"{key}_2": row[key] * 2 for key in ("label", "image")}),
@@ -375,6 +405,16 @@ FORMS = {
     "swapped": (PAIRS, swapped),
     "reductions": (IMAGES, lambda x: (x.mean(), x.max() - x.min(), np.sum(x, axis=0))),
     "ranks": (PAIRS, lambda image, label: image * label + image[0] * np.arange(4)),
+}
+
+
+FORMS |= {
+    "one-hot": (LABELS, one_hot),
+    "smoothed": (LABELS, smoothed),
+    "written at computed places": (PAIRS, histogram),
+    "length of a text": (ROWS, lambda row: {"length": len(row["name"]) + row["label"], "name": row["name"]}),
+    "raises": (ROWS, functools.partial(checked_name, longest=2)),
+    "raises for some": (ROWS, functools.partial(checked_name, longest=1)),
 }
 
 
@@ -595,6 +635,12 @@ def test_an_operation_without_use_may_fail():
     make = lambda: Dataset.from_tensor_slices(np.array([1, 2, 3, 9] * 10)).map(function).batch(4)
     assert lengths_of(make) == [columns.TRIAL]
     assert sum(isinstance(outcome, IndexError) for outcome in outcomes(iter(make()))) == 10
+
+
+def test_an_index_out_of_range_fails_its_element():
+    make = lambda: Dataset.from_tensor_slices(np.arange(40) % 9).map(one_hot).batch(4)
+    lengths_of(make)
+    assert sum(isinstance(outcome, IndexError) for outcome in outcomes(iter(make()))) == 8
 
 
 def test_a_row_that_the_user_holds_is_not_modified():

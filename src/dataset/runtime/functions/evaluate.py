@@ -25,14 +25,14 @@ from dataset.runtime.chunks.chunk import Column, take_column
 from dataset.runtime.functions import column_operations
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues, require, with_rank
-from dataset.runtime.functions.expression import Branch, CodeBlock, Expression, Graph, parses_records
+from dataset.runtime.functions.expression import IN_PLACE, Branch, CodeBlock, Expression, Graph, parses_records
 from dataset.runtime.functions.places import Place
 
 ELEMENT_BYTES_MAX = 8192
 """Larger elements are expensive by themselves, and a column of them does not stay in the cache for the next step."""
 
 _STATIC = (bool, int, float, str, bytes, tuple, list, dict, slice, type(None), EllipsisType, np.ndarray, np.generic)
-_IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
+_NEW_ARRAYS = (np.zeros, np.ones, np.full)  # functions of constants whose results a function may modify
 
 
 @dataclass(eq=False, slots=True)
@@ -201,7 +201,7 @@ class Evaluation:
 
     def _operator(self, _: Expression, symbol: str, *operands: Expression) -> Any:
         values = self._operands(operands)
-        target, in_place = values[0], _IN_PLACE.get(symbol)
+        target, in_place = values[0], IN_PLACE.get(symbol)
         if ColumnValues not in map(type, values):
             require(all(map(_is_static, values)))
             require(not in_place or type(target) is not np.ndarray, "it modifies an array in place")
@@ -219,16 +219,27 @@ class Evaluation:
     def _is_intermediate(self, expression: Expression) -> bool:
         """Return whether a value is a new array that only the current operation uses."""
         kind, operands = expression.kind, expression.operands
-        is_new = kind == "call" or (kind == "operator" and operands[0] not in _IN_PLACE)
+        is_new = kind == "call" or (kind == "operator" and operands[0] not in IN_PLACE)
         is_new |= kind == "method" and operands[1] == "astype"
         return is_new and expression in self.known and len(self.graph.uses[expression]) == 1
 
-    def _call(self, _: Expression, function: Any, positional: Any, names: Sequence[str], keywords: Any) -> Any:
+    def _call(self, call: Expression, function: Any, positional: Any, names: Sequence[str], keywords: Any) -> Any:
+        if function is len and len(positional) == 1 and type(value := self.value(positional[0])) is Component:
+            lengths = _lengths_of(value.column)
+            if lengths is not None:
+                return ColumnValues(lengths, is_python=True)
         given, named = self._operands(positional), dict(zip(names, self._operands(keywords), strict=True))
         if _have_columns([*given, *named.values()]):
             return column_operations.call(function, given, named)
         require(all(_is_static(one) or isinstance(one, type | np.dtype) for one in (*given, *named.values())))
-        return column_operations.call_on_constants(function, given, named)
+        value = column_operations.call_on_constants(function, given, named)
+        return self._of_each(value) if call in self.graph.modified and function in _NEW_ARRAYS else value
+
+    def _of_each(self, array: np.ndarray[Any, Any]) -> ColumnValues:
+        """Return an array of its own for each element."""
+        self.element_bytes += array.nbytes
+        require(self.element_bytes <= ELEMENT_BYTES_MAX)
+        return ColumnValues(np.broadcast_to(array, (self.length, *array.shape)).copy(), is_array=True)
 
     def _method(self, _: Expression, owner: Expression, name: str, positional: Any, names: Any, keywords: Any) -> Any:
         target = self.value(owner)
@@ -276,13 +287,25 @@ class Evaluation:
         owner, stored = self._operand(owner), self._operand(stored)
         require(isinstance(owner, ColumnValues) and owner.rank)
         require(not self._is_foreign(owner), "it modifies an array of the element in place")
-        part = column_operations.subscript(owner, self._operand(index)).values
+        index = self._operand(index)
+        if isinstance(index, ColumnValues):
+            self._store_at(owner, index, stored)
+            return
+        part = column_operations.subscript(owner, index).values
         require(np.may_share_memory(part, owner.values))
         are_rows = isinstance(stored, ColumnValues)
         stored = with_rank(stored.values, part.ndim - 1) if are_rows else stored
         require(np.ndim(stored) < part.ndim + are_rows)
-        require(type(stored) in {int, bool} or np.can_cast(np.result_type(stored), part.dtype, "same_kind"))
+        require(_may_store(stored, part.dtype))
         part[...] = stored
+
+    def _store_at(self, owner: ColumnValues, index: ColumnValues, stored: Any) -> None:
+        """Store a number at another index of each array."""
+        values, places = owner.values, index.values
+        require(owner.rank == 1 and index.rank == 0 and places.dtype.kind in "iu")
+        stored = stored.values if isinstance(stored, ColumnValues) else stored
+        require(np.shape(stored) in {(), places.shape} and _may_store(stored, values.dtype))
+        values[np.arange(self.length), places] = stored
 
     def _delete(self, _: Expression, target: Expression, key: Expression) -> None:
         owner, index = self.values([target, key])
@@ -345,6 +368,19 @@ class Evaluation:
         octets = frozenset() if uses is None else self.graph.keys_decoded(expression)
         parsed = twin(column, *argument, uses, octets)
         return self._new_dict({name: Component(values) for name, values in parsed.items()})
+
+
+def _may_store(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether storing a value in an array of this dtype gives the same for all elements at once."""
+    return type(value) in {int, bool} or np.can_cast(np.result_type(value), dtype, "same_kind")
+
+
+def _lengths_of(column: Column) -> Any:
+    """Return the lengths of strings; None if the column has other values."""
+    is_array = type(column) is np.ndarray
+    if (is_array and column.dtype != object) or not {*map(type, column)} <= {bytes, str}:
+        return None
+    return np.fromiter(map(len, column), np.int64, len(column))
 
 
 def _items(value: Any) -> Iterable[Any]:

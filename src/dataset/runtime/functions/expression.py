@@ -64,6 +64,9 @@ _LEAVES_MAX = 16
 _STEPS_MAX = 5000
 """A function with more instructions, counted once for each way through it, would take 10 ms or longer to prove."""
 
+IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
+"""The operators that modify an array, and what they compute."""
+
 _DICT_METHODS = frozenset({"copy", "get", "pop", "update", "setdefault"})
 _PLAIN = frozenset({type(None), str, bytes, type(Ellipsis), slice})
 
@@ -209,6 +212,15 @@ class Graph:
                 for operand in _expressions(operands):
                     found.setdefault(operand, []).append(user)
         return found
+
+    @lazy_property
+    def modified(self) -> frozenset[Expression]:
+        """The expressions whose values are modified in place."""
+        return frozenset(
+            one.operands[one.kind == "operator"]
+            for one in self.operations
+            if one.kind == "store" or (one.kind == "operator" and one.operands[0] in IN_PLACE)
+        )
 
     @lazy_property
     def twins(self) -> tuple[Expression, ...]:
