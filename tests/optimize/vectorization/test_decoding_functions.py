@@ -236,7 +236,7 @@ NOT_PROVED = [
     lambda r: parse_single_example(FEATURES, r),
     lambda r: FEATURES["label"] * r,
 ]
-SIZES = [2, 2]
+SIZES = [2, "2"]
 
 
 @pytest.mark.parametrize("function", NOT_PROVED)

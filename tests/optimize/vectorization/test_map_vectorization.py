@@ -28,6 +28,7 @@ HALF = np.float32(0.5)
 MEAN = np.array([1.0, 2.0, 3.0])
 WIDE = 2**64
 LIMITS = [0, 1]
+WORDS = ["a", 1]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -105,7 +106,7 @@ def decorated(*args):
 FIRES = [
     *(named, with_locals, closure(1), closure(np.float64(2.5)), closure(np.array(3)), lambda x: (x,)),
     *(lambda x: [x, x], lambda x: (y := x) + y, lambda x, *, y=1: x + y),
-    *(lambda x: np.mean(x), lambda x: x in (1, 2), lambda x: x**2),  # noqa: PLW0108
+    *(lambda x: np.mean(x), lambda x: x in (1, 2), lambda x: x in LIMITS, lambda x: x**2),  # noqa: PLW0108
     *(lambda x: x if x > 2 else 0, lambda x: x > 1 and x < 3, lambda x: 1 < x < 3, lambda x: not x, lambda x: int(x)),  # noqa: PLW0108
     *(lambda x: x + LIMITS[0], lambda x, y=LIMITS: x + 1, lambda x: (x, 5), lambda x: 5, lambda x: MEAN),
     *(lambda x: np.maximum(x / 2, 0.0), lambda x: np.fmax(1e-9, x / 2), lambda x: (x / 2).clip(x, 1)),
@@ -125,13 +126,12 @@ NEVER += [lambda x: x + 1j, lambda x: x + 2**64, lambda *x: x]
 NEVER += [lambda x: str(x)]  # noqa: PLW0108
 NEVER += [lambda x: np.add(x, 1, x), lambda x: np.add(x, 1, out=x), lambda x: np.random.rand()]
 NEVER += [lambda x: x.astype("S4"), lambda x: x.astype(np.complex64)]
-NEVER += [lambda x: x in LIMITS]
 NEVER += [lambda x: UNDEFINED + x, lambda x: LIMITS.append(x)]  # noqa: F821, PLW0108
 
 MISSED = [
     (lambda x: x + WIDE, "it reads the global WIDE, of type int"),
-    (lambda x: x + LIMITS, "it reads the global LIMITS, of type list"),
-    (lambda x, y=LIMITS: x + y, "it reads the default of y, of type list"),
+    (lambda x: x + WORDS, "it reads the global WORDS, of type list"),
+    (lambda x, y=WORDS: x + y, "it reads the default of y, of type list"),
     (lambda x: np.exp(x), "it calls exp() with single numbers, which is faster one by one"),  # noqa: PLW0108
     (lambda x, y: x + y, "the elements, TensorSpec(shape=(), dtype=int64), are not arguments with which it"),
     (lambda x: (x, x is x), "the elements, TensorSpec(shape=(), dtype=int64), are not arguments with which it"),  # noqa: PLR0124

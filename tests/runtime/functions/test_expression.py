@@ -321,10 +321,57 @@ def histogram(image, label):
     return found
 
 
+class Labels:
+    """Lookup tables."""
+
+    def __init__(self, numbers, names=tuple("abcdefg")):
+        self.numbers, self.names = numbers, names
+        self.weights = {0: 0.5, 3: 1.5}
+
+    def __call__(self, row):
+        number = self.numbers.get(row["name"], -1)
+        weight = self.weights.get(row["label"] % 4, 1.0)
+        name = self.names[row["label"]]
+        return {"image": row["image"] * weight, "number": number, "known": self.numbers[row["name"]], "name": name}
+
+
+def texts(row):
+    name = row["name"].decode().zfill(3)
+    kind = "odd" if name.endswith(("1", "3", "5")) else name.upper().replace("0", "-", 1)
+    return {
+        "name": name,
+        "kind": kind,
+        "is": (row["name"] == b"12", row["name"] != b"3", name in {"003", "004"}, row["name"] not in [b"1"]),
+        "number": int(name) + len(kind),
+        "value": float(row["name"]) * row["image"],
+    }
+
+
+def types_of_all(row):
+    found = [isinstance(part, np.ndarray) for part in (row["image"], row["label"], row["image"] + 1, row["label"] / 2)]
+    name = row["name"]
+    if isinstance(name, bytes):
+        name = name.decode()
+    assert not isinstance(row["label"], (int, str))
+    assert isinstance(row["label"], np.integer)
+    return row["image"] / 2, name, tuple(found)
+
+
+MEANS = [1, 2.5, 3, 4]
+LIST_OF_SIZES = [2, 8]
+
+
+def masked(image):
+    found = image / 2
+    found[found > 60] = 0
+    found[image < 9] = 1
+    return found
+
+
 def checked_name(row, longest):
     if len(row["name"]) > longest:
         raise ValueError(f"{row['name']} has {len(row['name'])} letters")
-    return row["label"] * 2
+    return row["image"] * 2
 
 
 FORMS = {
@@ -412,9 +459,16 @@ FORMS |= {
     "one-hot": (LABELS, one_hot),
     "smoothed": (LABELS, smoothed),
     "written at computed places": (PAIRS, histogram),
-    "length of a text": (ROWS, lambda row: {"length": len(row["name"]) + row["label"], "name": row["name"]}),
     "raises": (ROWS, functools.partial(checked_name, longest=2)),
     "raises for some": (ROWS, functools.partial(checked_name, longest=1)),
+    "lookups": (ROWS, Labels({b"%d" % i: i % 3 for i in range(40)})),
+    "lookups, some missing": (ROWS, Labels({b"%d" % i: i % 3 for i in range(30)}, names=[*"abcdefg"])),
+    "texts": (ROWS, texts),
+    "types": (ROWS, types_of_all),
+    "list of numbers": (IMAGES, lambda x: (x[0] - MEANS) / [0.5, 1, 2, 4]),
+    "list of numbers, as a shape": (IMAGES, lambda x: x.reshape(LIST_OF_SIZES)),
+    "mask": (IMAGES, masked),
+    "repeated list": (PAIRS, lambda image, label: (np.stack([image] * 3, -1), np.array([label] * 2))),
 }
 
 
@@ -492,7 +546,7 @@ def helping(x):
 
 class Odd:
     def __init__(self):
-        self.values = [1]
+        self.values = ["1"]
 
     @property
     def size(self):
@@ -635,6 +689,29 @@ def test_an_operation_without_use_may_fail():
     make = lambda: Dataset.from_tensor_slices(np.array([1, 2, 3, 9] * 10)).map(function).batch(4)
     assert lengths_of(make) == [columns.TRIAL]
     assert sum(isinstance(outcome, IndexError) for outcome in outcomes(iter(make()))) == 10
+
+
+def test_a_table_is_looked_up_when_it_is_used():
+    table = {b"%d" % i: i for i in range(40)}
+
+    def function(row):
+        return row["image"] + table[row["name"]]
+
+    def passed(row):
+        if row["label"] == 5:
+            table[row["name"]] += 100
+        return row
+
+    for make in (lambda: Dataset.from_tensor_slices(ROWS).map(function).batch(8),) * 2:
+        assert lengths_of(make)
+        table[b"39"] = 7
+    with columns_recorded():
+        first = [*Dataset.from_tensor_slices(ROWS).map(passed).map(function)]
+    assert first[5][0, 0] == ROWS["image"][5][0, 0] + 105
+
+
+def test_texts_alone_are_faster_one_by_one():
+    assert lengths_of(lambda: Dataset.from_tensor_slices(ROWS["name"]).map(lambda x: x.decode() + "a").batch(8)) == []
 
 
 def test_an_index_out_of_range_fails_its_element():

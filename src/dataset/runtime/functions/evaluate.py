@@ -22,7 +22,7 @@ import numpy as np
 from dataset.plan.structure import Structure, is_tuple
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Column, take_column
-from dataset.runtime.functions import column_operations
+from dataset.runtime.functions import column_operations, text_operations
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues, require, with_rank
 from dataset.runtime.functions.expression import IN_PLACE, Branch, CodeBlock, Expression, Graph, parses_records
@@ -64,6 +64,7 @@ class Evaluation:
         gathered: the values of these elements, by the identities of those of the outer evaluation.
         element_bytes: the size of the arrays in an element.
         takes_arrays: whether it computes with components that are arrays, and not only with numbers.
+        takes_texts: whether it computes with texts, which takes as long as single calls.
     """
 
     graph: Graph
@@ -78,6 +79,7 @@ class Evaluation:
     gathered: dict[int, Any] = field(default_factory=dict)
     element_bytes: int = 0
     takes_arrays: bool = False
+    takes_texts: bool = False
 
     def run(self, block: CodeBlock) -> Any:
         """Return the function's result, with columns in the places of its components.
@@ -135,6 +137,7 @@ class Evaluation:
         side = Evaluation(self.graph, self.reads, (), len(indices), [*self.foreign], set(), self, indices)
         result = side.run(block)
         self.takes_arrays |= side.takes_arrays
+        self.takes_texts |= side.takes_texts
         return complete(result, len(indices))
 
     def _gather(self, outer: Evaluation, value: Any) -> Any:
@@ -200,7 +203,12 @@ class Evaluation:
     # Operations
 
     def _operator(self, _: Expression, symbol: str, *operands: Expression) -> Any:
-        values = self._operands(operands)
+        given = self.values(operands)
+        if len(given) == 2 and (result := self._of_sequences(symbol, *given)) is not None:
+            return result
+        values = [*map(self._operand, given)]
+        if any(type(value) is ColumnValues and value.rank for value in values):
+            values = [np.asarray(value) if type(value) is list else value for value in values]
         target, in_place = values[0], IN_PLACE.get(symbol)
         if ColumnValues not in map(type, values):
             require(all(map(_is_static, values)))
@@ -216,6 +224,16 @@ class Evaluation:
             np.copyto(target.values, result.values, casting="same_kind")
         return target
 
+    def _of_sequences(self, symbol: str, left: Any, right: Any) -> Any:
+        """Return the result of an operator of texts, lists or tuples; None for other operands."""
+        if type(left) in {list, tuple} and (type(right) is int if symbol == "*" else type(right) is type(left)):
+            return column_operations.operate_on_constants(symbol, [left, right]) if symbol in {"*", "+"} else None
+        mine, other = (side if type(side) in {str, bytes} else _texts_of(side) for side in (left, right))
+        if mine is None or other is None or list not in {type(mine), type(other)}:
+            return None
+        self.takes_texts = True
+        return text_operations.compare(symbol, mine, other, self.length)
+
     def _is_intermediate(self, expression: Expression) -> bool:
         """Return whether a value is a new array that only the current operation uses."""
         kind, operands = expression.kind, expression.operands
@@ -224,10 +242,11 @@ class Evaluation:
         return is_new and expression in self.known and len(self.graph.uses[expression]) == 1
 
     def _call(self, call: Expression, function: Any, positional: Any, names: Sequence[str], keywords: Any) -> Any:
-        if function is len and len(positional) == 1 and type(value := self.value(positional[0])) is Component:
-            lengths = _lengths_of(value.column)
-            if lengths is not None:
-                return ColumnValues(lengths, is_python=True)
+        if function is isinstance:
+            value, classes = self.values(positional)
+            return issubclass(_type_of(value), classes)
+        if len(positional) == 1 and not names and (texts := _texts_of(self.value(positional[0]))) is not None:
+            return self._of_texts(text_operations.call(function, texts))
         given, named = self._operands(positional), dict(zip(names, self._operands(keywords), strict=True))
         if _have_columns([*given, *named.values()]):
             return column_operations.call(function, given, named)
@@ -247,6 +266,8 @@ class Evaluation:
         given, named = take(positional), dict(zip(names, take(keywords), strict=True))
         if type(target) is dict:
             return self._dict_method(target, name, given, named)
+        if (texts := _texts_of(target)) is not None:
+            return self._of_texts(text_operations.method(texts, name, given, named))
         target = self._operand(target)
         if _have_columns([target, *given, *named.values()]):
             return column_operations.method(target, name, given, named)
@@ -278,6 +299,20 @@ class Evaluation:
         require(isinstance(target, np.ndarray | str | bytes))
         return target[index]
 
+    def _lookup(self, _: Expression, table: Expression, key: Expression, *default: Expression) -> Any:
+        others = self.values(default)
+        require(not _have_columns(others))
+        keys = _texts_of(self.value(key))
+        if keys is None:
+            rows = self._operand(self.value(key))
+            require(isinstance(rows, ColumnValues) and rows.rank == 0)
+            keys = rows.values.tolist()
+        return self._of_texts(text_operations.look_up(self.value(table), keys, *others))
+
+    def _of_texts(self, results: ColumnValues | list[Any]) -> ColumnValues | Component:
+        self.takes_texts = True
+        return Component(results) if isinstance(results, list) else results
+
     def _store(self, _: Expression, target: Expression, key: Expression, value: Expression) -> None:
         owner, index, stored = self.values([target, key, value])
         if type(owner) is dict and type(index) is str:
@@ -302,6 +337,10 @@ class Evaluation:
     def _store_at(self, owner: ColumnValues, index: ColumnValues, stored: Any) -> None:
         """Store a number at another index of each array."""
         values, places = owner.values, index.values
+        if places.dtype == bool and places.shape == values.shape:  # a mask
+            require(not isinstance(stored, ColumnValues) and np.ndim(stored) == 0 and _may_store(stored, values.dtype))
+            values[places] = stored
+            return
         require(owner.rank == 1 and index.rank == 0 and places.dtype.kind in "iu")
         stored = stored.values if isinstance(stored, ColumnValues) else stored
         require(np.shape(stored) in {(), places.shape} and _may_store(stored, values.dtype))
@@ -353,6 +392,9 @@ class Evaluation:
         where, what = self.values([container, value])
         if type(where) is dict and type(what) is str:
             return (what in where) != negated
+        if (texts := _texts_of(what)) is not None and type(where) in {tuple, list, frozenset}:
+            require(all(type(item) is type(texts[0]) for item in where))
+            return self._of_texts(text_operations.column_of((text in where) != negated for text in texts))
         what = self._operand(what)
         require(type(where) in {tuple, list} and where and isinstance(what, ColumnValues) and what.rank == 0)
         found = [column_operations.operate("==", what, self._operand(item)).values for item in where]
@@ -375,12 +417,24 @@ def _may_store(value: Any, dtype: np.dtype[Any]) -> bool:
     return type(value) in {int, bool} or np.can_cast(np.result_type(value), dtype, "same_kind")
 
 
-def _lengths_of(column: Column) -> Any:
-    """Return the lengths of strings; None if the column has other values."""
-    is_array = type(column) is np.ndarray
-    if (is_array and column.dtype != object) or not {*map(type, column)} <= {bytes, str}:
-        return None
-    return np.fromiter(map(len, column), np.int64, len(column))
+def _texts_of(value: Any) -> list[Any] | None:
+    """Return the texts of a component; None if the value is another one."""
+    return text_operations.texts_of(value.column) if isinstance(value, Component) else None
+
+
+def _type_of(value: Any) -> type:
+    """Return the type that a value has for each element."""
+    if isinstance(value, Component):
+        column = value.column
+        if type(column) is np.ndarray and column.dtype != object:
+            return np.ndarray if column.ndim > 1 else column.dtype.type
+        (kind,) = {*map(type, column)}  # a ValueError sends the elements to the function
+        return kind
+    if isinstance(value, ColumnValues):
+        if value.is_python:
+            return type(value.values[0].item())
+        return np.ndarray if value.rank or value.is_array else value.values.dtype.type
+    return type(value)
 
 
 def _items(value: Any) -> Iterable[Any]:
@@ -485,7 +539,9 @@ def run_on_columns(
         Exception: the function may fail for an element.
     """
     result, uses_arrays = values_on_columns(graph, reads, structure, columns)
-    return _columns_of(complete(result, len(columns[0]))), uses_arrays
+    found = _columns_of(complete(result, len(columns[0])))
+    is_one = isinstance(result, Component | str | bytes) and type(found) is list  # not a column for each component
+    return np.fromiter(found, object, len(found)) if is_one else found, uses_arrays
 
 
 def values_on_columns(
@@ -502,6 +558,7 @@ def values_on_columns(
     uses_arrays = evaluation.takes_arrays or bool(graph.twins)
     name = graph.called_one_by_one
     require(name is None or uses_arrays, f"it calls {name}() with single numbers, which is faster one by one")
+    require(uses_arrays or not evaluation.takes_texts, "it computes with texts, which is as fast one by one")
     return result, uses_arrays
 
 

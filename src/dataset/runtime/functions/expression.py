@@ -32,7 +32,7 @@ import numpy as np
 
 from dataset.plan.lazy import lazy_property
 from dataset.plan.packed import TAKES_BLOCKS
-from dataset.runtime.functions import column_operations
+from dataset.runtime.functions import column_operations, text_operations
 from dataset.runtime.functions.bytecode import (
     GENERATOR,
     ITERATOR_STAYS,
@@ -68,6 +68,8 @@ IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "
 """The operators that modify an array, and what they compute."""
 
 _DICT_METHODS = frozenset({"copy", "get", "pop", "update", "setdefault"})
+_METHODS = column_operations.KNOWN_METHODS | text_operations.KNOWN_METHODS | _DICT_METHODS
+_TYPES = frozenset({bytes, str, list, tuple, dict, np.ndarray, np.generic, np.integer, np.floating, np.number})
 _PLAIN = frozenset({type(None), str, bytes, type(Ellipsis), slice})
 
 
@@ -198,9 +200,10 @@ class Graph:
         return any(read.is_of_library for read in self.reads)
 
     @lazy_property
-    def reads_arrays(self) -> bool:
-        """Whether it reads arrays, which can be written to."""
-        return any(type(read.expected) is tuple and read.expected[:1] == (np.ndarray,) for read in self.reads)
+    def reads_containers(self) -> bool:
+        """Whether it reads arrays, lists or tables, which can be written to."""
+        kinds = (read.expected[0] for read in self.reads if type(read.expected) is tuple and read.expected)
+        return any(kind in {np.ndarray, list} for kind in kinds) or any(one.kind == "lookup" for one in self.operations)
 
     @lazy_property
     def uses(self) -> dict[Expression, list[Expression | None]]:
@@ -946,7 +949,7 @@ class _Reader:
             found = step.value_in(owner.value)
             if found is not UNBOUND:
                 return _Outside((*owner.place, step), found, _is_library(owner.value))
-            if type(owner.value) is dict and name in {"items", "keys", "values"}:
+            if type(owner.value) is dict and name in {"items", "keys", "values", "get"}:
                 return _Method(name, owner)
             is_class = type(owner.value) is type
             for kind in ("method", "static", "class method"):
@@ -972,8 +975,16 @@ class _Reader:
                 if found is UNBOUND:
                     raise NotProvedError
                 return _Outside((*owner.place, step), found)
-            raise NotProvedError(_what_was_read(owner))
+            return self._look_up(owner, index)
         return self._record("item", self._use(owner), index)
+
+    def _look_up(self, table: _Outside, *operands: Any) -> Expression:
+        """Return what a dict, list or tuple contains at a computed key, or the default."""
+        if self.is_called is not None:
+            raise NotProvedError(_what_was_read(table))
+        kind = _Outside((*table.place, Step("class")), type(table.value))
+        self._note(kind, kind.value)
+        return self._record("lookup", Expression("read", (table.place,)), *map(self._use, operands))
 
     # Calls
 
@@ -982,21 +993,26 @@ class _Reader:
         if isinstance(called, LocalFunction):
             return self._enter_local(called, arguments, keywords)
         if isinstance(called, _Method) and type(called.function) is str:
-            pairs = self._pairs(called.owner)
-            if pairs is None or arguments or keywords:
-                raise NotProvedError
-            return _Items(tuple(getattr(pairs, called.function)()))
+            return self._call_of_dict(called.owner, called.function, arguments, keywords)
         if isinstance(called, _Method):
             if self.is_called is not None and self.is_called(called.function.value):
                 return self._call_outside(called.function, [called.owner, *arguments], keywords)
             return self._enter(called.function, [called.owner, *arguments], keywords)
         if isinstance(called, _Attribute):
-            if self.is_called is None and called.name not in column_operations.KNOWN_METHODS | _DICT_METHODS:
+            if self.is_called is None and called.name not in _METHODS:
                 raise NotProvedError(f"it calls the method {called.name}()")
             return self._record("method", called.owner, called.name, *self._given(arguments, keywords))
         if not isinstance(called, _Outside):
             raise NotProvedError("it calls a computed value")
         return self._call_outside(called, arguments, keywords)
+
+    def _call_of_dict(self, owner: _Outside, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if name == "get" and len(arguments) == 2 and not keywords:
+            return self._look_up(owner, *arguments)
+        pairs = None if name == "get" else self._pairs(owner)
+        if pairs is None or arguments or keywords:
+            raise NotProvedError
+        return _Items(tuple(getattr(pairs, name)()))
 
     def _call_outside(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         place, function = called.place, called.value
@@ -1224,13 +1240,13 @@ def _is_safe(value: Any) -> bool:
         return all(kind_of(item) is not None or _is_safe(item) for item in value)
     if kind in _PLAIN or kind is dict or issubclass(kind, np.dtype) or value is dict:
         return True
-    return _is_known(value) or _twin_of(value) is not None
+    return _is_known(value) or (kind is type and value in _TYPES) or _twin_of(value) is not None
 
 
 def _is_known(function: Any) -> bool:
     if type(function) not in _CALLABLES:  # isinstance() would look up the __class__ of an object
         return False
-    return column_operations.is_known(function) or column_operations.is_pure(function)
+    return function is isinstance or column_operations.is_known(function) or column_operations.is_pure(function)
 
 
 _CALLABLES = frozenset({FunctionType, BuiltinFunctionType, type, np.ufunc, type(np.sum)})

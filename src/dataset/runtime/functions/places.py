@@ -31,7 +31,7 @@ _SCALARS = frozenset(dtype.type for dtype in NUMBERS)
 
 
 def kind_of(value: Any) -> Any:
-    """Return the kind of a number or array of numbers: values of one kind are interchangeable. None for all else."""
+    """Return the kind of a number, or of an array or list of numbers, which are interchangeable. None for all else."""
     kind = type(value)
     if kind is int:
         return int if -(2**63) <= value < 2**64 else None  # NumPy converts larger ints to objects
@@ -39,6 +39,8 @@ def kind_of(value: Any) -> Any:
         return kind
     if kind is np.ndarray or kind in _SCALARS:
         return (kind, value.dtype, value.ndim) if value.dtype in NUMBERS else None
+    if kind is list and value and all(map(is_number, value)):
+        return (list, *map(type, value))
     return None
 
 

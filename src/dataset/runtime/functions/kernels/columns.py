@@ -122,7 +122,7 @@ class Columns:
     def values_read(self) -> tuple[Any, ...] | None:
         """Return what the function reads now, with the items of dicts; None if part of it may change in place."""
         graph, function = self._function.graph, self._function.function
-        reads = None if graph.reads_arrays else graph.current(function)
+        reads = None if graph.reads_containers else graph.current(function)
         if reads is None:
             return None
         values = [value for place, value in reads.items() if place]
