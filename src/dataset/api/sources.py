@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from dataset import deferred
 from dataset.api.base import A, T
-from dataset.io.image.folder import EXTENSIONS
 from dataset.plan.checks import require_bool
 
 if TYPE_CHECKING:  # at run time, dataset.py sets it
@@ -661,7 +660,7 @@ class SourceMethods:
         image_size: tuple[int, int] | None = None,
         interpolation: str = "bilinear",
         decode: bool = True,
-        extensions: Sequence[str] = EXTENSIONS,
+        extensions: Sequence[str] = (".bmp", ".gif", ".jpeg", ".jpg", ".png"),
         shuffle: bool = False,
         seed: int | None = None,
         num_parallel_calls: int | None = None,

@@ -9,8 +9,6 @@ from typing import Any
 
 from dataset.io.files.opening import path_string
 
-EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
-
 
 def image_folder_classes(path: str | bytes | os.PathLike[str]) -> list[str]:
     """Return the classes that ``Dataset.from_image_folder`` infers: label ``i`` is the i-th of these names.
