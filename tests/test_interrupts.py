@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from dataset import AUTOTUNE, ClosedError, Dataset
-from dataset.runtime.resources import interrupts
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from dataset.world import interrupts
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
 from support.overlap import Gate
 from support.resume_cases import BY_PROCESSES, CASES

@@ -15,7 +15,7 @@ import pytest
 
 from dataset import SpecError, queues
 from dataset.queues import serving
-from dataset.runtime.resources.interrupts import installed
+from dataset.world.interrupts import installed
 from support.interrupting import AtMoment, keep
 from support.overlap import nothing_left
 from support.process_helpers import WAIT, exit_code_of, fork, in_thread

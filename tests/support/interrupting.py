@@ -101,7 +101,7 @@ class AtMoment:
 
 
 def _is_held(frame: FrameType) -> bool:
-    interrupts = sys.modules.get("dataset.runtime.resources.interrupts")
+    interrupts = sys.modules.get("dataset.world.interrupts")
     return interrupts is not None and interrupts._is_held(frame)
 
 

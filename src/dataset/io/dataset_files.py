@@ -41,10 +41,10 @@ from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import HoldingOperator, Operator
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.position import Position, counts_in
-from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
 from dataset.runtime.state.replay_log import ReplayLog
+from dataset.world.interrupts import call
 
 _PACKED_MIN = 8  # elements; fewer are taken one by one from a list in less time
 READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than reopening a file

@@ -16,7 +16,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
-from dataset.runtime.resources.interrupts import interruptible
+from dataset.world.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)

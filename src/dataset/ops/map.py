@@ -24,7 +24,7 @@ from dataset.runtime.functions.kernels.vectorized import chunk_of_columns, is_ve
 from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.parallel.tasks import Task
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.resources.interrupts import interruptible
+from dataset.world.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)

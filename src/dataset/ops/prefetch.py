@@ -23,8 +23,8 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
-from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
+from dataset.world.interrupts import Condition
 
 AUTOTUNE_BUFFER_SIZE = 2
 """The initial size for AUTOTUNE, and the size without tuning: enough to overlap producing and consuming batches."""

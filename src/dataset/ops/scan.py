@@ -20,7 +20,7 @@ from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
 from dataset.runtime.functions.kernels.vectorized import require_one_by_one
 from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.position import Position
-from dataset.runtime.resources.interrupts import call
+from dataset.world.interrupts import call
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.chunks.slicing import rows_of_components
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.resources.interrupts import Condition, guarded, handing_over
+from dataset.world.interrupts import Condition, guarded, handing_over
 
 
 class Caller(Protocol):

@@ -46,8 +46,8 @@ from typing import Any, Self
 from dataset.closing import Closing
 from dataset.errors import CancelledError
 from dataset.queues.element_queue import ElementQueue, FailedElement, WaitingCall
-from dataset.runtime.processes.forking import at_fork, whole
-from dataset.runtime.resources.interrupts import Finalizer, check, handing_over, install, interruptible, uninstall
+from dataset.world.forking import at_fork, whole
+from dataset.world.interrupts import Finalizer, check, handing_over, install, interruptible, uninstall
 
 PATIENCE_SECONDS = 60.0
 """How long each side waits for the other one where only its slowness can delay it."""

@@ -10,7 +10,7 @@ import numpy as np
 from dataset.ops.cache.caching import RefusedElementError
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.kernels.vectorized import column_arguments, is_vectorized
-from dataset.runtime.resources.interrupts import call as call_user
+from dataset.world.interrupts import call as call_user
 
 ShardNumbers: TypeAlias = Callable[[Chunk, int], "Sequence[int]"]
 """Function that returns the shard numbers of a chunk's elements; also gets the number of elements before the chunk."""

@@ -22,7 +22,7 @@ from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import Origin, caller, function_name
 from dataset.runtime.iteration.chunk_scan import ChunkScan
-from dataset.runtime.resources.interrupts import check, guarded, installed
+from dataset.world.interrupts import check, guarded, installed
 
 
 @guarded

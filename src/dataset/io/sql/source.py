@@ -24,7 +24,7 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.resources.interrupts import interruptible
+from dataset.world.interrupts import interruptible
 
 BLOCK_ROWS = 1024  # fetched at once if reading ahead has no observable effect
 _SHOWN_MAX = 60  # characters of a query, in plans and errors

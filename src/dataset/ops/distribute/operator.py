@@ -58,8 +58,8 @@ from dataset.runtime.metrics.background import BackgroundOperator, Tunable, Work
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.position import Position, skipping
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayMarks
+from dataset.world.interrupts import Condition
 
 _log = logging.getLogger("dataset")
 

@@ -28,8 +28,8 @@ from dataset.runtime.contract import Operator
 from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
 from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.position import Position
-from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+from dataset.world.interrupts import call
 
 _AT_ONCE = 1024  # elements per pull; they are all needed before the first result
 

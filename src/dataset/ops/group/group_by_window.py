@@ -36,9 +36,9 @@ from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.position import Position, holding
 from dataset.runtime.random.streams import function_random_state
 from dataset.runtime.resources.exceptions import raise_with_location
-from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import Elements
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+from dataset.world.interrupts import call
 
 
 @dataclass(frozen=True, eq=False)

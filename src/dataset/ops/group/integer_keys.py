@@ -22,8 +22,8 @@ from dataset.runtime.functions.kernels.kernel import Done, Kernel
 from dataset.runtime.functions.kernels.rows import RowKernel
 from dataset.runtime.functions.kernels.vectorized import is_vectorized
 from dataset.runtime.position import Position
-from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.held_elements import ElementsOperator
+from dataset.world.interrupts import interruptible
 
 Integers = npt.NDArray[np.int64]
 

@@ -27,7 +27,6 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.position import Position, holding
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
 from dataset.runtime.resources.exceptions import concerns_iteration, raise_with_location
-from dataset.runtime.resources.interrupts import call as call_user
 from dataset.runtime.state.held_elements import Elements, ElementsOperator
 from dataset.runtime.state.own_elements import (
     REMEDY,
@@ -47,6 +46,7 @@ from dataset.runtime.state.saved_chunks import (
     save_chunk,
     save_error,
 )
+from dataset.world.interrupts import call as call_user
 
 DATASET = "dataset"
 """The op in the positions of inner datasets."""

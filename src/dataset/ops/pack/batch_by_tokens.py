@@ -43,7 +43,7 @@ from dataset.runtime.chunks.lineage import joined
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.resources.exceptions import concerns_iteration, with_location
-from dataset.runtime.resources.interrupts import call
+from dataset.world.interrupts import call
 
 _LAYOUTS = ("padded", "ragged", "packed")
 

@@ -27,7 +27,7 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.resources.interrupts import call, interruptible
+from dataset.world.interrupts import call, interruptible
 
 _ENDED = "this exception ended the generator, as in plain Python: no element comes after it"
 _AT_ONCE = 1024

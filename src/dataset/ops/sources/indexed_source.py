@@ -24,7 +24,7 @@ from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.resources.interrupts import interruptible
+from dataset.world.interrupts import interruptible
 
 
 def as_it_is(item: Any) -> Any:

@@ -15,7 +15,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, ClassVar
 
 from dataset.errors import CancelledError, ClosedError
-from dataset.runtime.resources.interrupts import interruptible
+from dataset.world.interrupts import interruptible
 
 _SHUT_DOWN: tuple[type[Exception], ...] = tuple(
     getattr(module, name)

@@ -39,9 +39,9 @@ from dataset.runtime.parallel.row_writer import RowWriter
 from dataset.runtime.parallel.tasks import Divisible, Task, Worker, passed_over
 from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import concerns_iteration
-from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.shared_calls import calling_for
+from dataset.world.interrupts import interruptible
 
 _UNSEEN_MAX = 8192  # inputs at a time, while none has produced an output yet
 _SKIPPED_MAX = 1024  # elements computed at a time to be dropped

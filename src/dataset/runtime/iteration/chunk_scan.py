@@ -16,9 +16,9 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
 from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
 from dataset.runtime.random.streams import EpochLedger
-from dataset.runtime.resources.interrupts import Finalizer, guarded, install, uninstall
 from dataset.runtime.state import resharding
 from dataset.runtime.state.envelope import Envelope
+from dataset.world.interrupts import Finalizer, guarded, install, uninstall
 
 
 class ChunkScan:

@@ -39,7 +39,9 @@ from dataset.runtime.position import AHEAD, Position
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import PATIENCE_SECONDS
 from dataset.runtime.resources.exceptions import concerns_iteration, shorten_traceback
-from dataset.runtime.resources.interrupts import (
+from dataset.runtime.state.replay_log import ReplayLog
+from dataset.runtime.state.saved_chunks import load_pending, save_pending
+from dataset.world.interrupts import (
     HELD,
     check,
     deliver,
@@ -49,8 +51,6 @@ from dataset.runtime.resources.interrupts import (
     uninstall,
     was_stray,
 )
-from dataset.runtime.state.replay_log import ReplayLog
-from dataset.runtime.state.saved_chunks import load_pending, save_pending
 
 if TYPE_CHECKING:
     from dataset.runtime.metrics.statistics import PipelineStatistics

@@ -21,7 +21,7 @@ from dataset.runtime.iteration.cursor import T_co, entry
 from dataset.runtime.iteration.monitor import MonitoredCursor
 from dataset.runtime.metrics.profile import OpenObserver
 from dataset.runtime.random.streams import EpochLedger
-from dataset.runtime.resources.interrupts import check, guarded, install
+from dataset.world.interrupts import check, guarded, install
 
 
 class DatasetIterator(MonitoredCursor[T_co]):

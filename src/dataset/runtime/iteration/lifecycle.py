@@ -19,7 +19,7 @@ from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProf
 from dataset.runtime.random.streams import EpochLedger
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.garbage import ScheduledCollection
-from dataset.runtime.resources.interrupts import Finalizer, install
+from dataset.world.interrupts import Finalizer, install
 
 if TYPE_CHECKING:
     from dataset.runtime.iteration.live_source import LiveSource

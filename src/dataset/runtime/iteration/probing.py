@@ -10,7 +10,7 @@ from dataset.errors import SpecError
 from dataset.plan.node import Node
 from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.runtime.context import open_plan
-from dataset.runtime.resources.interrupts import guarded
+from dataset.world.interrupts import guarded
 
 
 def probed_spec(node: Node) -> Any:

@@ -19,7 +19,7 @@ from functools import partial
 from dataset.plan.node import Node
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.metrics.background import Tunable
-from dataset.runtime.resources.interrupts import Condition
+from dataset.world.interrupts import Condition
 
 
 class WorkerLoop(ABC):

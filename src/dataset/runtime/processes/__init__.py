@@ -12,8 +12,8 @@ they rest, and the next operator takes them.
     worker.py           ------- tasks, results ------------------------------------> worker_main.py
 
 The sockets transfer: connection.py (values), encoding.py (pickles), segments.py and shared_memory.py (arrays, in reused
-shared memory), channel.py (bytes and descriptors), sent_exceptions.py (exceptions). bootstrap.py, exit_status.py and
-forking.py handle how processes begin, end, and are forked.
+shared memory), channel.py (bytes and descriptors), sent_exceptions.py (exceptions). bootstrap.py and exit_status.py
+handle how processes begin and end, and world/forking.py how they are forked.
 
 The environment of a worker: modules, arguments, working directory and environment variables are the parent's;
 ``__main__`` is not run again. OMP_NUM_THREADS is 1 unless the user has set it. NumPy's and Python's global random

@@ -31,10 +31,10 @@ import contextlib
 import subprocess
 from collections.abc import Container, Sequence
 
-from dataset.runtime.processes.forking import at_fork
 from dataset.runtime.processes.worker import PATIENCE_SECONDS
 from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.resources.cores import usable_cores
+from dataset.world.forking import at_fork
 
 REST_SECONDS = 60.0
 """After this time, restarting the processes takes less than 1% of the time since the last iteration."""

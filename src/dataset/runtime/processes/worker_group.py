@@ -8,10 +8,10 @@ from collections.abc import Container, Sequence
 from types import ModuleType
 from typing import Any
 
-from dataset.runtime.processes.forking import at_fork
 from dataset.runtime.processes.launcher import Launcher, circumstances
 from dataset.runtime.processes.transport.channel import EndedError
 from dataset.runtime.processes.worker import Worker
+from dataset.world.forking import at_fork
 
 _live: weakref.WeakSet[WorkerGroup] = weakref.WeakSet()
 

@@ -39,7 +39,7 @@ from dataset.runtime.processes.transport.connection import SharedValue, Unreadab
 from dataset.runtime.processes.transport.encoding import Encoded, encode
 from dataset.runtime.processes.worker import PATIENCE_SECONDS, HangingError, Worker
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception
-from dataset.runtime.resources.interrupts import deferring
+from dataset.world.interrupts import deferring
 
 Work: TypeAlias = Callable[..., list[Outcome]]
 

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 from dataset.errors import ClosedError
 from dataset.runtime.random.streams import seed_sequence, share_seed_sequence
-from dataset.runtime.resources import interrupts
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, NoThreadError
+from dataset.world import interrupts
 
 PATIENCE_SECONDS = 2.0
 """How long the end of the data, or of the program, waits for threads that may be blocked in user code."""

@@ -21,7 +21,7 @@ from dataset.runtime.chunks.ownership import own
 from dataset.runtime.chunks.slicing import rows_of
 from dataset.runtime.functions.kernels.kernel import Calls, Done, Kernel, outcomes_of_output
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
-from dataset.runtime.resources.interrupts import call
+from dataset.world.interrupts import call
 
 VECTORIZED = "__dataset_vectorized__"
 

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dataset.runtime.processes.forking import at_fork, whole
+from dataset.world.forking import at_fork, whole
 
 _LENGTH = struct.Struct("<Q")
 _READ_SIZE = 1 << 15

@@ -30,8 +30,8 @@ import numpy as np
 
 from dataset.extras import load_extra
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes.forking import whole
 from dataset.runtime.processes.transport.shared_memory import Bytes
+from dataset.world.forking import whole
 
 BESIDE_MIN = 1 << 14
 """Smaller buffers are cheaper to copy through a socket than to put into shared memory."""

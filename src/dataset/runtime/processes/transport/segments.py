@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataset.runtime.processes.forking import at_fork, whole
 from dataset.runtime.processes.transport.shared_memory import Bytes, Mapping, allocate
-from dataset.runtime.resources.interrupts import deferring
+from dataset.world.forking import at_fork, whole
+from dataset.world.interrupts import deferring
 
 FREE_MAX = 4
 """How many free segments a lender keeps; the least recently used one is dropped first."""

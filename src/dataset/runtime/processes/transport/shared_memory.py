@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dataset.runtime.resources.interrupts import deferring
+from dataset.world.interrupts import deferring
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

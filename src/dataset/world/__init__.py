@@ -1,0 +1,1 @@
+"""World: signals and forks, which interrupt what the library does."""
