@@ -6,9 +6,9 @@ waits for it. It is reentrant, because a fork may also happen in the garbage col
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
+
+from dataset.world import register_at_fork, threading
 
 whole = threading.RLock()
 
@@ -26,5 +26,4 @@ def at_fork(*, before: Callable[[], None] | None = None, in_child: Callable[[], 
             in_child()
         whole.release()
 
-    if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-        os.register_at_fork(before=acquire, after_in_parent=whole.release, after_in_child=release_in_child)
+    register_at_fork(before=acquire, after_in_parent=whole.release, after_in_child=release_in_child)

@@ -1,0 +1,3 @@
+"""Shared memory: the names of ``mmap``."""
+
+from mmap import *

@@ -1,0 +1,3 @@
+"""Queues between threads: the names of ``queue``."""
+
+from queue import *

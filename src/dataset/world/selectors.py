@@ -1,0 +1,3 @@
+"""Waits for descriptors: the names of ``selectors``."""
+
+from selectors import *

@@ -1,0 +1,3 @@
+"""Signals: the names of ``signal``."""
+
+from signal import *

@@ -1,0 +1,3 @@
+"""Sockets: the names of ``socket``."""
+
+from socket import *

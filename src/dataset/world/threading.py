@@ -1,0 +1,3 @@
+"""Threads, locks and conditions: the names of ``threading``."""
+
+from threading import *

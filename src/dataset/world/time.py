@@ -1,0 +1,3 @@
+"""Clocks and sleeps: the names of ``time``."""
+
+from time import *
