@@ -11,9 +11,10 @@ import builtins
 import contextlib
 import importlib
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from dataset.world import threading
 
 _installing = threading.RLock()
 

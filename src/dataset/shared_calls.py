@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+
+from dataset.world import threading
 
 T = TypeVar("T")
 R = TypeVar("R")

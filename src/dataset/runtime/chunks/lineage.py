@@ -13,7 +13,6 @@ files that are read, not with the number of elements.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from dataset.errors import StateError
 from dataset.runtime.chunks.source_records import SourceRecord
+from dataset.world import threading
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 """One matrix (rows, 4), or a column of them (elements, rows, 4)."""

@@ -8,7 +8,6 @@ a whole chunk passes through one function after the other, as without fusion.
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.tasks import Divisible, InputReader, Task, Worker
 from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import with_location
+from dataset.world import threading
 
 T = TypeVar("T")
 

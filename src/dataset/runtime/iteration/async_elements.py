@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 from dataset.runtime.iteration.iterator import DatasetIterator
+from dataset.world.futures import ThreadPoolExecutor
 
 _END: Any = object()
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-import threading
-import time
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping
 from operator import length_hint
@@ -41,6 +39,7 @@ from dataset.runtime.resources.coordinator import PATIENCE_SECONDS
 from dataset.runtime.resources.exceptions import concerns_iteration, shorten_traceback
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
+from dataset.world import threading, time
 from dataset.world.interrupts import (
     HELD,
     check,

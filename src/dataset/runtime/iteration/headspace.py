@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +12,7 @@ from dataset.plan.checks import require_seconds
 from dataset.plan.drawing.brief import brief_seconds
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.ownership import copied_component
+from dataset.world import time
 
 T_co = TypeVar("T_co", covariant=True)
 

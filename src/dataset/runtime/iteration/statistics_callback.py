@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataset.plan.checks import require_callable, require_seconds
+from dataset.world import time
 
 if TYPE_CHECKING:
     from dataset.runtime.metrics.statistics import PipelineStatistics

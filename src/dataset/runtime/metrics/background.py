@@ -8,7 +8,6 @@ counters without a lock: they only grow, and a slightly outdated value does no h
 from __future__ import annotations
 
 import contextlib
-import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.scheduling_times import CoreWait
+from dataset.world import time
 
 NOTHING_SEEN = 1 << 62
 """The value of ``least_ready`` before the first observation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from dataset.world import threading
 
 
 class DroppedCount:

@@ -9,11 +9,10 @@ are not noticed. The idea is that of gil_load (https://github.com/chrisjbillingt
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import NamedTuple, Self
 
 from dataset.runtime.metrics.scheduling_times import SchedulingTimes
+from dataset.world import threading, time
 
 _PERIOD_SECONDS = 1e-3
 _LATE_SECONDS = 1e-3  # a sleeping thread may wake a little late on its own

@@ -10,7 +10,6 @@ background operators, or between one and the consumer.
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -19,6 +18,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.scheduling_times import CoreWait
 from dataset.runtime.metrics.trace import Trace, TracedOp
+from dataset.world import time
 
 COST_SECONDS = 2e-6
 """The assumed cost of measuring a pull: about twice what it takes with Python 3.11 on an AMD EPYC."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 from dataset.runtime.metrics.meter import COST_SECONDS, ThreadSegment
 from dataset.runtime.metrics.op_record import OpRecord
+from dataset.world import time
 
 SHARE = 0.005
 """The share of time that measuring may take."""

@@ -7,7 +7,6 @@ operator: if the op is opened again for each epoch, its record continues, with t
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +19,7 @@ from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.resources.garbage import ScheduledCollection
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
+from dataset.world import time
 
 if TYPE_CHECKING:
     from dataset.runtime.metrics.statistics import OperatorStatistics

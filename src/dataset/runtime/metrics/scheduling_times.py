@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import NamedTuple
+
+from dataset.world import threading
 
 _FILE = Path("/proc/thread-self/schedstat")
 

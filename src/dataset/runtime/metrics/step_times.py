@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
+
+from dataset.world import time
 
 _FIRST, _EVERY = 64, 256  # of the first pulls, those whose number is a power of two are measured; later one of many
 

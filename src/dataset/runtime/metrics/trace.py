@@ -6,13 +6,12 @@ The format is described in "Trace Event Format" (https://docs.google.com/documen
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dataset.runtime.metrics.lock_sampler import LockSample
+from dataset.world import threading, time
 
 _EVENTS_MAX = 200_000  # about 20 MB of JSON
 

@@ -8,7 +8,6 @@ free for the next image. ``concatenate_columns`` (chunk.py) joins adjacent rows 
 from __future__ import annotations
 
 import sys
-import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 from dataset.plan.packed import is_packed
 from dataset.plan.structure import NONE, Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
+from dataset.world import threading
 
 LARGE_BYTES = 8192
 """Smaller elements are still in the cache when a whole batch of them is stacked."""

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -43,6 +42,7 @@ from dataset.runtime.choice import (
     Watch,
 )
 from dataset.runtime.metrics.background import Tunable
+from dataset.world import time
 
 try:
     from resource import RUSAGE_THREAD, getrusage

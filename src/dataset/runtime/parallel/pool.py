@@ -32,8 +32,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-import time
 from collections import deque
 
 from dataset.errors import ClosedError
@@ -53,6 +51,7 @@ from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
+from dataset.world import threading, time
 
 _log = logging.getLogger("dataset")
 

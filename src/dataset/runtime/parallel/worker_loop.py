@@ -11,7 +11,6 @@ A worker finds no task and leaves in one step, under the lock: a task that is ad
 from __future__ import annotations
 
 import contextlib
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
@@ -19,6 +18,7 @@ from functools import partial
 from dataset.plan.node import Node
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.metrics.background import Tunable
+from dataset.world import threading
 from dataset.world.interrupts import Condition
 
 

@@ -6,9 +6,10 @@ The user's main module is not run again. So a script needs no ``if __name__ == "
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
+
+from dataset.world import subprocess
 
 _CODE = """\
 import sys
@@ -36,11 +37,10 @@ def command(module: str, function: str, descriptors: Sequence[int], before: Sequ
     channel.
     """
     paths = [path for path in sys.path if isinstance(path, str)]
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001  # multiprocessing uses it, too
     numbers = ",".join(map(str, descriptors))
     return [
         sys.executable,
-        *flags,
+        *subprocess.interpreter_flags(),
         "-c",
         _CODE,
         ",".join((*before, module)),

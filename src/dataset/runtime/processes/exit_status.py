@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 
 from dataset.errors import WorkerDiedError
+from dataset.world import signal
 
 _ENDED_ITSELF = "the function or a library that it uses ended the process"
 _OUT_OF_MEMORY = "the system may be out of memory: reduce num_parallel_calls or the size of elements"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import signal
-import subprocess
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from dataset.runtime.processes.bootstrap import command
 from dataset.runtime.processes.transport.channel import EndedError, new_pair
+from dataset.world import signal, subprocess, threading
 
 _THREADS = "OMP_NUM_THREADS"
 """Read by OpenBLAS, MKL and OpenMP if their own variables are not set; a value set by the user takes precedence."""

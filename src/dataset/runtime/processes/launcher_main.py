@@ -22,8 +22,6 @@ import ctypes
 import gc
 import os
 import pickle
-import signal
-import socket
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -32,6 +30,7 @@ from dataset.runtime.processes import worker_main
 from dataset.runtime.processes.bootstrap import command
 from dataset.runtime.processes.transport.channel import Channel, EndedError, close_all
 from dataset.runtime.processes.transport.shared_memory import StartedCount
+from dataset.world import signal, socket
 
 _STARTS_AFRESH = sys.platform == "darwin"
 _PR_SET_PDEATHSIG = 1  # from Linux's <sys/prctl.h>

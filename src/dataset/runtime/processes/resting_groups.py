@@ -28,12 +28,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import subprocess
 from collections.abc import Container, Sequence
 
 from dataset.runtime.processes.worker import PATIENCE_SECONDS
 from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.resources.cores import usable_cores
+from dataset.world import subprocess
 from dataset.world.forking import at_fork
 
 REST_SECONDS = 60.0

@@ -14,10 +14,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import signal
-import socket
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +28,7 @@ from dataset.runtime.processes.transport.encoding import encode
 from dataset.runtime.processes.transport.sent_exceptions import Failure
 from dataset.runtime.processes.transport.shared_memory import StartedCount
 from dataset.runtime.resources.memory import keep_freed_memory
+from dataset.world import signal, socket, time
 
 
 def main(end: socket.socket, started: StartedCount) -> None:

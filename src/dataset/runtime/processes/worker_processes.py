@@ -24,8 +24,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import subprocess
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -39,6 +37,7 @@ from dataset.runtime.processes.transport.connection import SharedValue, Unreadab
 from dataset.runtime.processes.transport.encoding import Encoded, encode
 from dataset.runtime.processes.worker import PATIENCE_SECONDS, HangingError, Worker
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception
+from dataset.world import register_at_fork, subprocess, threading
 from dataset.world.interrupts import deferring
 
 Work: TypeAlias = Callable[..., list[Outcome]]
@@ -367,5 +366,4 @@ def _forget_all() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_forget_all)
+register_at_fork(after_in_child=_forget_all)

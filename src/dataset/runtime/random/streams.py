@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import secrets
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from numpy.random.bit_generator import ISeedSequence, ISpawnableSeedSequence
 from dataset.plan.checks import require_seed
 from dataset.plan.random_state import RandomState, Turn
 from dataset.runtime.position import counts_in
+from dataset.world import threading
 
 _WORDS_PER_COUNTER = 4  # Philox4x64 generates four 64-bit words from one counter value
 _FAR = np.array((0, 0, 1, 0), np.uint64)  # the counter 2**128, which no stream reaches

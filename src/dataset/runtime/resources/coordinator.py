@@ -19,9 +19,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
-import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -30,7 +27,7 @@ from typing import NamedTuple
 from dataset.errors import ClosedError
 from dataset.runtime.random.streams import seed_sequence, share_seed_sequence
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, NoThreadError
-from dataset.world import interrupts
+from dataset.world import interrupts, register_at_fork, threading, time
 
 PATIENCE_SECONDS = 2.0
 """How long the end of the data, or of the program, waits for threads that may be blocked in user code."""
@@ -376,5 +373,4 @@ def _mark_forked() -> None:
 
 
 atexit.register(_stop_all)
-if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_mark_forked)
+register_at_fork(after_in_child=_mark_forked)

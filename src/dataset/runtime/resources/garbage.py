@@ -8,9 +8,8 @@ at the same steps. What exists at the first step, such as modules and the model,
 from __future__ import annotations
 
 import gc
-import os
-import threading
-import time
+
+from dataset.world import register_at_fork, threading, time
 
 _lock = threading.RLock()  # guards the following: a finalizer may end an iteration inside of any other
 _users = 0
@@ -85,5 +84,4 @@ def _restore_in_child() -> None:
             gc.enable()  # what is frozen stays so, which keeps its memory shared with the parent
 
 
-if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_restore_in_child)
+register_at_fork(after_in_child=_restore_in_child)

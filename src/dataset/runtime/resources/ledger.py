@@ -30,8 +30,9 @@ next one itself, and calls the other workers.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+
+from dataset.world import threading
 
 UNBOUNDED = 1 << 62
 """The budget without a limit: more bytes than any machine has."""

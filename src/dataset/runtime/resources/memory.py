@@ -7,12 +7,12 @@ import functools
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
 from dataset.runtime.resources.cgroups import GROUPS, OWN_GROUPS, group_readings
+from dataset.world import time
 
 GUESSED_BYTES = 4 << 30
 """Used if the system does not report its memory: what a small present-day machine leaves to one program."""

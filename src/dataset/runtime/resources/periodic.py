@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Callable
+
+from dataset.world import threading
 
 _logger = logging.getLogger("dataset")
 

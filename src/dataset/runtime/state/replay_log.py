@@ -10,8 +10,6 @@ Marks cost time. Their interval is chosen so that they take a small share of it.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -20,6 +18,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 from dataset.runtime.position import Position, skipping
 from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.world import threading, time
 
 M = TypeVar("M")
 

@@ -10,13 +10,12 @@ import array
 import contextlib
 import math
 import os
-import select
-import socket
 import struct
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from dataset.world import select, socket
 from dataset.world.forking import at_fork, whole
 
 _LENGTH = struct.Struct("<Q")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import mmap
 import os
 import tempfile
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dataset.world import mmap
 from dataset.world.interrupts import deferring
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
