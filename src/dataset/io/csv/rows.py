@@ -6,7 +6,6 @@ The kernels leave any row that they can't read to row_parser.py. Without kernels
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Sequence
 from ctypes import c_int64
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 from dataset.io.csv.layout import DTYPES, TEXT, Array, CsvLayout
 from dataset.io.csv.row_parser import RowError, scan_row, values_of
 from dataset.native.library import kernels
+from dataset.world import threading
 
 _WIDTH_MAX = 64  # bytes of a text; longer ones are cheaper to slice one by one
 _IN_NUMBERS = b"0123456789+-.eE "  # delimiters that do not end every number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +27,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.state.held_elements import Elements
+from dataset.world import threading
 
 _POLL_SECONDS = 0.5
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import sys
-import threading
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from dataset.io.example.reference import List, regular_record
 from dataset.native.library import address_of, kernels
 from dataset.plan.packed import BytesColumn
 from dataset.plan.values import object_column
+from dataset.world import threading
 
 _KIND, _START, _END, _COUNT, _ROWS = range(5)  # of the table of a key
 _SEVERAL = 4  # added to the kind of a list that is not a single field

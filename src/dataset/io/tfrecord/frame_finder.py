@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from dataset.io.tfrecord.frames import FRAME_BYTES, walk_frames
 from dataset.native.library import kernels
+from dataset.world import threading
 
 FEW_FRAMES = 8  # slicing fewer frames one by one is faster
 KEPT_FRAMES = 1 << 14  # as many as fit in a block of the default size

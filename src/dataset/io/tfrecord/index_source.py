@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import itertools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.world import threading
 
 ROWS_AT_ONCE_MAX = 1024  # enough to make the cost of one read negligible
 FILES_OPEN_MAX = 64  # open at once; for other files only the index is held

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 
 from dataset.closing import Closing
 from dataset.plan.drawing.brief import brief_bytes
+from dataset.world import time
 
 INTERVAL_SECONDS = 0.1  # between updates: as fast as a person can read, and negligible cost
 BAR_CELLS_MAX = 20

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import threading
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -27,6 +26,7 @@ from dataset.io.tfrecord.frames import (
     frame_damage,
 )
 from dataset.redaction import redacted
+from dataset.world import threading
 
 RUN_BYTES = 1 << 18  # maximum bytes per read, or one record if it is larger
 

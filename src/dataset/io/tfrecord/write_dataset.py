@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.iteration.chunk_scan import ChunkScan
+from dataset.world import time
 
 STEP_RECORDS = 4096  # maximum number of records per step
 STEP_BYTES = 1 << 20

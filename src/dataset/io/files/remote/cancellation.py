@@ -8,9 +8,10 @@ there stop waiting at once when another thread sets the token.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+
+from dataset.world import threading
 
 _current: ContextVar[CancellationToken | None] = ContextVar("interruption", default=None)
 

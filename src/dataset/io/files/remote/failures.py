@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 from collections.abc import Iterator
 
 from dataset.redaction import redacted, text_without_secrets
+from dataset.world import socket
 
 PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504, *range(505, 600)}
 """HTTP: the server is busy or failing. 501 is not included: it means that the server never supports the request."""

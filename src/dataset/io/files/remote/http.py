@@ -11,11 +11,11 @@ import asyncio
 import contextlib
 import importlib
 import re
-from concurrent.futures import Future
 from typing import Any
 
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, begun, run
+from dataset.world.futures import Future
 
 _PIECE_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")

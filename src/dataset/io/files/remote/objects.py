@@ -7,7 +7,6 @@ the file system reports one, and never mixes bytes of two versions.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import importlib
 import io
 import os
@@ -20,6 +19,7 @@ from dataset.io.files.remote import retrying
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import FileSystem
 from dataset.redaction import redacted
+from dataset.world import futures
 
 _SKIP_BYTES = 1 << 18  # bytes per read when skipping to a position without seek
 
@@ -70,7 +70,7 @@ class RemoteObject(ABC):
             Exception: any other error of the file system.
         """
 
-    def begin(self, start: int, stop: int, into: bytearray) -> concurrent.futures.Future[None] | None:  # noqa: ARG002
+    def begin(self, start: int, stop: int, into: bytearray) -> futures.Future[None] | None:  # noqa: ARG002
         """Begin to fetch a range in fsspec's thread, beside others; None if that is not possible.
 
         What does not arrive in this way is fetched again by ``fetch``.
@@ -120,7 +120,7 @@ class AsyncObject(RemoteObject):
         if start < stop:
             await self._fetch_beside(start, stop, into)
 
-    def begin(self, start: int, stop: int, into: bytearray) -> concurrent.futures.Future[None] | None:
+    def begin(self, start: int, stop: int, into: bytearray) -> futures.Future[None] | None:
         return None if self._doubtful else begun(self._system, self._fetch_beside(start, stop, into))
 
     async def _fetch_beside(self, start: int, stop: int, into: bytearray) -> None:
@@ -199,7 +199,7 @@ def run(system: FileSystem, coroutine: Coroutine[Any, Any, None], interruption: 
     wait_for(begun(system, coroutine), interruption)
 
 
-def begun(system: FileSystem, coroutine: Coroutine[Any, Any, None]) -> concurrent.futures.Future[None]:
+def begun(system: FileSystem, coroutine: Coroutine[Any, Any, None]) -> futures.Future[None]:
     """Run a coroutine in fsspec's thread; return its future."""
     try:
         return asyncio.run_coroutine_threadsafe(coroutine, system.loop)
@@ -208,7 +208,7 @@ def begun(system: FileSystem, coroutine: Coroutine[Any, Any, None]) -> concurren
         raise
 
 
-def wait_for(future: concurrent.futures.Future[None], interruption: CancellationToken) -> None:
+def wait_for(future: futures.Future[None], interruption: CancellationToken) -> None:
     """Wait for what was begun, and raise its exception.
 
     Raises:
@@ -217,7 +217,7 @@ def wait_for(future: concurrent.futures.Future[None], interruption: Cancellation
     with interruption.cancelling(future.cancel):
         try:
             future.result()
-        except concurrent.futures.CancelledError:
+        except futures.CancelledError:
             if interruption.is_set():
                 raise ClosedError("a remote read was cancelled: the iterator is closed") from None
             raise ConnectionAbortedError("the request was cancelled") from None

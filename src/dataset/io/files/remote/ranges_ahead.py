@@ -14,15 +14,13 @@ requests are made at a time.
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Iterable
 
 from dataset.io.files.remote.objects import RemoteObject
 from dataset.ramp import Ramp
+from dataset.world import register_at_fork, threading, time
 
 RANGE_BYTES = 1 << 21
 """Bytes per range. At 25 MB/s, they take four times as long as a round trip of 20 ms."""
@@ -37,8 +35,7 @@ _PROCESS_RANGES_MAX = 64  # of all files: connections, and twice as many MiB
 _FOLDERS_MAX = 1024
 
 _requested: set[weakref.ref[RequestedRange]] = set()  # a range that is dropped leaves it, whatever was interrupted
-if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_requested.clear)  # they are the parent's
+register_at_fork(after_in_child=_requested.clear)  # they are the parent's
 
 
 class RequestedRange:

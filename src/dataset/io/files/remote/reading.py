@@ -18,7 +18,6 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from dataset.io.files.remote.ranges_ahead import RangesAhead, RequestedRange, pa
 from dataset.io.files.remote.retrying import Tries
 from dataset.io.files.remote.s3 import S3Object
 from dataset.redaction import redacted
+from dataset.world import time
 
 AHEAD_BYTES_MIN = 1 << 17
 """Bytes per request while it is unknown how much will be read. They take about a millisecond on a fast connection."""

@@ -7,11 +7,11 @@ of the first one. The first response also states the size, so no request is need
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
 from typing import Any
 
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, begun, run
+from dataset.world.futures import Future
 
 _PIECE_BYTES = 1 << 18
 
