@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -24,6 +23,7 @@ from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
+from dataset.world import time
 from dataset.world.interrupts import Condition
 
 AUTOTUNE_BUFFER_SIZE = 2

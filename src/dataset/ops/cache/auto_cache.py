@@ -10,7 +10,6 @@ that fail are not left out of later passes, and arrays are copies, as writable a
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +36,7 @@ from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.metrics.statistics import OperatorStatistics
 from dataset.runtime.position import Position
 from dataset.runtime.resources.memory import default_budget
+from dataset.world import threading
 
 _SHARE = 0.5  # of the budget, or of the free space on the disk; the rest is for buffers
 _READ_BYTES_PER_SECOND = 1e9  # from files, assumed

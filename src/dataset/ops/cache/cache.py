@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -20,6 +19,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.position import Position
 from dataset.runtime.state.held_elements import Elements
+from dataset.world import threading
 
 
 class MemoryCache:

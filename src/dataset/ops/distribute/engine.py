@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple, Protocol
 
 from dataset.errors import ClosedError
 from dataset.runtime.position import Position
+from dataset.world import threading
 
 HEARTBEAT_SECONDS = 10.0
 """A worker that has been called, and shows no sign of life for this long, is killed and replaced."""

@@ -34,8 +34,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-import time
 from collections import deque
 from functools import partial
 from itertools import chain, islice
@@ -59,6 +57,7 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.position import Position, skipping
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.state.replay_log import ReplayMarks
+from dataset.world import threading, time
 from dataset.world.interrupts import Condition
 
 _log = logging.getLogger("dataset")

@@ -7,8 +7,6 @@ drawn in the user's process: the draws of each op are sent with the plan.
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -30,6 +28,7 @@ from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.memory import resident_bytes
 from dataset.runtime.state.replay_log import ReplayLog
+from dataset.world import threading, time
 
 _REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending it
 _REPLY_BYTES = 1 << 20

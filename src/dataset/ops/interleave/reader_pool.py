@@ -14,7 +14,6 @@ itself. The controller finds out (runtime/parallel/controller.py). The workers t
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,6 +30,7 @@ from dataset.runtime.parallel.worker_loop import WorkerLoop
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.ledger import Account
+from dataset.world import time
 
 TARGET_SECONDS = 4e-3
 """Target time between handovers of all workers together: each handover wakes a thread, and all share the GIL."""

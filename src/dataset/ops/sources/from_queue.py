@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing.queues
-import queue as thread_queues
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -33,6 +31,8 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.state.saved_chunks import load_pending
+from dataset.world import multiprocessing
+from dataset.world import queue as thread_queues
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing.connection
 import os
-import queue as thread_queues
-import selectors
-import threading
 import weakref
 from abc import ABC, abstractmethod
-from concurrent.futures import CancelledError as FutureCancelledError
-from multiprocessing.reduction import ForkingPickler
 from typing import Any, ClassVar
 
 from dataset.errors import CancelledError, ClosedError
+from dataset.world import multiprocessing, selectors, threading
+from dataset.world import queue as thread_queues
+from dataset.world.futures import CancelledError as FutureCancelledError
 from dataset.world.interrupts import interruptible
 
 _SHUT_DOWN: tuple[type[Exception], ...] = tuple(
@@ -223,7 +220,7 @@ class ProcessQueueReader(QueueReader):
         """Return the element of the message, which is complete."""
         pickled = memoryview(self._message)[_head_bytes(self._message) :]
         try:
-            return ForkingPickler.loads(pickled)
+            return multiprocessing.ForkingPickler.loads(pickled)
         finally:
             pickled.release()
             self._message.clear()
