@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +27,7 @@ from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.chunks.slicing import rows_of_components
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.world import threading, time
 from dataset.world.interrupts import Condition, guarded, handing_over
 
 

@@ -34,20 +34,19 @@ import itertools
 import math
 import pickle
 import secrets
-import socket
 import struct
-import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
-from multiprocessing import AuthenticationError, connection
 from typing import Any, Self
 
 from dataset.closing import Closing
 from dataset.errors import CancelledError
 from dataset.queues.element_queue import ElementQueue, FailedElement, WaitingCall
+from dataset.world import socket, threading
 from dataset.world.forking import at_fork, whole
 from dataset.world.interrupts import Finalizer, check, handing_over, install, interruptible, uninstall
+from dataset.world.multiprocessing import AuthenticationError, connection
 
 PATIENCE_SECONDS = 60.0
 """How long each side waits for the other one where only its slowness can delay it."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from dataset.errors import CancelledError, OutOfRangeError
 from dataset.plan.checks import require_callable
 from dataset.queues.element_queue import ElementQueue
+from dataset.world import threading, time
 
 
 class Coordinator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +15,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.values import object_column
 from dataset.queues.element_queue import ElementQueue
 from dataset.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from dataset.world import threading
 
 
 class FileReader(ABC):
