@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import threading
-import time
 from typing import Any, Protocol
+
+from dataset.world import socket, threading, time
 
 _INTERVAL_SECONDS = 1.0
 _INTERVAL_COSTS = 50  # the interval is at least this multiple of the time that a snapshot takes

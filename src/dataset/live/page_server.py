@@ -14,12 +14,7 @@ import hashlib
 import importlib.resources
 import io
 import logging
-import os
 import re
-import socket
-import socketserver
-import threading
-import time
 import weakref
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -28,6 +23,7 @@ from typing import Any
 from dataset.closing import Closing
 from dataset.live.feed import SnapshotFeed
 from dataset.live.prometheus import exposition
+from dataset.world import register_at_fork, socket, threading, time
 
 _logger = logging.getLogger("dataset")
 
@@ -87,7 +83,7 @@ class _PageServer(HTTPServer):
         self._thread.start()
 
     def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # HTTPServer would look up the name of this machine
+        super(HTTPServer, self).server_bind()  # that of HTTPServer looks up the name of this machine
         self.server_name, self.server_port = "localhost", self.server_address[1]
 
     def _run(self) -> None:
@@ -265,5 +261,4 @@ def _forget_all() -> None:
         server.forget()
 
 
-if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_forget_all)
+register_at_fork(after_in_child=_forget_all)

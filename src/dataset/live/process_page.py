@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import threading
 
 from dataset.live.feed import SnapshotFeed
 from dataset.live.page_server import LivePage
+from dataset.world import register_at_fork, threading
 
 _logger = logging.getLogger("dataset")
 _opening = threading.RLock()
@@ -46,8 +46,7 @@ def _forget() -> None:
     _page, _opening = None, threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_forget)
+register_at_fork(after_in_child=_forget)
 
 
 def _open(port: int, feed: SnapshotFeed) -> LivePage | None:
