@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dataset.adapters.dataset_view import DatasetView
 from dataset.dataset import Dataset
 from dataset.extras import load_extra
+from dataset.world import time
 
 T_co = TypeVar("T_co", covariant=True)
 

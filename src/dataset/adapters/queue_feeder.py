@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import queue as thread_queues
-import threading
 from collections.abc import Iterable
 from typing import Any
 
 from dataset.closing import Closing
 from dataset.errors import CancelledError, ClosedError
+from dataset.world import queue as thread_queues
+from dataset.world import threading
 
 
 class QueueFeeder(Closing):

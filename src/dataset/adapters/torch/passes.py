@@ -13,8 +13,6 @@ of one order. If such processes share a table, each uses only its own entries.
 
 from __future__ import annotations
 
-import mmap
-import multiprocessing
 import os
 import weakref
 import zlib
@@ -25,6 +23,7 @@ import numpy.typing as npt
 import torch
 
 from dataset.plan.node import Node
+from dataset.world import mmap, multiprocessing
 
 _WORKERS = 128  # rows of the table; a worker with a higher number shares that of another
 _KEPT = 8  # passes in a row of the table, for loaders that run at the same time
