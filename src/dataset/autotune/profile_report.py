@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +39,7 @@ from dataset.runtime.metrics.statistics import (
 )
 from dataset.runtime.metrics.trace import Trace
 from dataset.runtime.random.streams import EpochLedger
+from dataset.world import time
 
 T = TypeVar("T")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, StepStatistics
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.ledger import UNBOUNDED
+from dataset.world import time
 
 CONSUMER = "the consumer"
 

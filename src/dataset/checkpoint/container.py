@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import time
 from typing import Any, NamedTuple
 
 from dataset.errors import StateError
@@ -27,6 +26,7 @@ from dataset.io.files.opening import InputFile, open_input
 from dataset.plan.drawing.brief import brief_bytes
 from dataset.plan.plain import Blobs, blob_getter, from_json, to_json
 from dataset.version import __version__
+from dataset.world import time
 
 MAGIC = b"\x93DSTATE\n"
 VERSION = 1

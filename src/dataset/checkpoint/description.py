@@ -7,7 +7,6 @@ Own entries without words here are shown as they are. A state may be untrusted, 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
@@ -21,6 +20,7 @@ from dataset.plan.drawing.summary import ALIGNED_MAX, printable, shortened, tabl
 from dataset.plan.fingerprints.plan_diff import chain, is_outline
 from dataset.plan.plain import digest, nbytes_of_plain, unwrapped
 from dataset.runtime.state.envelope import STATE_VERSION
+from dataset.world import time
 
 _VALUE_MAX = 60
 _PATH_MAX = 250

@@ -6,11 +6,11 @@ import contextlib
 import gc
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from dataset.world import threading, time
 
 _JOIN_SECONDS = 30.0  # a thread that is still alive this long after it was told to stop is a leak
 

@@ -6,11 +6,11 @@ It uses no thread: commands report their progress, and the line is drawn at most
 from __future__ import annotations
 
 import sys
-import time
 from typing import TextIO
 
 from dataset.closing import Closing
 from dataset.commands.display.terminal import counted, printable, size
+from dataset.world import time
 
 SECONDS_BETWEEN = 0.1
 BAR_WIDTH = 24

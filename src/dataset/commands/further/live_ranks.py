@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import json
 import statistics
 import sys
-import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,6 +17,7 @@ from dataset.commands.command_errors import GOOD, CommandError
 from dataset.commands.common_options import Subparsers, add_command
 from dataset.commands.display.terminal import number, printable, say, say_json, size
 from dataset.plan.drawing.summary import table
+from dataset.world import futures, threading
 
 MORE = """\
 Shows a line for each process that serves a page: iterator.serve() in it, or
@@ -135,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     ranks = [Rank(url) for url in arguments.urls]
     pause = threading.Event()  # never set: only its timeout is used
-    with concurrent.futures.ThreadPoolExecutor(len(ranks)) as pool:
+    with futures.ThreadPoolExecutor(len(ranks)) as pool:
         while True:
             list(pool.map(Rank.update, ranks))
             _show(ranks, as_json=arguments.json, replaces=not arguments.once and sys.stdout.isatty())
