@@ -215,6 +215,20 @@ def test_a_plan_knows_no_threads_and_no_files():
         assert "world" not in map(room_of, modules), path
 
 
+OUTSIDE = {"_thread", "concurrent", "mmap", "multiprocessing", "queue", "select", "selectors", "signal", "socket"}
+OUTSIDE |= {"socketserver", "subprocess", "threading", "time"}
+
+
+def test_only_the_world_imports_clocks_threads_processes_sockets_and_signals():
+    wrong = []
+    for path in FILES:
+        if room_of(module_of(path)) != "world":
+            wrong += [found for found in imports(path) if found[1].split(".")[0] in OUTSIDE]
+            names = [node.attr for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)]
+            wrong += [path] * ("register_at_fork" in names)
+    assert not wrong, "write, for example: from dataset.world import time"
+
+
 CREATED = {
     "optimize/parallelism/inject_prefetch.py": {"Prefetch"},
     "optimize/sharding/by_elements.py": {"PadMissing", "ShardByProcess"},
