@@ -43,6 +43,16 @@ def test_the_first_segment_counts_if_the_challenger_is_busy_and_hopeless():
     assert choice.debt(5.0) > 4 * 0.8 / 0.025  # at least the time that was lost
 
 
+def test_a_comparison_is_paid_for_the_cpu_time_that_it_has_wasted():
+    debts = []
+    for cores in (1.05, 2.0):  # threads are as fast as inline work; the first do not even keep more cores busy
+        choice = Choice(WAYS)
+        count = compare(choice, THREADS, {INLINE: many(100, 5e-3), THREADS: many(100, 5e-3, cores)})
+        assert choice.accepted == INLINE
+        debts.append(choice.debt(1.0 + count) / count)
+    assert debts[0] < 0.1 / 0.025 < 0.4 / 0.025 < debts[1]
+
+
 def test_a_challenger_is_hopeless_only_beyond_what_its_start_may_take():
     choice = Choice(WAYS)
     assert not choice.is_hopeless(1, 9.0)  # nothing is compared

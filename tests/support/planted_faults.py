@@ -355,9 +355,26 @@ live/feed.py: live/test_page_server.py::test_a_stream_hears_of_the_end_at_once_a
 live/feed.py: live/test_page_server.py::test_a_stream_that_sends_while_all_are_told_to_repeat_does_not_wait_next
     live stream misses what comes while it sends: number = self._changes + self._repeats => number = self._changes
 runtime/choice.py: autotune/test_choice.py
-    comparisons cost nothing: worse * seconds / _PRICE => 0.0 * seconds / _PRICE
+    comparisons cost nothing: max(GAIN - 1, worse) * seconds / _PRICE => 0.0 * seconds / _PRICE
+    comparisons may waste CPU time: max(1 - gain, (other - last) / max(other, 1e-9)) => 1 - gain
+    the first segment counts without a reason: if not (is_busy and self.is_hopeless( => if (False and self.is_hopeless(
 runtime/parallel/controller.py: autotune/test_choice.py
     work that changes is compared at any price: else self.choice.is_paid => else (lambda now: True)
+runtime/parallel/controller.py: autotune/test_controller.py
+    a hopeless request is awaited: if self.choice.is_hopeless(made, now - begun.now): => if False:
+    gaps begin a hopeless comparison: verdict.ratio * segment.seconds > busy_seconds => verdict.ratio
+    inline is compared with itself: THREADS if self.inline else INLINE, now => INLINE, now
+    processes are never started: self.wants_processes = True  # the => pass  # the
+runtime/parallel/pool.py: ops/test_map_executor.py
+    a process that cannot load the function is awaited: failure = self._start_failure => failure = None
+runtime/processes/worker_processes.py: runtime/processes/test_processes.py
+    processes started ahead are not kept: self._give_back(self._take(fresh=True)[0]) => self._take(fresh=True)
+runtime/functions/text_operations.py: runtime/functions/test_expression.py
+    default of a lookup is lost: table.get(key, default) => table.get(key)
+runtime/functions/evaluate.py: runtime/functions/test_expression.py
+    a mask is taken for places: if places.dtype == bool and => if False and
+    numbers are arrays: return np.ndarray if column.ndim > 1 => return np.ndarray if column.ndim > 0
+    texts are computed on columns alone: uses_arrays or not evaluation.takes_texts => True
 ops/map.py: ops/test_map.py
     an invalid element fails differently with threads: if len(results) == 1:  # an element => if False:  # an element
 live/process_page.py: live/test_page_server.py::test_a_wrong_value_of_the_environment_says_what_is_right

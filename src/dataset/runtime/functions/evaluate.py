@@ -231,8 +231,7 @@ class Evaluation:
         mine, other = (side if type(side) in {str, bytes} else _texts_of(side) for side in (left, right))
         if mine is None or other is None or list not in {type(mine), type(other)}:
             return None
-        self.takes_texts = True
-        return text_operations.compare(symbol, mine, other, self.length)
+        return self._of_texts(text_operations.operate(symbol, mine, other, self.length))
 
     def _is_intermediate(self, expression: Expression) -> bool:
         """Return whether a value is a new array that only the current operation uses."""

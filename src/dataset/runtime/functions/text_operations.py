@@ -21,7 +21,7 @@ KNOWN_METHODS |= {"removeprefix", "removesuffix", "startswith", "endswith", "fin
 """The methods without effects that return a text or a number."""
 
 _TEXTS = (bytes, str)
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {"==": operator.eq, "!=": operator.ne}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"==": operator.eq, "!=": operator.ne, "+": operator.add}
 
 
 def texts_of(column: Column) -> list[Any] | None:
@@ -42,13 +42,12 @@ def column_of(results: Iterable[Any]) -> ColumnValues | list[Any]:
     return ColumnValues(np.array(values, {int: np.int64, float: np.float64}.get(kind, bool)), is_python=True)
 
 
-def compare(symbol: str, left: Any, right: Any, length: int) -> ColumnValues | None:
-    """Return whether texts are equal, or not; None for other operators. An operand is a list, or one text for all."""
-    if symbol not in _COMPARED:
-        return None
+def operate(symbol: str, left: Any, right: Any, length: int) -> ColumnValues | list[Any]:
+    """Return the results of an operator. An operand is a list, or one text for all."""
+    require(symbol in _OPERATORS)
     sides = [side if type(side) is list else [side] * length for side in (left, right)]
     require(len({type(side[0]) for side in sides}) == 1)  # bytes and str may warn
-    return ColumnValues(np.fromiter(map(_COMPARED[symbol], *sides), bool, length), is_python=True)
+    return column_of(map(_OPERATORS[symbol], *sides))
 
 
 def call(function: Callable[..., Any], texts: Sequence[Any]) -> ColumnValues | list[Any]:
