@@ -19,8 +19,8 @@ from support.tfrecord_files import frames
 ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 ARROW = (
-    "version world lazy_imports redaction errors name_guard closing ramp shared_calls extras native live options plan"
-    " runtime ops io optimize autotune deferred api dataset readers queues adapters checkpoint commands __main__"
+    "version amounts world lazy_imports redaction errors name_guard closing ramp shared_calls extras native live options"
+    " plan runtime ops io optimize autotune deferred api dataset readers queues adapters checkpoint commands __main__"
     " testing"
 )
 """Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""

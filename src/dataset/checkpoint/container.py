@@ -21,6 +21,7 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from dataset.amounts import PIECE_BYTES
 from dataset.errors import StateError
 from dataset.io.files.opening import InputFile, open_input
 from dataset.plan.drawing.brief import brief_bytes
@@ -33,7 +34,6 @@ VERSION = 1
 
 _FIXED = struct.Struct("<8sIIQQ")
 _DIGEST_BYTES = 32
-_PIECE_BYTES = 1 << 20  # read at once, so that memory grows with the actual size, not with the declared length
 _REMEDY = "restore another copy of the file, or start from the beginning"
 
 
@@ -128,7 +128,7 @@ def _checked(file: InputFile, path: str) -> tuple[memoryview, int]:
 def _read(file: InputFile, count: int) -> bytes:
     """Read up to ``count`` bytes, in pieces, because ``count`` is declared by the file and may be wrong."""
     pieces = []
-    while count and (piece := file.read(min(count, _PIECE_BYTES))):
+    while count and (piece := file.read(min(count, PIECE_BYTES))):
         pieces.append(piece)
         count -= len(piece)
     return b"".join(pieces)

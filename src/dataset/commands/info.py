@@ -10,13 +10,14 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
+from dataset.amounts import BLOCK_BYTES, STEP_ELEMENTS
 from dataset.commands.command_errors import DAMAGED, GOOD
 from dataset.commands.common_options import Subparsers, add_file_command, count
 from dataset.commands.display.feature_summary import FeatureSummary, RecordsSummary
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.display.record_content import OTHER
 from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
-from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, open_inputs
+from dataset.commands.inputs import COMPRESSION_WORDS, Input, damage_json, open_inputs
 from dataset.errors import DataLossError
 from dataset.io.files.compression import open_stream
 from dataset.io.files.opening import open_input
@@ -24,7 +25,6 @@ from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.plan.drawing.summary import table
 
 SAMPLE = 1000
-PIECE_BYTES = 1 << 18
 SAMPLE_BYTES_MAX = 1 << 28  # limits a sample of large records
 
 MORE = f"""\
@@ -148,7 +148,7 @@ def _sample(
     with file.open() as records:
         while records_max is None or (sizes.records < records_max and summary.bytes < SAMPLE_BYTES_MAX):
             try:
-                found = records.records(RECORDS_AT_ONCE if records_max is None else records_max - sizes.records)
+                found = records.records(STEP_ELEMENTS if records_max is None else records_max - sizes.records)
             except DataLossError as damage:
                 return sizes, damage
             if found is None:
@@ -184,7 +184,7 @@ def _stored(file: Input, seen: int) -> int:
     source = open_input(file.path)
     stream = open_stream(source, file.compression)
     try:
-        while seen > 0 and (piece := stream.read(min(seen, PIECE_BYTES))):
+        while seen > 0 and (piece := stream.read(min(seen, BLOCK_BYTES))):
             seen -= len(piece)
         return source.tell()
     finally:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.commands.command_errors import CommandError
 from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.errors import DataLossError
@@ -30,7 +31,6 @@ from dataset.io.tfrecord.index import SUFFIX
 from dataset.io.tfrecord.reader import TFRecordFile
 
 COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}
-RECORDS_AT_ONCE = 1 << 16
 _START_BYTES = 64  # enough that what inflates is a ZLIB stream, and not a damaged record
 
 
@@ -63,7 +63,7 @@ class Input:
         done, damage = 0, None
         try:
             with self.open() as file:
-                while (records := file.records(RECORDS_AT_ONCE)) is not None:
+                while (records := file.records(STEP_ELEMENTS)) is not None:
                     lengths.append(np.fromiter(map(len, records), np.int64, len(records)))
                     done += len(records)
                     progress.update(0, done)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.closing import Closing
 from dataset.commands.command_errors import CommandError
 from dataset.commands.common_options import compression
@@ -26,7 +27,6 @@ from dataset.io.tfrecord.damage.salvage import Gap
 from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.writer import RecordFile, TFRecordOptions, complete
 
-SALVAGED_AT_ONCE = 1000
 GAPS_MAX = 20
 
 
@@ -129,7 +129,7 @@ def sound_records(file: Input, losses: Losses | None, progress: ProgressMeter) -
     done = 0
     try:
         with file.open() as reader:
-            while (found := reader.records(SALVAGED_AT_ONCE)) is not None:
+            while (found := reader.records(STEP_ELEMENTS)) is not None:
                 done += len(found)
                 progress.update(file.done(reader.tell()[0]), done)
                 yield found

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
+from dataset.amounts import BLOCK_BYTES, FEW_ELEMENTS
 from dataset.errors import SpecError, StateError
 from dataset.io.files.compression import compression_name
 from dataset.io.files.list_files import note_pattern
@@ -46,8 +47,7 @@ from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.world.interrupts import call
 
-_PACKED_MIN = 8  # elements; fewer are taken one by one from a list in less time
-READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than reopening a file
+READ_ON_BYTES = 2 * BLOCK_BYTES  # reading them takes no longer than reopening a file
 
 T = TypeVar("T")
 
@@ -185,7 +185,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         self.file: ElementFile | None = None
 
     def pull(self, n: int) -> Chunk | None:
-        self._packed = self._packs and n >= _PACKED_MIN
+        self._packed = self._packs and n >= FEW_ELEMENTS
         if self._waits:
             return super().pull(n)  # elements that have arrived do not wait for others
         return self.outbox.collect(self.produce, n)

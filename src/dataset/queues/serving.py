@@ -40,6 +40,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
+from dataset.amounts import PIECE_BYTES
 from dataset.closing import Closing
 from dataset.errors import CancelledError
 from dataset.queues.element_queue import ElementQueue, FailedElement, WaitingCall
@@ -57,7 +58,6 @@ _METHODS = frozenset(
 _HEAD = struct.Struct(">QQ")
 _NONCE_BYTES = 32
 _PROOF_BYTES = 64  # a nonce and a digest
-_PIECE_BYTES = 1 << 20  # how much to read at once
 _BYTES_PER_SECOND_MIN = 1 << 20  # of a connection that is not broken
 _LATER = object()  # in the place of a result
 _STRANGERS_MAX = 256  # connections that have not proved that they know the key
@@ -492,7 +492,7 @@ def _receive(end: socket.socket, number: int) -> bytes:
 def _read(end: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
-        piece = end.recv(min(size - len(data), _PIECE_BYTES))
+        piece = end.recv(min(size - len(data), PIECE_BYTES))
         if not piece:
             raise ConnectionResetError(errno.ECONNRESET, "it has ended the connection")
         data += piece

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from dataset import DataLossError, TextLineDataset, TFRecordDataset
 from dataset.io.files import compression
 from dataset.io.files.compression import (
-    INPUT_BYTES,
-    PIECE_BYTES,
+    INFLATE_BYTES,
     DamagedStreamError,
     guess_compression,
     new_compressor,
@@ -41,7 +40,7 @@ def stream_of(content, kind):
 @given(
     parts=st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 200_000).map(lambda n: b"ab" * n)), max_size=4),
     kind=st.sampled_from(ALL_KINDS),
-    size=st.sampled_from([1000, PIECE_BYTES - 1, PIECE_BYTES, 1 << 18, 1 << 20]),
+    size=st.sampled_from([1000, INFLATE_BYTES - 1, INFLATE_BYTES, 1 << 18, 1 << 20]),
 )
 def test_streams_in_a_row_read_as_one_in_any_helpings(parts, kind, size):
     content = b"".join(COMPRESS[kind](part) for part in parts)
@@ -62,7 +61,7 @@ def test_every_block_of_zstd_before_the_damage_comes_out_although_one_call_decom
     data = [b"%06d" % number * 10_000 for number in range(20)]
     compressor = new_compressor("ZSTD")
     content = b"".join(compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH) for part in data) + b"\xff" * 10
-    assert len(content) < INPUT_BYTES
+    assert len(content) < INFLATE_BYTES
     for size in (1000, 1 << 18, 1 << 21):
         found, error = drained(stream_of(content, "ZSTD"), size)
         assert found == b"".join(data)

@@ -72,7 +72,7 @@ def test_a_read_that_fails_is_tried_again_at_its_place(reader, kind, failure, sa
             return super().read(size if kind else min(size, 30_000))
 
     monkeypatch.setattr(compression, "open_input", Flaky)
-    monkeypatch.setattr(compression, "INPUT_BYTES", 10_000)
+    monkeypatch.setattr(compression, "INFLATE_BYTES", 10_000)
     file = reader(save(COMPRESS[kind](FORMATS[reader](ELEMENTS))), kind, 30_000)
     found, columns, failures = [], [[]], 0
     while columns is not None:

@@ -33,7 +33,7 @@ def test_a_file_that_is_cut_behind_the_reader_is_data_loss(left, save):
 
 
 def test_a_compressed_file_that_is_cut_while_it_is_read_is_data_loss(save, monkeypatch):
-    monkeypatch.setattr("dataset.io.files.compression.INPUT_BYTES", 100)
+    monkeypatch.setattr("dataset.io.files.compression.INFLATE_BYTES", 100)
     members = [gzip.compress(frames([bytes(70_000)])), gzip.compress(frames(RECORDS)), gzip.compress(frames([b"last"]))]
     path = save(b"".join(members))
     iterator = iter(TFRecordDataset(path, "GZIP"))

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import STEP_BYTES, STEP_ELEMENTS
 from dataset.io.arrow.numbered_rows import NumberedRows
 from dataset.io.arrow.requested_columns import ArrowLayout, null_message
 from dataset.ops.sources.row_source import Rows, RowSource
@@ -22,9 +23,6 @@ from dataset.plan.values import RaggedTensor
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only
 from dataset.runtime.chunks.slicing import rows_of
 from dataset.runtime.metrics.dropped import DroppedCount
-
-ROWS_AT_ONCE_MAX = 1024  # the fixed cost of a step is small compared to that of this many rows
-BYTES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ class TableRows(RowSource):
         table = self.holder.table
         nbytes = sum(NumberedRows(leaf, table).nbytes for leaf in self.layout.leaves)
         row_bytes = max(1, nbytes // max(1, table.num_rows))
-        return int(max(1, min(ROWS_AT_ONCE_MAX, BYTES_AT_ONCE // row_bytes)))
+        return int(max(1, min(STEP_ELEMENTS, STEP_BYTES // row_bytes)))
 
     def parameters(self) -> dict[str, Any]:
         chosen = {} if self.takes_all else {"rows": str(self.rows)}

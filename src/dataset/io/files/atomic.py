@@ -14,13 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.io.files import remote
 from dataset.io.files.locks import NO_FOLLOW, check_digits, hold
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote, local_form
 
 # Bytes per system call: large enough that its cost is negligible compared with that of framing the records.
-OUTPUT_BUFFER_BYTES = 1 << 18
 
 
 class AtomicFile:
@@ -253,7 +253,7 @@ class _LocalTarget:
         if self._final.exists():
             mode &= 0o600  # private until it gets the permissions of the file that it replaces
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW
-        return open(os.open(self._temporary, flags, mode), "wb", buffering=OUTPUT_BUFFER_BYTES)  # noqa: PTH123
+        return open(os.open(self._temporary, flags, mode), "wb", buffering=BLOCK_BYTES)  # noqa: PTH123
 
     def _take_over(self, descriptor: int) -> None:
         """Copy owner and permissions from the file that this one replaces or is derived from."""

@@ -16,11 +16,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.files.stream_file import StreamFile
-
-BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
 
 class BlockFile(StreamFile):

@@ -37,11 +37,9 @@ ZSTD = "ZSTD"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # section 3.1.2; such frames may begin a file
 
-# Compressed bytes read from the file at once.
-INPUT_BYTES = 1 << 16
-
-# Minimum number of bytes inflated at once; smaller reads are served from the rest.
-PIECE_BYTES = 1 << 16
+# Compressed bytes read from the file at once, and the minimum of bytes inflated at once. Smaller reads are served from
+# the rest, and input with damage is inflated byte by byte.
+INFLATE_BYTES = 1 << 16
 
 # The maximum ratio of deflate: 258 bytes from 2 bits. So the size of a file bounds its inflated size.
 DEFLATE_RATIO_MAX = 1032
@@ -340,7 +338,7 @@ class DecompressedStream(ABC):
     def read(self, size: int) -> bytes:
         if self._at == len(self._ready):
             self._at, self._ready = 0, b""
-            self._ready = self._inflate(max(size, PIECE_BYTES))
+            self._ready = self._inflate(max(size, INFLATE_BYTES))
         piece = self._ready[self._at : self._at + size]
         self._at += len(piece)
         self._position += len(piece)
@@ -352,7 +350,7 @@ class DecompressedStream(ABC):
             self._file.seek(0)
             self._begin()
         while self._position < offset:
-            if not self.read(min(PIECE_BYTES, offset - self._position)):
+            if not self.read(min(INFLATE_BYTES, offset - self._position)):
                 raise begins_after_end(self._position, offset)
 
     def _begin_again(self) -> bytes:
@@ -367,7 +365,7 @@ class DecompressedStream(ABC):
 
     def remaining_max(self) -> int:
         compressed = len(self._input) + _bytes_left(self._file)
-        held = len(self._ready) - self._at + PIECE_BYTES  # the library itself may hold a window
+        held = len(self._ready) - self._at + INFLATE_BYTES  # the library itself may hold a window
         return held + compressed * self.ratio_max
 
     def whole_max(self) -> int:
@@ -421,7 +419,7 @@ class _Inflated(DecompressedStream):
     def _inflate(self, limit: int) -> bytes:
         while self._failure is None:
             if not self._input:
-                self._input = read_input(self._file, INPUT_BYTES)
+                self._input = read_input(self._file, INFLATE_BYTES)
             if self._between and not self._next_stream():
                 return b""
             at_end = not self._input
@@ -437,7 +435,7 @@ class _Inflated(DecompressedStream):
     def _next_stream(self) -> bool:
         """Begin the next stream; return whether there is one. Skips zeros that pad the file to a disk or tape block."""
         while self._streams_read and (stripped := self._input.lstrip(b"\0")) != self._input:
-            self._input = stripped or read_input(self._file, INPUT_BYTES)
+            self._input = stripped or read_input(self._file, INFLATE_BYTES)
         if not self._input:
             return False
         self._is_quick = self._quick is not None and _has_usual_header(self._input, self._compression)

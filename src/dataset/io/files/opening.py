@@ -12,12 +12,11 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from dataset.amounts import PIECE_BYTES
 from dataset.io.files import remote
 from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.name_guard import check_name
 from dataset.redaction import redacted
-
-_WHOLE_BYTES = 1 << 20  # bytes per read when a whole file is read
 
 
 class InputFile(Protocol):
@@ -201,7 +200,7 @@ def read_file(filename: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> 
     file = open_input(path_string(filename))
     try:
         pieces = []
-        while piece := file.read(_WHOLE_BYTES):
+        while piece := file.read(PIECE_BYTES):
             pieces.append(piece)
     finally:
         file.close()

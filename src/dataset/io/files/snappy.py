@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 from dataset.extras import load_extra
-from dataset.io.files.compression import INPUT_BYTES, SNAPPY, DecompressedStream, read_input
+from dataset.io.files.compression import INFLATE_BYTES, SNAPPY, DecompressedStream, read_input
 
 _SIZE_BYTES = 4
 _BLOCK_BYTES = 1 << 18  # uncompressed, as TensorFlow writes them
@@ -58,7 +58,7 @@ class SnappyStream(DecompressedStream):
         """Return the next ``size`` bytes of the file; fewer at its end."""
         pieces = [self._input]
         missing = size - len(self._input)
-        while missing > 0 and (piece := read_input(self._file, INPUT_BYTES)):
+        while missing > 0 and (piece := read_input(self._file, INFLATE_BYTES)):
             pieces.append(piece)
             missing -= len(piece)
         content = b"".join(pieces)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 
+from dataset.amounts import PEEK_BYTES
 from dataset.closing import Closing
 from dataset.errors import ClosedError
 from dataset.io.files.compression import (
@@ -20,8 +21,6 @@ from dataset.io.files.compression import (
 )
 from dataset.io.files.opening import InputFile, open_input, path_string, read_whole, require_regular
 from dataset.redaction import redacted
-
-_HEAD_BYTES = 4096  # enough that what inflates is not a text
 
 
 class StreamFile(Closing):
@@ -91,9 +90,9 @@ class StreamFile(Closing):
 
     def _detected(self, file: InputFile) -> str:
         """Return the compression of an open file, which is then at its beginning again."""
-        head = read_whole(file.read, _HEAD_BYTES)
+        head = read_whole(file.read, PEEK_BYTES)
         file.seek(0)
-        return "" if self._is_plain(head) else detect_compression(head, is_whole=len(head) < _HEAD_BYTES)
+        return "" if self._is_plain(head) else detect_compression(head, is_whole=len(head) < PEEK_BYTES)
 
     def _is_plain(self, head: bytes) -> bool:  # noqa: ARG002  # used by overrides
         """Return whether the first bytes prove that the file is not compressed."""

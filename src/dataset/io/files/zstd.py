@@ -14,7 +14,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from dataset.extras import load_extra
-from dataset.io.files.compression import INPUT_BYTES, ZSTD, DecompressedStream, read_input
+from dataset.io.files.compression import INFLATE_BYTES, ZSTD, DecompressedStream, read_input
 
 if TYPE_CHECKING:
     from dataset.io.files.opening import InputFile
@@ -90,12 +90,12 @@ class ZstdStream(DecompressedStream):
 
     def remaining_max(self) -> int:
         # The library keeps the input that it did not decompress.
-        held = 0 if self._inflater.needs_input else INPUT_BYTES
+        held = 0 if self._inflater.needs_input else INFLATE_BYTES
         return super().remaining_max() + held * self.ratio_max
 
     def _read_input(self) -> bytes:
         """Read input for the decompressor: usually a large piece, but single bytes where damage was found."""
-        size = INPUT_BYTES
+        size = INFLATE_BYTES
         if self._damage is not None and self._taken < self._damage[1]:
             size = min(size, self._damage[0] - self._taken) if self._taken < self._damage[0] else 1
         self._input = read_input(self._file, size)

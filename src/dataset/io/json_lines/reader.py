@@ -14,14 +14,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import ParseError
 from dataset.io.files.content_hint import content_hint
 from dataset.io.json_lines.columns import Column, JsonColumns, JsonValueError
 from dataset.io.json_lines.parser import line_parser, parse_line, syntax_error
 from dataset.io.text.lines import TextLineFile
 from dataset.redaction import redacted
-
-LINES_AT_ONCE = 1024  # enough to amortize the fixed cost of a conversion
 
 
 @dataclass
@@ -93,7 +92,7 @@ class JsonLinesFile(TextLineFile):
     def _parse(self) -> None:
         """Convert the next lines of the block."""
         start = self._next
-        lines = self._ready[start : start + LINES_AT_ONCE]
+        lines = self._ready[start : start + STEP_ELEMENTS]
         if self._first + start == 0:
             lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
         places: Sequence[int] = range(start, start + len(lines))
@@ -103,7 +102,7 @@ class JsonLinesFile(TextLineFile):
         if lines:
             self._add(places, lines)
         else:
-            self._next = min(start + LINES_AT_ONCE, len(self._ready))
+            self._next = min(start + STEP_ELEMENTS, len(self._ready))
 
     def _add(self, places: Sequence[int], lines: list[bytes]) -> None:
         """Convert lines; if any is invalid, find out which by converting halves."""

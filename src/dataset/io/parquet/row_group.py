@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import AHEAD_ELEMENTS, STEP_BYTES
 from dataset.io.arrow.requested_columns import TableColumn
 from dataset.plan.values import RaggedTensor, frozen_view
-
-BLOCK_ROWS_MAX = 8192  # enough to amortize the fixed cost of a conversion
-BLOCK_BYTES = 1 << 20  # a block has fewer rows if they are large
 
 Column = npt.NDArray[Any] | list[Any]
 
@@ -38,7 +36,7 @@ class RowGroup:
         self.count = count
         self._columns = columns
         row_bytes = max(1, nbytes // max(1, count))
-        self._block_rows = max(1, min(BLOCK_ROWS_MAX, BLOCK_BYTES // row_bytes))
+        self._block_rows = max(1, min(AHEAD_ELEMENTS, STEP_BYTES // row_bytes))
         self._start = self._stop = 0  # of the current block
         self._block: list[Column] = []
         self._bad: list[tuple[int, TableColumn]] = []  # the bad rows of the block, ascending

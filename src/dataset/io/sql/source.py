@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dataset.amounts import STEP_ELEMENTS, TEXT_MAX
 from dataset.errors import SpecError, StateError
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote
@@ -25,9 +26,6 @@ from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.resources.exceptions import with_location
 from dataset.world.interrupts import interruptible
-
-BLOCK_ROWS = 1024  # fetched at once if reading ahead has no observable effect
-_SHOWN_MAX = 60  # characters of a query, in plans and errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class SqlQuery(Node, reads_files=True):
 
     def label(self) -> str:
         query = " ".join(self.query.split())
-        shown = query if len(query) <= _SHOWN_MAX else f"{query[: _SHOWN_MAX - 3]}..."
+        shown = query if len(query) <= TEXT_MAX else f"{query[: TEXT_MAX - 3]}..."
         driver = function_name(self.driver) if callable(self.driver) else self.source
         return f"SqlDataset({driver}, {shown!r})"
 
@@ -122,7 +120,7 @@ class SqlOperator(GeneratorOperator):
     def _advance(self, n: int) -> Chunk | None:
         if callable(self.node.driver):
             return super()._advance(n)
-        chunk = super()._advance(max(n, BLOCK_ROWS))
+        chunk = super()._advance(max(n, STEP_ELEMENTS))
         if chunk is not None:
             self._ready.put(chunk)
         return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import PEEK_BYTES
 from dataset.errors import DataLossError, SpecError
 from dataset.io.files.compression import DamagedStreamError, open_decompressed, open_stream
 from dataset.io.files.opening import FileStamp, file_stamp, require_regular
@@ -19,8 +20,6 @@ from dataset.io.tar.members import END, MemberReader, key_and_field
 from dataset.io.tar.reader import Sample, SampleError, SampleReader, sample_error
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.redaction import redacted
-
-PEEK_BYTES = 1 << 12  # bytes read at once: longer data between headers is not read
 
 
 @dataclass(frozen=True, eq=False)

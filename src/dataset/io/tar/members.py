@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dataset.amounts import PIECE_BYTES
 from dataset.io.files.compression import DamagedStreamError, DecompressedStream, InputStream, bomb_words
 from dataset.io.files.content_hint import content_hint
 
 BLOCK_BYTES = 512
-LARGE_BYTES = 1 << 18  # larger members are compared with the rest of the file before they are read
 EXTENDED_BYTES_MAX = 1 << 20  # of a header that holds a long name
 END = bytes(BLOCK_BYTES)  # of an archive; writers add a second one
 _NO_END = (
@@ -135,7 +135,7 @@ class MemberReader:
         Raises:
             DamagedStreamError: the file is truncated, or the member is out of proportion to a compressed file.
         """
-        if size > self.in_memory + LARGE_BYTES:  # otherwise reading is cheaper than checking
+        if size > self.in_memory + PIECE_BYTES:  # otherwise reading is cheaper than checking
             left = self.in_memory + self._stream.remaining_max()
             if size > left:
                 raise DamagedStreamError(f"a member is truncated: its header declares {size} bytes, {left} follow")

@@ -9,15 +9,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from dataset.amounts import BLOCK_BYTES, STEP_BYTES
 from dataset.errors import DataLossError, SpecError
-from dataset.io.files.block_file import BLOCK_BYTES
 from dataset.io.files.compression import DamagedStreamError
 from dataset.io.files.stream_file import StreamFile
 from dataset.io.tar.members import Member, MemberReader, key_and_field
 from dataset.redaction import redacted
 
 KEY = "__key__"
-BYTES_AT_ONCE = 1 << 20  # samples returned at once are at most this long together, except for a single one
 
 Sample = dict[str, bytes]
 
@@ -161,7 +160,7 @@ class TarFile(StreamFile):
         samples: list[Sample] = []
         place, size = self.tell(), 0
         try:
-            while len(samples) < n and size < BYTES_AT_ONCE and (sample := self._read_sample()) is not None:
+            while len(samples) < n and size < STEP_BYTES and (sample := self._read_sample()) is not None:
                 samples.append(sample)
                 size += sum(map(len, sample.values()))
         except BaseException:

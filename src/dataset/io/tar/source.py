@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.io.dataset_file_patterns import known_paths, read_each_file
 from dataset.io.dataset_files import BlockFileSource, file_names, known_names, read_files
 from dataset.io.files.opening import require_regular
 from dataset.io.tar.index import TarIndex
 from dataset.io.tar.reader import KEY, TarFile
 from dataset.io.tfrecord.index_source import IndexedRecords, IndexedTFRecord, require_indexable
-from dataset.io.tfrecord.records_at import RUN_BYTES
 from dataset.plan.checks import require_bool, require_columns
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
@@ -124,7 +124,7 @@ def tar_plan(
     require_indexable(source, num_parallel_reads)
     ordered = components(names)
     indexes = tuple(TarIndex.build(path, ordered, is_closed=asked is None) for path in known_names(OP, files))
-    run_bytes = RUN_BYTES if buffer_size is None else buffer_size
+    run_bytes = BLOCK_BYTES if buffer_size is None else buffer_size
     return IndexedTar(indexes, run_bytes, "raise", names=names, name=name)  # type: ignore[arg-type]  # of another format
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
+from dataset.amounts import PIECE_BYTES
 from dataset.io.files.block_file import BlockFile
 from dataset.io.files.compression import DamagedStreamError, InputStream, begins_after_end
 
-PIECE_BYTES_MAX = 1 << 20  # skipped bytes are read in pieces of this size, so a large header does not fill the memory
 FOOTER_BLOCK_BYTES_MAX = 1 << 26  # blocks are as large as the footer up to this size: each block copies the footer
 
 
@@ -79,7 +79,7 @@ class FixedLengthFile(BlockFile):
         """Skip to the offset of the next record."""
         position = 0
         while position < self._offset:
-            piece = stream.read(min(self._offset - position, PIECE_BYTES_MAX))
+            piece = stream.read(min(self._offset - position, PIECE_BYTES))
             if not piece:
                 self._check_size(position)
                 raise begins_after_end(position, self._offset)

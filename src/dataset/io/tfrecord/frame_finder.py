@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import FEW_ELEMENTS
 from dataset.io.tfrecord.frames import FRAME_BYTES, walk_frames
 from dataset.native.library import kernels
 from dataset.world import threading
 
-FEW_FRAMES = 8  # slicing fewer frames one by one is faster
 KEPT_FRAMES = 1 << 14  # as many as fit in a block of the default size
 
 
@@ -56,7 +56,7 @@ def cut_frames(block: bytes, begins: Sequence[int], ends: Sequence[int]) -> list
     [b'abc', b'ef']
     """
     count = len(begins)
-    size = ends[0] - begins[0] if count > FEW_FRAMES else 0
+    size = ends[0] - begins[0] if count > FEW_ELEMENTS else 0
     stride = size + FRAME_BYTES
     # The last end is compared first, since records of different lengths hardly ever agree with it.
     if size and ends[-1] == ends[0] + (count - 1) * stride and ends == list(range(ends[0], ends[-1] + 1, stride)):

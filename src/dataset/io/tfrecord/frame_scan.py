@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import BLOCK_BYTES, FEW_ELEMENTS, PEEK_BYTES
 from dataset.errors import DataLossError
 from dataset.io.files.opening import InputFile, open_input, read_whole
 from dataset.io.tfrecord.frame_finder import find_frames
@@ -26,10 +27,6 @@ from dataset.io.tfrecord.frames import (
     length_damage,
 )
 from dataset.io.tfrecord.index_file import hinted
-
-BLOCK_BYTES = 1 << 18
-PEEK_BYTES = 1 << 12  # bytes read at once if records are long
-FEW_FRAMES = 8  # a block with at most this many frames was larger than necessary
 
 
 def scan_lengths(
@@ -67,7 +64,7 @@ def _scan(
         records += len(ends)
         if progress is not None:
             progress(position, records)
-        block_bytes = BLOCK_BYTES if len(ends) > FEW_FRAMES else PEEK_BYTES
+        block_bytes = BLOCK_BYTES if len(ends) > FEW_ELEMENTS else PEEK_BYTES  # records are long: only headers matter
         if words and not position:
             words = hinted(words, block, ", and only uncompressed files can be indexed")
     places = np.concatenate(edges)

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
+from dataset.amounts import PIECE_BYTES
 from dataset.io import libraries
 from dataset.io.files.compression import InputStream, bomb_words
 
@@ -24,7 +25,6 @@ HEADER_BYTES = 12
 FOOTER_BYTES = 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES  # around the data
 
-PIECE_BYTES_MAX = 1 << 20  # records are read in pieces of this size, so that a declared length is not trusted
 
 UINT32_MAX = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8  # part of the format: CRCs of data that contains CRCs are weak, so CRCs are masked
@@ -137,7 +137,7 @@ def finish_frame(stream: InputStream, head: bytes, verify: bool) -> bytes:
         raise DamagedFrameError(words)
     length: int = _read_length(head, 0)[0]
     data, footer = head[HEADER_BYTES : HEADER_BYTES + length], head[HEADER_BYTES + length : FRAME_BYTES + length]
-    if length > PIECE_BYTES_MAX:  # for smaller records, reading is cheaper than checking
+    if length > PIECE_BYTES:  # for smaller records, reading is cheaper than checking
         left = len(head) - HEADER_BYTES + stream.remaining_max()
         if length + FOOTER_BYTES > left:
             raise DamagedFrameError(cut_words(length, f"at most {left} bytes"))
@@ -156,7 +156,7 @@ def read_exactly(stream: InputStream, size: int, start: bytes = b"") -> bytes:
     """Return ``start`` and the next ``size`` bytes, or fewer at the end of the stream."""
     if size <= 0:
         return start
-    piece = stream.read(min(size, PIECE_BYTES_MAX))
+    piece = stream.read(min(size, PIECE_BYTES))
     if len(piece) == size and not start:
         return piece
     whole = io.BytesIO()  # grows as bytes arrive, and returns its buffer without a copy
@@ -164,7 +164,7 @@ def read_exactly(stream: InputStream, size: int, start: bytes = b"") -> bytes:
     while piece:
         whole.write(piece)
         size -= len(piece)
-        piece = stream.read(min(size, PIECE_BYTES_MAX)) if size else b""
+        piece = stream.read(min(size, PIECE_BYTES)) if size else b""
     return whole.getvalue()
 
 

@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import BLOCK_BYTES, STEP_ELEMENTS
 from dataset.errors import DataLossError, SpecError
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.list_files import note_pattern
 from dataset.io.files.remote.paths import is_remote
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
-from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
+from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.io.tfrecord.source import TFRecord
 from dataset.ops.sources.row_source import Rows, RowSource
 from dataset.plan.lazy import lazy_property, once
@@ -35,7 +36,6 @@ from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.world import threading
 
-ROWS_AT_ONCE_MAX = 1024  # enough to make the cost of one read negligible
 FILES_OPEN_MAX = 64  # open at once; for other files only the index is held
 
 
@@ -55,7 +55,7 @@ def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> Indexed
         except FileNotFoundError as error:
             note_pattern(error, source.op, path)
             raise
-    run_bytes = RUN_BYTES if source.buffer_size is None else source.buffer_size
+    run_bytes = BLOCK_BYTES if source.buffer_size is None else source.buffer_size
     return IndexedTFRecord(tuple(indexes), run_bytes, source.on_error, name=source.name)
 
 
@@ -101,7 +101,7 @@ class IndexedTFRecord(RowSource, reads_files=True):
     @property
     def rows_at_once(self) -> int:
         all_bytes = sum(index.stamp.size for index in self.indexes)
-        return max(1, min(ROWS_AT_ONCE_MAX, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
+        return max(1, min(STEP_ELEMENTS, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
 
     @property
     def may_skip_rows(self) -> bool:

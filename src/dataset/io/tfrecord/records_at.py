@@ -28,8 +28,6 @@ from dataset.io.tfrecord.frames import (
 from dataset.redaction import redacted
 from dataset.world import threading
 
-RUN_BYTES = 1 << 18  # maximum bytes per read, or one record if it is larger
-
 
 class RecordsAt:
     """Random-access reader of one open file. Thread-safe.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dataset.amounts import STEP_BYTES, STEP_ELEMENTS
 from dataset.io.example.encode import encode_example
 from dataset.io.tfrecord.progress_line import ProgressLine
 from dataset.io.tfrecord.sharded_writer import ShardedTFRecordWriter
@@ -18,8 +19,6 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.iteration.chunk_scan import ChunkScan
 from dataset.world import time
 
-STEP_RECORDS = 4096  # maximum number of records per step
-STEP_BYTES = 1 << 20
 STEP_SECONDS = 0.05  # if elements are slow, this keeps the progress line current and memory use small
 
 
@@ -76,7 +75,7 @@ def _write_all(
         position += len(records)
         line.add(len(records), nbytes)
         share = max(nbytes / STEP_BYTES, (time.perf_counter() - started) / STEP_SECONDS)
-        step = max(1, min(2 * step, STEP_RECORDS, int(len(records) / max(share, 1e-9))))
+        step = max(1, min(2 * step, STEP_ELEMENTS, int(len(records) / max(share, 1e-9))))
 
 
 def _bytes_of(chunk: Chunk, position: int) -> Sequence[bytes]:

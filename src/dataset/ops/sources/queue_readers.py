@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from dataset.amounts import PIECE_BYTES
 from dataset.errors import CancelledError, ClosedError
 from dataset.world import multiprocessing, selectors, threading
 from dataset.world import queue as thread_queues
@@ -21,7 +22,6 @@ _SHUT_DOWN: tuple[type[Exception], ...] = tuple(
 )
 
 _CONTENDED_SECONDS = 0.05  # how long to wait for another process that reads the same queue
-_PIECE_BYTES = 1 << 20  # how much of a message to read at once
 
 
 class QueueReader(ABC):
@@ -210,7 +210,7 @@ class ProcessQueueReader(QueueReader):
             if not self._pipe.poll():  # another process was faster
                 self._stop_reading()
                 return False
-        piece = os.read(self._pipe.fileno(), min(_missing(self._message), _PIECE_BYTES))
+        piece = os.read(self._pipe.fileno(), min(_missing(self._message), PIECE_BYTES))
         if not piece:
             raise EOFError
         self._message += piece

@@ -54,9 +54,8 @@ KINDS_OF_DAMAGE = st.sampled_from(["flip", "cut", "insert", "zero"])
 def test_what_is_found_is_what_trying_every_position_finds(records, changes, kind, block, scan):
     content = damage(frames(records), changes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(salvage, "BLOCK_BYTES_MIN", block)
-        patch.setattr(salvage, "SCAN_BYTES", scan)
-        patch.setattr(salvage, "READ_BYTES", scan)
+        patch.setattr(salvage, "PEEK_BYTES", block)
+        patch.setattr(salvage, "BLOCK_BYTES", scan)
         assert salvaged(content, kind) == salvage_model(content)
 
 

@@ -13,11 +13,11 @@ import importlib
 import re
 from typing import Any
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, begun, run
 from dataset.world.futures import Future
 
-_PIECE_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
@@ -112,7 +112,7 @@ class HTTPObject(RemoteObject):
         try:
             while self._at < stop:
                 goal = start if self._at < start else stop
-                piece = await self._whole.content.read(min(_PIECE_BYTES, goal - self._at))
+                piece = await self._whole.content.read(min(BLOCK_BYTES, goal - self._at))
                 if not piece:
                     return
                 if self._at >= start:

@@ -14,14 +14,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.errors import ClosedError, FileChangedError
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import FileSystem
 from dataset.redaction import redacted
 from dataset.world import futures
-
-_SKIP_BYTES = 1 << 18  # bytes per read when skipping to a position without seek
 
 
 class Version(NamedTuple):
@@ -170,7 +169,7 @@ class BlockingObject(RemoteObject):
         if start < self._at:
             self.close()
             self._open()
-        while self._at < start and (piece := self._file.read(min(_SKIP_BYTES, start - self._at))):
+        while self._at < start and (piece := self._file.read(min(BLOCK_BYTES, start - self._at))):
             self._at += len(piece)
 
     def close(self) -> None:

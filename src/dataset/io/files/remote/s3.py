@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.io.files.remote import retrying
 from dataset.io.files.remote.objects import RemoteObject, Version, begun, run
 from dataset.world.futures import Future
-
-_PIECE_BYTES = 1 << 18
 
 
 class S3Object(RemoteObject):
@@ -32,7 +31,7 @@ class S3Object(RemoteObject):
                 return
             body = answer["Body"]
             try:
-                while piece := await body.read(_PIECE_BYTES):
+                while piece := await body.read(BLOCK_BYTES):
                     into += piece
                     stall.reschedule(asyncio.get_running_loop().time() + retrying.STALL_SECONDS)
             finally:

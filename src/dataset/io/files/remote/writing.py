@@ -21,6 +21,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.io.files.remote.failures import explained
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes
 from dataset.redaction import raise_redacted, redacted
@@ -33,8 +34,6 @@ READ_ONLY = {"http", "https", "data", "github", "zip", "tar", "reference"}
 
 PART_BYTES = 1 << 24
 """Part of an upload, held in memory. S3 allows 10,000 parts, so an object may have 160 GB."""
-
-OUTPUT_BUFFER_BYTES = 1 << 18
 
 
 class RemoteTarget:
@@ -58,7 +57,7 @@ class RemoteTarget:
         self._is_published = False
         with _explaining(path):
             self._upload = self._open()
-        self.file: io.BufferedWriter = io.BufferedWriter(self._upload, OUTPUT_BUFFER_BYTES)
+        self.file: io.BufferedWriter = io.BufferedWriter(self._upload, BLOCK_BYTES)
 
     def _open(self) -> _Upload:
         if schemes(self._path)[0] in COMMITTING:

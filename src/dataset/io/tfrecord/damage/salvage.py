@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from dataset.amounts import BLOCK_BYTES, PEEK_BYTES, PIECE_BYTES
 from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.tfrecord.damage.header_search import find_headers
 from dataset.io.tfrecord.frame_finder import find_frames
@@ -34,10 +35,6 @@ from dataset.io.tfrecord.frames import (
     length_damage,
 )
 
-BLOCK_BYTES_MIN = 1 << 12
-BLOCK_BYTES_MAX = 1 << 18
-SCAN_BYTES = 1 << 18  # bytes searched for headers at once
-READ_BYTES = 1 << 18
 WASTE_BYTES = 1 << 28
 WASTE_FACTOR = 4
 RECORD_BYTES_MAX = 1 << 30  # held in memory to compute its checksum
@@ -120,14 +117,14 @@ class Salvage:
             if len(starts) > 1:
                 return starts
         end = self._sound_end(at)
-        self._block_bytes = max(self._block_bytes, BLOCK_BYTES_MIN) if end else 0
+        self._block_bytes = max(self._block_bytes, PEEK_BYTES) if end else 0
         return [at, end] if end else []
 
     def _sound_in_block(self, at: int) -> list[int]:
         self._window.has(at, self._block_bytes)
         block = self._window.bytes(at, at + self._block_bytes)
         _, ends = find_frames(block, 0, VERIFY_ALL)
-        self._block_bytes = min(2 * self._block_bytes, BLOCK_BYTES_MAX)
+        self._block_bytes = min(2 * self._block_bytes, BLOCK_BYTES)
         return [at, *(at + end + FOOTER_BYTES for end in ends)]
 
     def _sound_end(self, at: int) -> int:
@@ -176,8 +173,8 @@ class Salvage:
                 self._found.pop()
             start = max(at, self._searched)
             self._window.forget(start)
-            self._window.has(start, SCAN_BYTES)
-            stretch = self._window.bytes(start, start + SCAN_BYTES)
+            self._window.has(start, BLOCK_BYTES)
+            stretch = self._window.bytes(start, start + BLOCK_BYTES)
             if len(stretch) < HEADER_BYTES:
                 return self._window.end
             places = find_headers(stretch, self._window.end_max() - start)
@@ -208,7 +205,7 @@ class _Window:
         """Read until these bytes are available; return whether the stream has them."""
         while self.end < at + size and not self._ended:
             try:
-                piece = self._stream.read(max(READ_BYTES, min(at + size - self.end, 1 << 20)))
+                piece = self._stream.read(max(BLOCK_BYTES, min(at + size - self.end, PIECE_BYTES)))
             except DamagedStreamError as damage:
                 self._end(damage)
                 break
