@@ -14,13 +14,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from dataset.amounts import FEW_ELEMENTS
 from dataset.world import threading
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-LENGTH_MIN = 8
-"""Fewer elements are faster one by one."""
 
 _UNUSED_MAX = 2048  # results computed in vain, before values are computed one by one for a while
 _REST = 32  # how much sooner the next results are computed after a chunk of such values
@@ -42,7 +41,7 @@ _ALONE = contextlib.nullcontext()
 
 def calling_for(length: int, columns: Callable[[], Sequence[Any]]) -> contextlib.AbstractContextManager[None]:
     """Declare that a user function is called for each of some elements; ``columns`` returns their components."""
-    return _ALONE if length < LENGTH_MIN else CallingFor(length, columns, once=True)
+    return _ALONE if length < FEW_ELEMENTS else CallingFor(length, columns, once=True)
 
 
 class CallingFor:

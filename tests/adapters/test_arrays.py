@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dataset.adapters.arrays import ALIGNMENT, aligned_copy, private
+from dataset.adapters.arrays import aligned_copy, private
+from dataset.amounts import ALIGNMENT
 
 
 def fresh():

@@ -291,8 +291,8 @@ def test_any_rows_of_any_chunks_are_gathered(values, chunk, order, batch):
     pieces = pa.Table.from_batches(table.to_batches(max_chunksize=chunk))
     hf = datasets.Dataset(pieces).select([number % len(values) for number in order])
     expected = hf.with_format(None)[:]
-    for most in (numbered_rows.TOGETHER_BYTES_MAX, 0):  # with 0, a column stays in its chunks
-        with unittest.mock.patch.object(numbered_rows, "TOGETHER_BYTES_MAX", most):
+    for most in (numbered_rows.HELD_BYTES, 0):  # with 0, a column stays in its chunks
+        with unittest.mock.patch.object(numbered_rows, "HELD_BYTES", most):
             found = list(Dataset.from_huggingface(hf).batch(batch))
         assert [text.decode() for part in found for text in part["s"]] == expected["s"]
         floats = np.concatenate([part["f"] for part in found])

@@ -23,7 +23,7 @@ def ticking(monkeypatch):
     """Let each look at the clock of the progress take a second."""
     now = iter(range(10**6))
     monkeypatch.setattr("dataset.adapters.live_progress.time", types.SimpleNamespace(perf_counter=lambda: next(now)))
-    monkeypatch.setattr("dataset.adapters.live_progress._PAUSE_COSTS", 1)
+    monkeypatch.setattr("dataset.adapters.live_progress.REST_FACTOR", 1)
 
 
 @pytest.fixture

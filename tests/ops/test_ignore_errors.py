@@ -47,7 +47,7 @@ def test_logs_each_error_with_its_place_if_told_to(caplog):
 
 
 def test_an_input_that_fails_for_ever_is_an_error_not_a_hang(monkeypatch):
-    monkeypatch.setattr(module, "_FAILURES_IN_A_ROW_MAX", 50)
+    monkeypatch.setattr(module, "FAILURES_MAX", 50)
 
     def fail(x):
         raise ValueError(f"bad {x}")
@@ -62,7 +62,7 @@ def test_an_input_that_fails_for_ever_is_an_error_not_a_hang(monkeypatch):
 
 
 def test_failures_with_elements_between_them_may_be_many(monkeypatch):
-    monkeypatch.setattr(module, "_FAILURES_IN_A_ROW_MAX", 3)
+    monkeypatch.setattr(module, "FAILURES_MAX", 3)
     numbers = Dataset.range(3).map(fail_at(0, 1)).repeat(100).ignore_errors()
     assert len(outcomes(iter(numbers))) == 100
     check_operator(lambda: Dataset.range(8).map(fail_at(1, 2, 3, 4, 5, 6)).ignore_errors())

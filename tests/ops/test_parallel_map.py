@@ -89,7 +89,7 @@ def task_sizes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("shape", "most"), [((60_000, 1), pool.COLUMN_ELEMENTS_MAX), ((6000, 1000), pool.COLUMN_BYTES_MAX // 8000)]
+    ("shape", "most"), [((60_000, 1), pool.COLUMN_ELEMENTS_MAX), ((6000, 1000), pool.CACHE_BYTES // 8000)]
 )
 def test_tasks_on_columns_are_large_and_bounded_in_bytes(task_sizes, shape, most):
     rows = np.arange(float(np.prod(shape))).reshape(shape)

@@ -168,9 +168,9 @@ def test_cheap_elements_without_user_code_are_computed_many_at_once_without_a_th
 
 
 def test_elements_that_take_long_or_are_large_are_computed_one_at_a_time(clock, monkeypatch):
-    for seconds, target_bytes in ((prefetch._TARGET_SECONDS, prefetch._TARGET_BYTES), (0.0, 16)):
+    for seconds, target_bytes in ((prefetch._TARGET_SECONDS, prefetch.CACHE_BYTES), (0.0, 16)):
         with monkeypatch.context() as patch:
-            patch.setattr(prefetch, "_TARGET_BYTES", target_bytes)
+            patch.setattr(prefetch, "CACHE_BYTES", target_bytes)
             sizes = requests_of(patch, BatchOperator, clock, seconds)
             assert len(list(Dataset.range(100).batch(2).prefetch(AUTOTUNE))) == 50
         assert set(sizes) == {1}

@@ -16,7 +16,7 @@ from dataset.runtime.functions.kernels import columns, divided
 def columns_at_once() -> Iterator[None]:
     """Try columns from the first chunk on, whatever its length, so that small tests cover them."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"LENGTH_MIN": 2, "COSTLY_MIN": 2, "SCALARS_MIN": 2, "TRIED_FROM": 0, "TRIAL": 2}.items():
+        for name, value in {"FEW_ELEMENTS": 2, "COSTLY_MIN": 2, "SCALARS_MIN": 2, "TRIED_FROM": 0, "TRIAL": 2}.items():
             patch.setattr(columns, name, value)
         patch.setattr(divided, "TRIAL", 2)
         yield

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from dataset.amounts import ALIGNMENT
 
-ALIGNMENT = 64
-"""Bytes: the alignment that XLA and TensorFlow require of memory that they share."""
+Array = np.ndarray[Any, Any]
 
 
 def private(components: list[Any]) -> list[Any]:

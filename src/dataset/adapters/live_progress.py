@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dataset.adapters.dataset_view import DatasetView
+from dataset.amounts import REST_FACTOR
 from dataset.dataset import Dataset
 from dataset.extras import load_extra
 from dataset.world import time
@@ -16,7 +17,6 @@ T_co = TypeVar("T_co", covariant=True)
 _ARGUMENTS = {"file", "mininterval", "disable"}
 _IN_PLACE_SECONDS = 0.5
 _LINE_SECONDS = 10.0
-_PAUSE_COSTS = 50  # the interval is at least this multiple of the time that an update takes
 
 
 class LiveProgress(DatasetView[T_co]):
@@ -49,7 +49,7 @@ class LiveProgress(DatasetView[T_co]):
                         text = self._prefix + str(elements.stats())
                         show(text if in_place else text.partition("\n")[0])
                         done = time.perf_counter()
-                        due = done + max(interval, _PAUSE_COSTS * (done - now))
+                        due = done + max(interval, REST_FACTOR * (done - now))
             finally:
                 show(self._prefix + str(elements.stats()))
                 end()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dataset.amounts import ENDLESS
 from dataset.autotune.model import Prediction, Section, predict
 from dataset.autotune.remedies import Symptoms, remedy_for, remedy_for_idle_steps
 from dataset.native.library import kernels_status
@@ -16,7 +17,6 @@ from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics, StepStatistics
 from dataset.runtime.resources.cores import usable_cores
-from dataset.runtime.resources.ledger import UNBOUNDED
 from dataset.world import time
 
 CONSUMER = "the consumer"
@@ -164,7 +164,7 @@ class Measured:
             operators=tuple(self.operators.values()),
             bottleneck=self._bottleneck(self.seconds - wait),
             buffered_bytes=limits.ledger.held,
-            ram_budget=None if limits.ledger.budget == UNBOUNDED else limits.ledger.budget,
+            ram_budget=None if limits.ledger.budget == ENDLESS else limits.ledger.budget,
             cpu_budget=limits.cores,
             native_kernels=kernels_status() if reads_files else None,
             step_waits=None if profile.began is None else profile.waits.percentiles(profile.began, self.until),

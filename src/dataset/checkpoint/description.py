@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from dataset.amounts import TEXT_MAX
 from dataset.checkpoint import container
 from dataset.checkpoint.state_files import load
 from dataset.errors import StateError
@@ -22,7 +23,6 @@ from dataset.plan.plain import digest, nbytes_of_plain, unwrapped
 from dataset.runtime.state.envelope import STATE_VERSION
 from dataset.world import time
 
-_VALUE_MAX = 60
 _PATH_MAX = 250
 _LINES_MAX = 200
 _DEPTH_MAX = 400
@@ -213,13 +213,13 @@ def _value(value: Any) -> str:
         return f"{_count(value.size, 'number')} of {value.dtype} ({brief_bytes(value.nbytes)})"
     if type(value) is int:
         return f"{value:,}" if abs(value) < 2**64 else "a long number"
-    if type(value) in {list, tuple, dict} and nbytes_of_plain(value) > _VALUE_MAX:
+    if type(value) in {list, tuple, dict} and nbytes_of_plain(value) > TEXT_MAX:
         return f"{_count(len(value), 'entry', 'entries')} ({brief_bytes(nbytes_of_plain(value))})"
     return _short(repr(value))
 
 
 def _short(value: Any) -> str:
-    return shortened(printable(str(value)[: 4 * _VALUE_MAX]), _VALUE_MAX) if not isinstance(value, int) else str(value)
+    return shortened(printable(str(value)[: 4 * TEXT_MAX]), TEXT_MAX) if not isinstance(value, int) else str(value)
 
 
 def _count(number: int, noun: str, plural: str = "") -> str:

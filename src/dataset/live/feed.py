@@ -6,10 +6,10 @@ import json
 import os
 from typing import Any, Protocol
 
+from dataset.amounts import REST_FACTOR
 from dataset.world import socket, threading, time
 
 _INTERVAL_SECONDS = 1.0
-_INTERVAL_COSTS = 50  # the interval is at least this multiple of the time that a snapshot takes
 _ENDED_SECONDS = 15.0  # without news, streams send the last snapshot again, which reveals clients that have vanished
 
 
@@ -111,7 +111,7 @@ class SnapshotFeed:
                 self._latest_change = self._changes
                 self._latest = json.dumps(self.snapshot()).encode()
                 self._computed = time.perf_counter()
-                self._interval = max(_INTERVAL_SECONDS, _INTERVAL_COSTS * (self._computed - now))
+                self._interval = max(_INTERVAL_SECONDS, REST_FACTOR * (self._computed - now))
             return self._latest
 
     def snapshot(self) -> dict[str, Any]:

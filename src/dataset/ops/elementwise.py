@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dataset.amounts import AHEAD_BYTES, AHEAD_ELEMENTS, AHEAD_FIRST, STEP_BYTES, STEP_ELEMENTS
 from dataset.options import AUTOTUNE, Autotune
 from dataset.plan.checks import require_parallelism
 from dataset.plan.lazy import lazy_property
@@ -32,11 +33,9 @@ from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.shared_calls import shares_calls
 
-_AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small
-_AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 # Elements and bytes that are read ahead for a function that parses. They make the fixed cost of a shared call small.
-_SHARED_MAX = 128, _AHEAD_BYTES
-_COLUMNS_MAX = 1024, 1 << 20  # if it runs on columns, whose fixed cost is higher
+_SHARED_MAX = AHEAD_FIRST, AHEAD_BYTES
+_COLUMNS_MAX = STEP_ELEMENTS, STEP_BYTES  # if it runs on columns, whose fixed cost is higher
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +158,8 @@ class Elementwise(ParallelNode, pure=False):
             return ReadAheadOperator(
                 self.unseen_operator(context),
                 context,
-                elements_max=_AHEAD_ELEMENTS,
-                bytes_max=_AHEAD_BYTES,
+                elements_max=AHEAD_ELEMENTS,
+                bytes_max=AHEAD_BYTES,
                 is_steady=True,
             )
         nodes, profile = [self], context.iteration.profile

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dataset.amounts import ENDLESS
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
@@ -20,8 +21,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.position import Position
 
-_INT64_MAX = 2**63 - 1
-_NEVER_READ = 2**62  # more elements than can ever be read
+_INT64_MAX = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Enumerate(UnaryNode, seekable=True, elastic=True):
     @lazy_property
     def traits(self) -> Traits:
         available = self.source.cardinality()
-        has_numbers = self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
+        has_numbers = self.start + (available if is_known(available) else ENDLESS) <= _INT64_MAX
         return super().traits.having(exact=has_numbers, infallible=has_numbers)
 
     def sharded(self, shard: BlockCyclicShard, below: Sharding) -> Self | None:

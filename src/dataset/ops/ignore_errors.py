@@ -6,16 +6,13 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dataset.amounts import FAILURES_MAX
 from dataset.plan.checks import require_bool
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.resources.exceptions import concerns_iteration
-
-_FAILURES_IN_A_ROW_MAX = 100_000
-"""How many consecutive failures indicate a broken, possibly endless pipeline: an error is better than a hang. Reaching
-this takes a second or less, and damaged data never has this many consecutive failures."""
 
 _log = logging.getLogger("dataset")
 
@@ -63,7 +60,7 @@ class IgnoreErrorsOperator(UnaryOperator):
                 self.dropped += 1
                 if self.node.log_warning:
                     _warn(self.node, self.at + self.dropped - 1, error)
-                if failures == _FAILURES_IN_A_ROW_MAX:
+                if failures == FAILURES_MAX:
                     error.add_note(
                         f"in {self.node}: this is the last of {failures:,} consecutive errors without an "
                         "element between them; the next call continues after it"

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dataset.amounts import CACHE_BYTES
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
@@ -37,7 +38,6 @@ BUFFER_SIZE_MAX = 128
 _BURSTS = 4  # in a segment: for exponential times, the rate was 0.88 of the best one with 2, 0.99 with 4 and with 8
 _REST_MAX = 16  # maximum segments without measuring time, relative to one with it
 _TARGET_SECONDS = 1e-3  # work per handover, or at once without the thread; the handover itself takes a few microseconds
-_TARGET_BYTES = 4 << 20  # of elements that are computed at once without the thread: they are still in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,7 +459,7 @@ class PatientPrefetchOperator(PrefetchOperator, HoldingOperator):
         count = min(_next_count(chunk.length, seconds), self.knob.maximum)
         if count > self._count:  # bytes are not measured each time: texts are measured one by one
             self._element_bytes = max(1, chunk.nbytes // chunk.length)
-        self._count = max(1, min(count, _TARGET_BYTES // self._element_bytes))
+        self._count = max(1, min(count, CACHE_BYTES // self._element_bytes))
 
     def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock, ended_at: float | None = None) -> None:
         with self.lock:

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 
+from dataset.amounts import AHEAD_ELEMENTS
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk, Column, take_column
 from dataset.runtime.chunks.lineage import Lineage, later
@@ -18,8 +19,6 @@ from dataset.runtime.position import Position
 
 PASS_MAX = 4096
 """The maximum number of elements of a pass to hold: for longer passes, the cost of opening the input is negligible."""
-
-_AHEAD = 4096  # minimum elements per chunk that may span passes
 
 
 def open_in_memory(context: ExecutionContext, source: Node, times: int) -> Operator:
@@ -76,7 +75,7 @@ class InMemoryRepeatOperator(UnaryOperator):
         assert elements is not None  # the optimizer does not rewrite empty inputs
         self._copies = not any(map(_is_read_only, elements.columns()))
         if self._copies:
-            self._places = np.arange(self.length + _AHEAD) % self.length
+            self._places = np.arange(self.length + AHEAD_ELEMENTS) % self.length
         return elements
 
     def _move(self, count: int) -> None:

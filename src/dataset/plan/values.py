@@ -16,7 +16,6 @@ from dataset import plan
 
 Array = npt.NDArray[Any]
 Splits = npt.NDArray[np.int32 | np.int64]
-_INT32_MAX = 2**31 - 1
 
 
 def frozen_view(array: Array) -> Array:
@@ -59,7 +58,7 @@ def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
     Raises:
         ValueError: if ``dtype`` is too small for the number of values.
     """
-    if splits[-1] > _INT32_MAX and np.dtype(dtype) == np.int32:
+    if splits[-1] > np.iinfo(np.int32).max and np.dtype(dtype) == np.int32:
         raise ValueError(f"RaggedTensor: row splits of {dtype!r} cannot count {splits[-1]} values; use int64")
     return splits.astype(dtype, copy=False)
 

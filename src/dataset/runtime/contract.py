@@ -18,10 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar, Protocol
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.position import Position
-
-_PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the memory held
 
 
 class Upstream(Protocol):
@@ -64,7 +63,7 @@ class Operator(ABC):
         Raises whatever ``pull`` would raise for them. Only elements that are known not to fail may be skipped without
         computing them.
         """
-        chunk = self.pull(min(n, _PASSED_MAX))
+        chunk = self.pull(min(n, STEP_ELEMENTS))
         return 0 if chunk is None else chunk.length
 
     def upstream(self) -> Sequence[Upstream]:

@@ -184,7 +184,7 @@ def test_arguments_that_do_not_go_together_are_refused(paths, arguments, error, 
 
 
 def test_many_threads_may_index_at_once(paths, monkeypatch):
-    monkeypatch.setattr(module, "FILES_OPEN_MAX", 1)  # so that readers close each other's files
+    monkeypatch.setattr(module, "OPEN_FILES_MAX", 1)  # so that readers close each other's files
     dataset = TFRecordDataset(paths, index=True)
     places = [random.Random(0).randrange(len(RECORDS)) for _ in range(2000)]
     with ThreadPoolExecutor(8) as pool:

@@ -89,7 +89,7 @@ def assert_in_one_array(batches):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_batches_of_a_full_cache_are_parts_of_one_array(monkeypatch, size, known):
-    monkeypatch.setattr("dataset.ops.cache.cache._BLOCK_BYTES", 1000)  # several blocks
+    monkeypatch.setattr("dataset.ops.cache.cache.STEP_BYTES", 1000)  # several blocks
     source = Dataset.range(200) if known else Dataset.range(200).filter(lambda x: bool(x >= 0))
     dataset = source.map(lambda x: np.arange(x, x + 10)).cache()
     for _ in dataset.batch(size) if size > 1 else dataset:
@@ -122,7 +122,7 @@ def changing(x):
 @pytest.mark.parametrize("count", [61, 79, 100])
 @pytest.mark.parametrize("size", [1, 7])
 def test_elements_whose_shape_and_dtype_change(monkeypatch, count, size):
-    monkeypatch.setattr("dataset.ops.cache.cache._BLOCK_BYTES", 200)
+    monkeypatch.setattr("dataset.ops.cache.cache.STEP_BYTES", 200)
     dataset = Dataset.range(count).map(changing).cache()
     first = list(dataset if size == 1 else dataset.prefetch(1).window(size).flat_map(lambda a, b: Dataset.zip((a, b))))
     assert_elements_equal(first, list(Dataset.range(count).map(changing)))

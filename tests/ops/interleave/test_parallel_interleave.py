@@ -12,7 +12,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
 from dataset.ops.interleave import reader_pool
-from dataset.ops.interleave.reader_pool import AHEAD_BYTES, ReaderPool
+from dataset.ops.interleave.reader_pool import AHEAD_BYTES_MAX, ReaderPool
 from dataset.ops.interleave.subdatasets import Subdatasets
 from dataset.testing import check_operator, no_leaks, outcomes
 from support.controllers import AlwaysInline, TakingTurns
@@ -87,7 +87,7 @@ def test_what_is_read_ahead_is_bounded_in_elements_and_bytes(deterministic):
     elements, nbytes = held(lambda n: noted.dataset(n, 100_000))
     assert len(noted.made) - 1 == elements <= 2 * 2048 + 2
     assert nbytes == 8 * elements
-    assert held(lambda n: noted.dataset(n, 1000).map(lambda x: large))[1] <= 2 * AHEAD_BYTES + 2 * large.nbytes
+    assert held(lambda n: noted.dataset(n, 1000).map(lambda x: large))[1] <= 2 * AHEAD_BYTES_MAX + 2 * large.nbytes
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

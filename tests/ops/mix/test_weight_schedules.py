@@ -118,7 +118,7 @@ def test_stats_shows_the_counts_and_shares():
 
 
 def test_weights_of_elements_between_the_state_of_the_mix_and_the_position_may_not_change(monkeypatch):
-    monkeypatch.setattr(replay_log, "_SHARE", 10**9)  # one mark, at the start
+    monkeypatch.setattr(replay_log, "REST_FACTOR", 10**9)  # one mark, at the start
 
     def build(weights):
         streams = [Dataset.range(500).filter(lambda x: bool(str(x))), Dataset.range(500).map(lambda x: x)]

@@ -252,7 +252,7 @@ def test_elements_decide_whether_it_runs_on_columns(rows, function, fits, hidden
         lambda i: np.ones(2, "if"[i % 2]),
         lambda i: np.ones((2, 3), order="CF"[i % 2]),
         lambda i: np.array([2, 3.5], object),
-        lambda i: np.zeros(evaluate.ELEMENT_BYTES_MAX // 8 + 1),
+        lambda i: np.zeros(evaluate.LARGE_ELEMENT_BYTES // 8 + 1),
     ],
     ids=["lengths", "ranks", "dtypes", "memory order", "objects", "large"],
 )

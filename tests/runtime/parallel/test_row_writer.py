@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from dataset import Dataset
+from dataset.amounts import LARGE_ELEMENT_BYTES
 from dataset.native.row_loop import row_loop
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.chunks.ownership import WRITTEN
-from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
+from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.row_writer import RowWriter
 
-BIG = LARGE_BYTES // 8  # numbers in a row that is large enough for blocks in threads
+BIG = LARGE_ELEMENT_BYTES // 8  # numbers in a row that is large enough for blocks in threads
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset.runtime.resources.ledger import UNBOUNDED, Ledger
+from dataset.amounts import ENDLESS
+from dataset.runtime.resources.ledger import Ledger
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
@@ -169,7 +170,7 @@ def test_one_giant_does_not_throttle_for_ever():
 
 
 def test_without_a_budget_no_account_is_refused_and_it_says_what_it_holds():
-    assert Ledger().budget == UNBOUNDED
+    assert Ledger().budget == ENDLESS
     assert known(Ledger(), 10**12).reserve(10**6) == 10**6
     account = known(Ledger(), 1000)
     account.reserve(2)

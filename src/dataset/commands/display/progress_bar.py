@@ -10,9 +10,9 @@ from typing import TextIO
 
 from dataset.closing import Closing
 from dataset.commands.display.terminal import counted, printable, size
+from dataset.io.tfrecord.progress_line import INTERVAL_SECONDS
 from dataset.world import time
 
-SECONDS_BETWEEN = 0.1
 BAR_WIDTH = 24
 NAME_WIDTH = 30
 
@@ -57,7 +57,7 @@ class ProgressMeter(Closing):
         self._records = records
         if not self._shown or (now := time.monotonic()) < self._next:
             return
-        self._next = now + SECONDS_BETWEEN
+        self._next = now + INTERVAL_SECONDS
         done += self._before
         part = min(done / self._total, 1.0) if self._total else 1.0
         bar = ("#" * int(part * BAR_WIDTH)).ljust(BAR_WIDTH)

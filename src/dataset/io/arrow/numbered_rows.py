@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import HELD_BYTES
 from dataset.io.arrow.arrow_values import Converted, Converter
 from dataset.io.arrow.pyarrow_library import library
 from dataset.io.arrow.requested_columns import Leaf, storage_of
-
-TOGETHER_BYTES_MAX = 64 << 20
-"""Maximum size of a column whose chunks are combined in memory."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -66,7 +64,7 @@ class NumberedRows:
 
     def _put_together(self) -> None:
         whole = self._chunked
-        if whole.num_chunks > 1 and whole.nbytes <= TOGETHER_BYTES_MAX:
+        if whole.num_chunks > 1 and whole.nbytes <= HELD_BYTES:
             whole = library().chunked_array([whole.combine_chunks()])
         if whole.num_chunks == 1 and _lies_as_an_array(self.leaf.kind) and not holds_null(whole.chunk(0)):
             self._array = self._converted(whole).values  # type: ignore[assignment]  # not ragged

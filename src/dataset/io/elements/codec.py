@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import PIECE_BYTES
 from dataset.plan.skeleton import dtype_name
 from dataset.plan.spec import BYTES
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -27,8 +28,8 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 Array = npt.NDArray[Any]
 Column = Array | list[Any]
 
-RECORD_BYTES = (1 << 20) - (1 << 14)
-"""Approximate size of a record; with its header it stays below the 1 MiB that the reader reads in one piece."""
+RECORD_BYTES = PIECE_BYTES - (1 << 14)
+"""Approximate size of a record; with its header it stays below what the reader reads in one piece."""
 RECORD_ELEMENTS = 4096
 """Maximum number of elements in a record."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dataset.amounts import HELD_BYTES
 from dataset.errors import SpecError
 from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS, column_kind, encode
 from dataset.io.elements.dataset_shards import ShardNumbers
@@ -19,8 +20,6 @@ from dataset.plan.skeleton import skeleton_of, spec_from_plain, spec_to_plain
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk
-
-_WAITING_BYTES_MAX = 1 << 26  # total of all shards; beyond it, small records are written, too
 
 
 @dataclass
@@ -136,7 +135,7 @@ class ElementsWriter:
         self._waiting_bytes += nbytes
         if waiting.nbytes * (waiting.length + 1) > RECORD_BYTES * waiting.length or waiting.length >= RECORD_ELEMENTS:
             self._write(number)  # another element of that size would not fit
-        elif self._waiting_bytes > _WAITING_BYTES_MAX:
+        elif self._waiting_bytes > HELD_BYTES:
             self._flush()
 
     def _flush(self) -> None:

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dataset.amounts import OPEN_FILES_MAX
 from dataset.io import libraries
 from dataset.io.elements.metadata import (
     FILE_NAME,
@@ -38,7 +39,6 @@ from dataset.io.files.locks import NO_FOLLOW, LockFile, check_digits
 from dataset.io.tfrecord.frames import framed
 
 _BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and os.scandir in os.supports_fd
-_OPEN_FILES_MAX = 64  # shard_func may use thousands of shards, and a process may open about a thousand files
 
 
 @dataclass
@@ -150,7 +150,7 @@ class RunWriter:
     def _opened(self, shard: _Shard) -> io.FileIO:
         file = self._files.get(shard.number)
         if file is None:
-            if len(self._files) == _OPEN_FILES_MAX:
+            if len(self._files) == OPEN_FILES_MAX:
                 self._sync()
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_FOLLOW | (0 if shard.records else os.O_EXCL)
             file = self._files[shard.number] = io.FileIO(os.open(self._path(shard), flags, self._file_mode), "ab")

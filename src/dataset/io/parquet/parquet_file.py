@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from dataset.amounts import PIECE_BYTES
 from dataset.errors import DataLossError
 from dataset.io.arrow.pyarrow_library import library
 from dataset.io.files.content_hint import content_hint
@@ -185,7 +186,7 @@ class WholeReads:
     def read_to_end(self) -> bytes:
         """Return the rest of a file that need not be seekable."""
         pieces = []
-        while piece := self._file.read(1 << 20):
+        while piece := self._file.read(PIECE_BYTES):
             pieces.append(piece)
         return b"".join(pieces)
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dataset.amounts import FEW_ELEMENTS
+from dataset.amounts import BLOCK_BYTES, FEW_ELEMENTS
 from dataset.io.tfrecord.frames import FRAME_BYTES, walk_frames
 from dataset.native.library import kernels
 from dataset.world import threading
 
-KEPT_FRAMES = 1 << 14  # as many as fit in a block of the default size
+KEPT_FRAMES = BLOCK_BYTES // FRAME_BYTES  # as many as fit in a block of the default size
 
 
 class _FrameEdges(threading.local):

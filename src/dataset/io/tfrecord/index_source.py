@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.amounts import BLOCK_BYTES, STEP_ELEMENTS
+from dataset.amounts import BLOCK_BYTES, OPEN_FILES_MAX, STEP_ELEMENTS
 from dataset.errors import DataLossError, SpecError
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.list_files import note_pattern
@@ -35,8 +35,6 @@ from dataset.runtime.chunks.lineage import Lineage
 from dataset.runtime.context import ExecutionContext, LineageContext
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.world import threading
-
-FILES_OPEN_MAX = 64  # open at once; for other files only the index is held
 
 
 def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> IndexedTFRecord:
@@ -159,7 +157,7 @@ class IndexedRecords(Rows):
         self._log = DamageLog(str(node), skipped.add)
         self._files: OrderedDict[int, RecordsAt] = OrderedDict()
         self._lock = threading.Lock()  # guards changes of _files
-        self._may_evict = len(node.indexes) > FILES_OPEN_MAX
+        self._may_evict = len(node.indexes) > OPEN_FILES_MAX
         self._are_remote = any(is_remote(index.path) for index in node.indexes)
 
     def row(self, number: int) -> bytes:
@@ -202,7 +200,7 @@ class IndexedRecords(Rows):
         of_files: dict[int, list[tuple[int, int]]] = {}
         for file, first, stop in runs:
             of_files.setdefault(file, []).append((first, stop))
-        for file in itertools.islice(of_files, FILES_OPEN_MAX):
+        for file in itertools.islice(of_files, OPEN_FILES_MAX):
             with contextlib.suppress(OSError):  # raised in the place of its record
                 self._opened(file).expect(of_files[file])
 
@@ -245,7 +243,7 @@ class IndexedRecords(Rows):
             found = self._files.get(file)
             if found is None:
                 found = self._files[file] = self.node.indexes[file].open_records()
-                if len(self._files) > FILES_OPEN_MAX:
+                if len(self._files) > OPEN_FILES_MAX:
                     self._files.popitem(last=False)  # closed when its last reader is done
             else:
                 self._files.move_to_end(file)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from dataset.amounts import SAMPLE_ELEMENTS
 from dataset.errors import StateError
 from dataset.ops.cache.cache import Cache, MemoryCache
 from dataset.ops.cache.caching import CacheOperator, CacheStore, CacheWriter, RefusedElementError
@@ -41,7 +42,6 @@ from dataset.world import threading
 _SHARE = 0.5  # of the budget, or of the free space on the disk; the rest is for buffers
 _READ_BYTES_PER_SECOND = 1e9  # from files, assumed
 _SAVED_MIN = 0.05  # of the time of all ops upstream: caching what saves less would waste memory
-_SIZED_ELEMENTS = 64  # per chunk; their mean size counts for all of its elements
 _NONE = -1  # instead of the index of a place
 
 
@@ -361,7 +361,7 @@ class BoundedWriter:
     def add(self, chunk: Chunk) -> None:
         if self._writer is None:
             return
-        some = chunk.slice(0, min(chunk.length, _SIZED_ELEMENTS))
+        some = chunk.slice(0, min(chunk.length, SAMPLE_ELEMENTS))
         self._nbytes += some.nbytes * chunk.length / some.length
         if self._nbytes > self._limit:
             self._give_up(f"the elements take more than {brief_bytes(self._limit)}")

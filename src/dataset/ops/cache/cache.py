@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dataset.amounts import AHEAD_ELEMENTS, STEP_BYTES
 from dataset.ops.cache.caching import CacheEntry, CacheStore, CacheWriter, lower_keeping
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known
@@ -52,8 +53,6 @@ class MemoryCache:
         return "MemoryCache()"
 
 
-_BLOCK_BYTES = 1 << 20  # fits in the CPU cache
-_BLOCK_ELEMENTS = 4096
 _BLOCK_ELEMENTS_MIN = 8  # a single array does not show whether others share its memory
 
 
@@ -88,7 +87,7 @@ class MemoryFilling:
                 self._waiting_bytes += column.nbytes
             elif are_lists and type(column[0]) is np.ndarray:
                 self._waiting_bytes += column[0].nbytes * chunk.length
-        is_full = self._waiting_bytes >= _BLOCK_BYTES or self._waiting_elements >= _BLOCK_ELEMENTS
+        is_full = self._waiting_bytes >= STEP_BYTES or self._waiting_elements >= AHEAD_ELEMENTS
         if is_full and self._waiting_elements >= _BLOCK_ELEMENTS_MIN:
             self._end_block()
 

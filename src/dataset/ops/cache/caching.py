@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import StateError
 from dataset.plan.epochs import random_states
 from dataset.plan.node import Node, UnaryNode, walk
@@ -27,7 +28,6 @@ from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_itera
 from dataset.runtime.state.replay_log import ReplayLog
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a store may fail with these when it starts to write
-_STEP = 1024  # elements per pull while a finished pass is recomputed
 
 
 class RefusedElementError(Exception):
@@ -418,7 +418,7 @@ class CacheOperator(Operator):
         """Repeat the pass up to where the state was saved, or to its end if it had finished."""
         to_the_end = _is_at_the_end(target)
         while not self._ended and (to_the_end or self._is_before(target)):
-            step = _STEP if to_the_end else max(1, target.at - self._taken)
+            step = STEP_ELEMENTS if to_the_end else max(1, target.at - self._taken)
             try:
                 chunk = self._take(step)
             except Exception as error:

@@ -39,6 +39,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from dataset.amounts import AHEAD_ELEMENTS
 from dataset.errors import ClosedError, StateError, WorkerDiedError
 from dataset.ops.distribute import engine as engines
 from dataset.ops.distribute.engine import Engine, EngineWorker, ShareReport, Start, WorkerLostError
@@ -64,7 +65,6 @@ _log = logging.getLogger("dataset")
 
 _RESTARTS_SECONDS = 600.0
 _AHEAD_MIN = 8  # elements of a share that may wait; one that takes long then stops the others late
-_AHEAD_MAX = 4096
 _COUNT_SECONDS = 2e-4  # between two counts of delivered elements, on which requests depend
 
 
@@ -452,7 +452,7 @@ class DistributeOperator(Operator, BackgroundOperator):
             if progress.position is not None:
                 share.marks.leave(share.received, progress.position)
             share.ended = progress.ended
-            share.ahead = max(share.ahead, min(2 * made, _AHEAD_MAX))
+            share.ahead = max(share.ahead, min(2 * made, AHEAD_ELEMENTS))
             share.busy_seconds += progress.seconds
             share.memory = progress.memory
             self.counters.inputs += made

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dataset.amounts import STEP_BYTES
 from dataset.ops.distribute.engine import ShareReport, Start
 from dataset.options import Options
 from dataset.plan.epochs import random_states
@@ -31,7 +32,6 @@ from dataset.runtime.state.replay_log import ReplayLog
 from dataset.world import threading, time
 
 _REPLY_SECONDS = 5e-3  # of work per reply, which amortizes the cost of sending it
-_REPLY_BYTES = 1 << 20
 _PULL_SECONDS = 1e-3
 _SAVE_SHARE = 20  # a state is saved after this many times its own duration: at most 5% of the time
 # It is also sent only after elements of as many bytes as the last one: half of the bytes at most, unless states grow.
@@ -122,7 +122,7 @@ class ShareRunner:
         count = count if self._context.iteration.repeats else 1
         made = nbytes = 0
         ended = False
-        while made < count and nbytes < _REPLY_BYTES and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
+        while made < count and nbytes < STEP_BYTES and (before := time.perf_counter()) <= began + _REPLY_SECONDS:
             if self._left <= 0:
                 self._left = self._profile.look(self._left)
             try:

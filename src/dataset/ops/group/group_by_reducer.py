@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import StateError
 from dataset.ops.group.integer_keys import as_integer
 from dataset.ops.map import Map, MapOperator
@@ -30,8 +31,6 @@ from dataset.runtime.iteration.probing import probed_spec
 from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.world.interrupts import call
-
-_AT_ONCE = 1024  # elements per pull; they are all needed before the first result
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class ReduceGroupsOperator(MapOperator):
 
     def pull(self, n: int) -> Chunk | None:
         while not self._ended:
-            self._ended = super().pull(_AT_ONCE) is None
+            self._ended = super().pull(STEP_ELEMENTS) is None
         keys = sorted(self._groups)[:n]
         return self._states([self._groups.pop(key) for key in keys]) if keys else None
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import AHEAD_BYTES, AHEAD_ELEMENTS, AHEAD_FIRST, STEP_ELEMENTS
 from dataset.ops.group.integer_keys import KeyOperator, as_integer
 from dataset.ops.group.lengths import LengthFunction
 from dataset.ops.group.sorted_chunk import SortedChunk
@@ -85,12 +86,6 @@ class GroupByWindow(GroupingNode, pure=False, static_spec=False):
         return size
 
 
-_AHEAD = 128  # minimum elements read at once if reading ahead is unobservable
-_SORTED_MAX = 4096  # elements sorted at once if a state need not hold them; amortizes the fixed cost
-_SORTED_BYTES = 512 * 1024  # the same in bytes; a single element may be larger
-_AT_ONCE_MAX = 1024
-
-
 def _reads_unseen(node: Node) -> bool:
     """Return whether reading ahead is unobservable and the elements can be saved by value."""
     if holds_user_code(node):
@@ -150,8 +145,8 @@ class GroupsOperator(UnaryOperator):
     ) -> None:
         super().__init__(source)
         self.node = node
-        self.smallest = smallest = min(smallest, _AT_ONCE_MAX)
-        """A lower bound of the group sizes, at most ``_AT_ONCE_MAX``."""
+        self.smallest = smallest = min(smallest, STEP_ELEMENTS)
+        """A lower bound of the group sizes, at most ``STEP_ELEMENTS``."""
         self.sizes: dict[int, int] = {}  # by key; the size of a key is computed once
         self.groups: dict[int, _Group] = {}
         self.ended = False
@@ -159,7 +154,7 @@ class GroupsOperator(UnaryOperator):
         self._stacked: list[bool] = []  # which components of the last elements were rows of an array
         self._counts = [0] * (smallest + 1)  # number of groups by missing elements, capped at smallest
         self._least = smallest  # every group misses at least this many
-        self._at_once = max(smallest, _AHEAD) if context.iteration.background and _reads_unseen(node.source) else 0
+        self._at_once = max(smallest, AHEAD_FIRST) if context.iteration.background and _reads_unseen(node.source) else 0
         if self._at_once and knows_sizes:
             lengths = LengthFunction.of(source.function, structure_of(node.source.element_spec))
             if lengths is not None:
@@ -214,7 +209,7 @@ class GroupsOperator(UnaryOperator):
             return
         if stopping is not None:
             self.source.stop_when_full(stopping, lengths, self._missing)
-            self._at_once = _AHEAD
+            self._at_once = AHEAD_FIRST
             if not packed:
                 return  # appending objects to lists is cheaper than sorting them
         for group in self.groups.values():
@@ -239,8 +234,8 @@ class GroupsOperator(UnaryOperator):
         if keyed is None:
             self.ended = True
             return None
-        most = _SORTED_MAX if self.source.tells_places else _AHEAD
-        self._at_once = max(1, min(2 * self._at_once, most, _SORTED_BYTES * keyed.length // max(1, keyed.nbytes)))
+        most = AHEAD_ELEMENTS if self.source.tells_places else AHEAD_FIRST
+        self._at_once = max(1, min(2 * self._at_once, most, AHEAD_BYTES * keyed.length // max(1, keyed.nbytes)))
         self._sorted = SortedChunk(keyed, self._missing, self._size)
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dataset.amounts import AHEAD_BYTES, AHEAD_ELEMENTS, AHEAD_FIRST, EACH_BYTES, EACH_ELEMENTS
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.interleave.round_robin import RoundRobin, Rounds
@@ -25,13 +26,7 @@ from dataset.runtime.position import Position
 DEFAULT_CYCLE_LENGTH = 4
 """The default. tf.data uses the number of cores; a fixed number gives the same order on every machine."""
 
-READ_AHEAD_ELEMENTS = 128  # of each open dataset
 _FIRST_BYTES = 64 * 1024  # of the first read, given the element size of earlier datasets
-READ_AHEAD_TOGETHER = 4096  # or of all, if there are few: half as many pulls cost half as much
-READ_AHEAD_BYTES = 256 * 1024  # for each open dataset; a single element may be larger
-
-_JOINED_ELEMENTS = 64  # of each dataset, reordered at once whatever the request; READ_AHEAD_TOGETHER for few datasets
-_JOINED_BYTES = 16 * 1024  # the same in bytes: copying more than requested does not pay off for larger elements
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +75,8 @@ class _Slot:
     def __init__(self, inner: Subdataset, cycle_length: int, likely_bytes: int) -> None:
         self.inner = inner
         self._first = _FIRST_BYTES // likely_bytes if likely_bytes else 0
-        self._ahead_max = max(READ_AHEAD_ELEMENTS, READ_AHEAD_TOGETHER // cycle_length)
-        self._ahead = READ_AHEAD_ELEMENTS
+        self._ahead_max = max(AHEAD_FIRST, AHEAD_ELEMENTS // cycle_length)
+        self._ahead = AHEAD_FIRST
         # Reading ahead is only unobservable if no user code runs.
         self.reads_ahead = not holds_user_code(inner.plan)
         self.element_bytes = 0
@@ -92,7 +87,7 @@ class _Slot:
             return needed
         if not self.element_bytes:
             return max(needed, min(self._ahead, self._first))
-        count = max(needed, min(self._ahead, READ_AHEAD_BYTES // self.element_bytes))
+        count = max(needed, min(self._ahead, AHEAD_BYTES // self.element_bytes))
         self._ahead = min(2 * self._ahead, self._ahead_max)
         return count
 
@@ -183,7 +178,7 @@ class InterleaveOperator(BufferedOperator, HoldingOperator):
         if cycle.given or not cycle.filled or self._blocked is not None or not self.datasets.has_given:
             return None
         ready: dict[int, _Slot] = {}
-        most = max(_JOINED_ELEMENTS, READ_AHEAD_TOGETHER // cycle.filled)
+        most = max(EACH_ELEMENTS, AHEAD_ELEMENTS // cycle.filled)
         rounds, element_bytes = max(n // (cycle.filled * block), most // block), 1
         for place in cycle.places_in_turn():
             slot = cycle.places[place]
@@ -195,7 +190,7 @@ class InterleaveOperator(BufferedOperator, HoldingOperator):
                 return None
             ready[place] = slot
             rounds, element_bytes = min(rounds, blocks), max(element_bytes, slot.element_bytes)
-        rounds = min(rounds, max(n // (len(ready) * block), _JOINED_BYTES // (element_bytes * block)))
+        rounds = min(rounds, max(n // (len(ready) * block), EACH_BYTES // (element_bytes * block)))
         if not rounds:
             return None
         waiting = [chunk for slot in ready.values() if (chunk := slot.inner.ahead.give(rounds * block)) is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from dataset.amounts import AHEAD_BYTES, AHEAD_ELEMENTS, EACH_BYTES, EACH_ELEMENTS
 from dataset.ops.interleave.reader_pool import AHEAD_ELEMENTS_MAX, ReaderPool, ReaderSlot
 from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
@@ -16,11 +17,6 @@ from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.controller import Controller
 from dataset.runtime.position import Position
-
-JOINED_ELEMENTS = 8192  # small elements that are reordered at once, whatever the request
-JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
-JOINED_BYTES_OF_EACH = 4 * 1024
-JOINED_BYTES = 512 * 1024
 
 
 class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOperator):
@@ -180,7 +176,7 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
         if cycle.given or not self.datasets.has_given or not (self._is_full or not self.in_order):
             return None
         ready: dict[int, ReaderSlot] = {}
-        rounds = max(n, JOINED_ELEMENTS) // block
+        rounds = max(n, AHEAD_ELEMENTS) // block
         for place in cycle.places_in_turn():
             reader = cycle.places[place]
             if reader is not None:
@@ -192,9 +188,9 @@ class ParallelInterleaveOperator(BufferedOperator, HoldingOperator, BackgroundOp
                     return None
         if not ready:
             return None
-        bytes_max = max(JOINED_BYTES, JOINED_BYTES_OF_EACH * len(ready))
+        bytes_max = max(AHEAD_BYTES, EACH_BYTES * len(ready))
         small = bytes_max // max(reader.element_bytes for reader in ready.values())
-        most = max(n, min(max(JOINED_ELEMENTS, JOINED_OF_EACH * len(ready)), small))
+        most = max(n, min(max(AHEAD_ELEMENTS, EACH_ELEMENTS * len(ready)), small))
         rounds = min(rounds, most // (len(ready) * block))
         if not rounds:
             return None

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeAlias
 
+from dataset.amounts import SAMPLE_ELEMENTS
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets, failed
 from dataset.plan.node import holds_user_code
 from dataset.runtime.choice import INLINE
@@ -38,11 +39,10 @@ TARGET_SECONDS = 4e-3
 AHEAD_ELEMENTS_MIN = 32
 AHEAD_ELEMENTS_MAX = 16384
 CALLED_AHEAD_MAX = 2048  # the same if user code is called for the elements
-AHEAD_BYTES = 1 << 21  # a single element may be larger
+AHEAD_BYTES_MAX = 1 << 21  # a single element may be larger
 
 _GROWTH = 8  # maximum growth factor of the run length
 _QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
-_SAMPLE = 64  # elements per run whose size is measured
 
 
 class ReaderSlot:
@@ -101,7 +101,7 @@ class ReaderSlot:
             return
         blocks = 2 * self._block_length
         limit = min(max(blocks, 2 * self._run, AHEAD_ELEMENTS_MIN), max(blocks, self._ahead_max))
-        self._limit = min(limit, max(1, AHEAD_BYTES // self.element_bytes))
+        self._limit = min(limit, max(1, AHEAD_BYTES_MAX // self.element_bytes))
 
     def wanted(self) -> int:
         """Return how many elements to read next."""
@@ -160,7 +160,7 @@ class ReaderSlot:
 
 def _bytes_of(chunk: Chunk) -> tuple[int, int]:
     """Estimate the size of a chunk and of an element from some elements; measuring all of a list takes long."""
-    sample = chunk.stride(0, -(-chunk.length // _SAMPLE))
+    sample = chunk.stride(0, -(-chunk.length // SAMPLE_ELEMENTS))
     nbytes = sample.nbytes * chunk.length // sample.length
     return nbytes, max(1, nbytes // chunk.length)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import AHEAD_BYTES, EACH_BYTES, EACH_ELEMENTS, STEP_ELEMENTS
 from dataset.errors import SpecError
 from dataset.ops.mix.mixing import MixOperator
 from dataset.ops.mix.selector import Choices, ReadSelector, Selector
@@ -20,10 +21,6 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_input import BufferedInput
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
-
-_ELEMENTS_OF_EACH = 64  # read ahead if unobservable; at this count, the fixed cost of a pull is small
-_BYTES_OF_EACH = 16 * 1024
-_ELEMENTS_MIN, _BYTES_MIN = 1024, 256 * 1024  # for all datasets together, if there are few
 
 _CHOICE = TensorSpec((), np.int64)
 
@@ -61,7 +58,7 @@ class Mix(Node):
         if not context.iteration.background or not context.input_is_replayable or holds_user_code(self):
             return mix
         width = len(feeds)
-        most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)
+        most = max(STEP_ELEMENTS, width * EACH_ELEMENTS), max(AHEAD_BYTES, width * EACH_BYTES)
         return ReadAheadOperator(mix, context, elements_max=most[0], bytes_max=most[1], is_steady=False)
 
     def _selector(self, context: ExecutionContext) -> Selector:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import SpecError, StateError
 from dataset.ops.mix.selector import Choices, Selector
 from dataset.plan.node import Node
@@ -26,8 +27,6 @@ from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.position import Position
 from dataset.runtime.state.replay_log import replay
 
-_AHEAD = 256  # minimum choices drawn at once if drawing ahead is unobservable
-_NARROW = 1 << 16
 _NOTHING: Choices = np.empty(0, np.int64)
 
 
@@ -89,7 +88,7 @@ class MixOperator(BufferedOperator):
     def _draw(self, n: int) -> bool:
         """Draw choices for up to ``n`` elements; False at the end."""
         try:
-            drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, _AHEAD))
+            drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, STEP_ELEMENTS))
         except Exception:
             self.at += 1
             raise
@@ -267,7 +266,9 @@ class _Places:
         self.counts: list[int] = counts.tolist()
         self.present: list[int] = np.flatnonzero(counts).tolist()
         self._ends: list[int] = np.cumsum(counts).tolist()
-        narrow = run.astype(np.uint16) if width <= _NARROW else run  # NumPy uses radix sort for 2-byte integers
+        narrow = (
+            run.astype(np.uint16) if width <= np.iinfo(np.uint16).max else run
+        )  # NumPy uses radix sort for 2-byte integers
         self._order = np.argsort(narrow, kind="stable")
 
     def of(self, index: int) -> npt.NDArray[np.intp]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import AHEAD_FIRST
 from dataset.errors import SpecError
 from dataset.ops.pack.token_features import (
     SequencesOperator,
@@ -25,8 +26,6 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
-
-_AHEAD = 64  # elements read at once if reading ahead is unobservable
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +81,7 @@ class ConcatSplitOperator(SequencesOperator):
     node: ConcatSplit
 
     def __init__(self, context: ExecutionContext, source: Operator, node: ConcatSplit) -> None:
-        super().__init__(context, source, node, 1 if holds_user_code(node.source) else _AHEAD)
+        super().__init__(context, source, node, 1 if holds_user_code(node.source) else AHEAD_FIRST)
         self._carry: Chunk | None = None  # tokens before the window, fewer than a row
         self._rest: Chunk | None = None  # those after it
         self._streams: list[npt.NDArray[Any]] = []  # the tokens of the window, per token feature

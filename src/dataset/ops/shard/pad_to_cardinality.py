@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import SpecError
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
@@ -20,8 +21,6 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
 from dataset.runtime.position import Position
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
-
-_AT_ONCE_MAX = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ class PadToCardinalityOperator(UnaryOperator):
             if self._declared is None:
                 self._last = chunk.slice(chunk.length - 1, chunk.length)
             return self._masked(chunk, valid=True)
-        count = min(n, self._missing, _AT_ONCE_MAX)
+        count = min(n, self._missing, STEP_ELEMENTS)
         if not count:
             return None
         zeros = self._zeros()

@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from dataset.amounts import ENDLESS, FAR
 from dataset.errors import StateError
 from dataset.ops.sources.row_source import open_on_numbers
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
@@ -29,8 +30,6 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.position import Position
 
 _STEP_MAX = 32768  # maximum elements per pull
-_FAR = 64  # minimum number of elements of other processes to skip instead of pulling them
-_ENDLESS = 2**62  # more elements than can ever be read
 
 
 def open_shard(context: ExecutionContext, node: UnaryNode, shard: BlockCyclicShard) -> Operator:
@@ -79,7 +78,7 @@ class ShardOperator(UnaryOperator):
         if self.elements == UNKNOWN_CARDINALITY:
             return shard, None, range(shard.rank * shard.turn if shard.remainder == "repeat" else 0)
         if self.elements == INFINITE_CARDINALITY:
-            return shard, _ENDLESS, range(0)
+            return shard, ENDLESS, range(0)
         found = shard.begun_behind(self.elements - base) if base else shard
         if found is None:
             raise StateError(
@@ -123,10 +122,10 @@ class ShardOperator(UnaryOperator):
             return False
         own = shard.places(shard.own_in(max(self.read, 0)))  # the position of the next own element
         others = min(own, stop, self._kept.start if self.read < self._kept.stop else stop) - self.read
-        if self.read < 0 or others >= _FAR:
+        if self.read < 0 or others >= FAR:
             count = self.source.skip(others)
         else:
-            if shard.turn >= _FAR:  # the turns of others will be skipped
+            if shard.turn >= FAR:  # the turns of others will be skipped
                 stop = min(stop, own - own % shard.turn + shard.turn)
             chunk = self.source.pull(min(stop - self.read, _STEP_MAX))
             count = 0 if chunk is None else chunk.length

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.amounts import FAR
 from dataset.ops.sources.row_source import open_on_numbers
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_known
 from dataset.plan.lazy import lazy_property
@@ -27,7 +28,6 @@ from dataset.runtime.random.streams import Stream
 
 _STREAM = 3  # separates the random numbers of splits from those of ops with the same seed
 _BLOCK = 8192  # positions that are looked at together
-_FAR = 64  # minimum number of elements of other parts to skip instead of pulling them
 
 
 class Part(ABC):
@@ -210,7 +210,7 @@ class SplitOperator(UnaryOperator):
         others = (int(own[0]) if len(own) else self._block.stop) - self.at
         chunk = None
         try:
-            if others < _FAR and len(own):
+            if others < FAR and len(own):
                 chunk = self.source.pull(int(own[-1]) + 1 - self.at)
                 passed = 0 if chunk is None else chunk.length
             else:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import ENDLESS, FAILURES_MAX, STEP_ELEMENTS
 from dataset.errors import StateError
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, inputs_first, walk
@@ -38,8 +39,6 @@ from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name
 from dataset.runtime.state.saved_chunks import digest, load_chunk, load_error, save_chunk, save_error, save_value
 
 _BY_VALUE_MAX = 256  # elements; up to this many by value, the state is still small
-_STEP = 1024  # elements per read
-_FAILURES_MAX = 100_000  # consecutive failures between two required elements
 _DIGESTS_MAX = 16
 
 Array = npt.NDArray[Any]
@@ -444,7 +443,7 @@ def _path_of(name: Chunk) -> str | None:
 def _integers(values: Any, name: str) -> Numbers:
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.ndim != 1:
         raise TypeError(f"{name} must be integers, got {values!r:.100}")
-    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < 1 << 62:
+    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < ENDLESS:
         raise ValueError(f"{name} is out of range: {values!r:.100}")
     return values.astype(np.int64)
 
@@ -486,7 +485,7 @@ def _reread(trace: FileTrace, wanted: Numbers, context: ExecutionContext) -> lis
             at, last = mark.element, int(part[-1])
             while at <= last:
                 element = int(part[np.searchsorted(part, at)])
-                columns = _columns(file, min(last + 1 - at, _STEP))
+                columns = _columns(file, min(last + 1 - at, STEP_ELEMENTS))
                 length = len(columns[0])
                 start, stop = np.searchsorted(part, [at, at + length])
                 if stop > start:
@@ -516,7 +515,7 @@ def _stretches(trace: FileTrace, wanted: Numbers, read_on_max: int) -> Iterator[
 
 def _columns(file: RereadFile, n: int) -> Sequence[Any]:
     """Return the next columns. Failures are skipped: they also failed before the state was saved."""
-    for _ in range(_FAILURES_MAX):
+    for _ in range(FAILURES_MAX):
         try:
             columns = file.columns(n)
         except OSError:
@@ -526,4 +525,4 @@ def _columns(file: RereadFile, n: int) -> Sequence[Any]:
         if columns is None:
             raise EOFError("the file ends before this element")
         return columns
-    raise ValueError(f"{_FAILURES_MAX:,} consecutive errors precede this element")
+    raise ValueError(f"{FAILURES_MAX:,} consecutive errors precede this element")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import StateError
 from dataset.ops.sources.select_positions import elements_at
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
@@ -14,8 +15,6 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, seek
 from dataset.runtime.position import Position
-
-_STEP = 4096  # elements per pull
 
 
 def can_be_made_again(node: Node) -> bool:
@@ -93,7 +92,7 @@ def _ascending(context: ExecutionContext, node: Node, positions: Array) -> Itera
 def _pulled(operator: Operator, count: int) -> Iterator[Chunk]:
     try:
         while count:
-            chunk = operator.pull(min(count, _STEP))
+            chunk = operator.pull(min(count, STEP_ELEMENTS))
             if chunk is None:
                 return
             count -= chunk.length

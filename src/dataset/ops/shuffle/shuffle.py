@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import AHEAD_BYTES, AHEAD_ELEMENTS, ENDLESS
 from dataset.errors import SpecError, StateError
 from dataset.ops.shuffle.buffer_checkpoint import BufferCheckpoint
 from dataset.ops.shuffle.recompute import can_be_made_again, go_behind, made_again, made_again_behind
@@ -42,13 +43,9 @@ from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Draws, Stream, random_state
 from dataset.runtime.resources.exceptions import concerns_iteration
 
-_EVERYTHING = 2**62
-_UINT16_SIZE = 2**16
-_AHEAD_ELEMENTS = 512  # amortizes the fixed cost of a step
-_AHEAD_BYTES = 512 * 1024
+_STEP_MAX = 512  # elements; amortizes the fixed cost of a step
 _FILES_MIN = 64  # up to this many, unused files are not searched for
 _SAMPLE = 256  # elements whose sizes are measured, of a buffer of elements that differ in size
-_FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the input
 _BLOCKS_MAX = 16 << 20  # bytes of elements that stay in the blocks they were read in, and of blocks that may be sparse
 _BLOCKS_MIN = 1 << 20  # bytes of blocks, below which unused ones are not dropped
 
@@ -76,13 +73,13 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
     def size(self) -> int:
         """The maximum number of elements in the buffer."""
         assert self.buffer_size is not None
-        return _EVERYTHING if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
+        return ENDLESS if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
 
     @property
     def holds_all(self) -> bool:
         """Whether the whole input fits into the buffer, so that the order is a permutation of all elements."""
         count = self.source.cardinality()
-        return self.size == _EVERYTHING or (is_known(count) and count <= self.size)
+        return self.size == ENDLESS or (is_known(count) and count <= self.size)
 
     @lazy_property
     def traits(self) -> Traits:
@@ -124,7 +121,7 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         return f"shuffle({size}{'' if self.random.seed is None else f', seed={self.random.seed}'})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        if self.size == _EVERYTHING and self.source.cardinality() == INFINITE_CARDINALITY:
+        if self.size == ENDLESS and self.source.cardinality() == INFINITE_CARDINALITY:
             raise ValueError(
                 f"{self}: the input is infinite, so a buffer of all elements never fills; write shuffle() before "
                 "repeat(), or pass a buffer_size"
@@ -331,7 +328,7 @@ class ShuffleOperator(BufferedUnaryOperator):
         """Fill the buffer. After an exception, filling continues with the elements read so far."""
         have = sum(chunk.length for chunk in self._filling)
         while have < self.size:
-            chunk = self._read(min(self.size - have, max(_FILL_STEP, have)))
+            chunk = self._read(min(self.size - have, max(AHEAD_ELEMENTS, have)))
             if chunk is None:
                 self._end(Chunk.concatenate(self._filling) if self._filling else None)
                 return
@@ -358,7 +355,7 @@ class ShuffleOperator(BufferedUnaryOperator):
     def _start_giving(self, full: Chunk) -> None:
         self._buffer = _Buffer(full)
         if self.node.may_read_ahead:
-            self._step = max(1, min(_AHEAD_ELEMENTS, _AHEAD_BYTES * full.length // max(1, full.nbytes)))
+            self._step = max(1, min(_STEP_MAX, AHEAD_BYTES * full.length // max(1, full.nbytes)))
 
     def _check_structure(self, chunk: Chunk) -> None:
         if self._filling and chunk.structure != self._filling[0].structure:
@@ -440,7 +437,7 @@ class ShuffleOperator(BufferedUnaryOperator):
     def _load_given(self, given: int) -> None:
         if not self.by_position:
             raise StateError("shuffle: the saved state holds no elements, and this input cannot recompute them")
-        if not 0 <= given <= (self.count if is_known(self.count) else _EVERYTHING):
+        if not 0 <= given <= (self.count if is_known(self.count) else ENDLESS):
             raise StateError(f"shuffle: the saved state is at element {given}, which is out of range for the input")
         self._restored = given
 
@@ -512,7 +509,7 @@ class _Rest:
         stop = self._taken + min(self.left, n + max(0, self._step - n) // more * more)
         chunk = self._take(self._order.run(self._taken, stop))
         self._taken += chunk.length
-        self._step = min(_FILL_STEP, _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes))
+        self._step = min(AHEAD_ELEMENTS, AHEAD_BYTES * chunk.length // max(1, chunk.nbytes))
         return chunk
 
     def rest(self) -> Chunk | None:
@@ -671,7 +668,7 @@ def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[n
     ``written[j] == written[i + 1]``: the previous equal entry.
     """
     # NumPy has a radix sort for 16-bit integers, four times as fast as a comparison sort.
-    small = written.astype(np.uint16) if size <= _UINT16_SIZE else written
+    small = written.astype(np.uint16) if size <= np.iinfo(np.uint16).max else written
     order = small.argsort(kind="stable")
     in_order = small[order]
     (same,) = (in_order[1:] == in_order[:-1]).nonzero()

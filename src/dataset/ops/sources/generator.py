@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import GeneratorType
 from typing import Any, ClassVar
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import ClosedError
 from dataset.plan.checks import require_callable
 from dataset.plan.lazy import lazy_property
@@ -30,7 +31,6 @@ from dataset.runtime.resources.exceptions import with_location
 from dataset.world.interrupts import call, interruptible
 
 _ENDED = "this exception ended the generator, as in plain Python: no element comes after it"
-_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ class GeneratorOperator(StoppingOperator):
         while self._left:
             rows: list[Any] = []
             try:
-                self._collect(rows, min(self._left, _AT_ONCE))
+                self._collect(rows, min(self._left, STEP_ELEMENTS))
             except StopIteration:
                 raise self._too_few(self.at - self._left + len(rows)) from None
             except (Exception, GeneratorExit):
@@ -195,7 +195,7 @@ class GeneratorOperator(StoppingOperator):
         elif n == 1 or self._left:
             collect(self._values, None, n, rows)
         else:
-            n = min(n, max(_AT_ONCE, self.at))  # arrays for all may not fit into memory
+            n = min(n, max(STEP_ELEMENTS, self.at))  # arrays for all may not fit into memory
             self._writer.begin(Block(n) if self.write_into_batch else None)
             try:
                 self._writer.collect(self._values, None, n, rows)

@@ -20,7 +20,7 @@ from dataset.runtime.context import ExecutionContext, source_lineage
 from dataset.runtime.contract import IndexedOperator, Operator
 from dataset.runtime.position import Position
 
-_INT64_MAX = 2**63 - 1
+_INT64_MAX = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)

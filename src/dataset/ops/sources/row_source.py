@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dataset.amounts import AHEAD_ELEMENTS
 from dataset.ops.sources.range import Range, RangeOperator
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, RowsNode, UnaryNode, is_exact, is_infallible
@@ -27,9 +28,6 @@ from dataset.runtime.contract import IndexedOperator, Operator, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.position import Position
 from dataset.runtime.state.replay_log import ReplayLog
-
-READ_AHEAD = 8192
-"""Row numbers per pull, 64 KiB: this amortizes the fixed cost of a step of an upstream shuffle."""
 
 
 class Rows(ABC):
@@ -244,7 +242,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         log.go_on()
         log.forget(log.read)
         log.leave(log.read, self.source.save())
-        chunk = log.pull(max(n, READ_AHEAD))
+        chunk = log.pull(max(n, AHEAD_ELEMENTS))
         if chunk is None:
             return False
         (self._ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays

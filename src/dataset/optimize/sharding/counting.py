@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.io.dataset_files import known_names
 from dataset.io.files.opening import FileStamp, file_stamp
 from dataset.ops.assert_cardinality import AssertCardinality
@@ -22,7 +23,6 @@ from dataset.runtime.state.held_elements import run_through
 
 _OP = "shard_by_process"
 _SOME = 1000
-_STEP = 1024
 
 _counted: dict[tuple[int, FileStamp], int] = {}
 """Counts by the reading plan and the stamp of the file. Two threads may count the same file, with the same result."""
@@ -111,7 +111,7 @@ def _passed_over(plan: Node) -> int:
     try:
         while True:
             try:
-                passed = operator.skip(_STEP)
+                passed = operator.skip(STEP_ELEMENTS)
             except Exception:  # noqa: BLE001, S112  # the reader raises the error in its place
                 continue
             if not passed:

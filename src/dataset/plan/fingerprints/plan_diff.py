@@ -9,11 +9,11 @@ import hashlib
 from itertools import zip_longest
 from typing import Any
 
+from dataset.amounts import TEXT_MAX
 from dataset.plan.drawing.summary import printable, shortened
 from dataset.plan.fingerprints.fingerprint import own_text
 from dataset.plan.node import Node, walk
 
-_TEXT_MAX = 60  # characters per op
 _ALL_MAX = 700  # characters in total, so that the state of a long pipeline stays small
 _CHAIN_MAX = 200
 _ENTRY_MAX = 16  # characters of an entry in addition to the op's text
@@ -32,7 +32,7 @@ def outline(plan: Node) -> list[Any]:
     entries: list[Any] = []
     length = 0
     for node in nodes:
-        text = shortened(printable(node.label()), _TEXT_MAX)
+        text = shortened(printable(node.label()), TEXT_MAX)
         length += len(text) + _ENTRY_MAX
         if length > _ALL_MAX and entries:
             return [*entries, len(nodes) - len(entries)]

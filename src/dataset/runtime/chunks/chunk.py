@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dataset.amounts import LARGE_ELEMENT_BYTES
 from dataset.plan.packed import BytesColumn, RaggedColumn, WindowColumn, is_packed
 from dataset.plan.structure import LEAF, Structure, is_tuple
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
@@ -272,9 +273,6 @@ def take_column(column: Column, indices: npt.NDArray[np.intp]) -> Column:
     return column.taken(indices) if isinstance(column, BytesColumn) else take_list(column, indices)
 
 
-_COPIED_BYTES = 8192  # copying smaller arrays is faster than comparing addresses
-
-
 def references_of(chunks: Sequence[Chunk]) -> References | None:
     """Return where the elements of all chunks can be read again, or None if no chunk has references."""
     return References.concatenate([chunk.references for chunk in chunks], [chunk.length for chunk in chunks])
@@ -295,7 +293,7 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
         for part in parts
     ):
-        worth_a_look = first.base is not None and first.nbytes >= _COPIED_BYTES
+        worth_a_look = first.base is not None and first.nbytes >= LARGE_ELEMENT_BYTES
         joined = _joined_rows(parts) if worth_a_look else None  # type: ignore[arg-type]  # just tested
         return np.concatenate(parts) if joined is None else joined
     if is_packed(first) and all(map(first.goes_with, parts)):

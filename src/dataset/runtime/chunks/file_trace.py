@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from dataset.amounts import BLOCK_BYTES
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, Numbers, References
@@ -91,7 +92,7 @@ class Mark(NamedTuple):
 
 _MARKS_MAX = 1024
 _STRIDE_FIRST = 32  # elements to the second mark
-_STRIDE_BYTES = 1 << 19  # approximate distance of marks; files are read in blocks of half this size
+_STRIDE_BYTES = 2 * BLOCK_BYTES  # approximate distance of marks
 _STRIDE_MAX = 1 << 14
 
 _numbers = itertools.count()

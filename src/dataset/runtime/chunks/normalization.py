@@ -21,8 +21,6 @@ from dataset.plan.structure import LEAF, Structure, StructureMismatchError, stru
 from dataset.plan.values import RaggedTensor, SparseTensor, object_column
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, pack
 
-_INT64_MAX = 2**63
-
 
 def chunk_of_rows(
     rows: list[Any],
@@ -116,7 +114,7 @@ def _as_array(value: Any) -> Array:
         require_unmasked(first)
     array = np.asarray(value)
     kind = array.dtype.kind
-    may_hold_large_ints = kind == "f" and type(first) is not float and array.max(initial=0) >= _INT64_MAX
+    may_hold_large_ints = kind == "f" and type(first) is not float and array.max(initial=0) >= 2**63
     if may_hold_large_ints and set(map(type, np.asarray(value, object).ravel())) == {int}:
         try:
             return np.asarray(value, np.uint64)  # NumPy has converted the integers to floats
@@ -170,7 +168,7 @@ def _ints(values: Sequence[int]) -> Column:
 
 def _int(value: int) -> np.integer[Any]:
     try:
-        return np.int64(value) if value < _INT64_MAX else np.uint64(value)
+        return np.int64(value) if value < 2**63 else np.uint64(value)
     except OverflowError:
         raise ValueError(f"integers must fit into 64 bits, got {value}") from None
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from dataset.amounts import AHEAD_ELEMENTS, FEW_ELEMENTS, LARGE_ELEMENT_BYTES, STEP_BYTES, STEP_ELEMENTS
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import Structure, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
 from dataset.runtime.chunks.ownership import collect_by_python
 from dataset.runtime.contract import Operator, StoppingOperator
 from dataset.runtime.functions.kernels.columns import (
-    LENGTH_MIN,
     ColumnFunction,
     ColumnFunctionKernel,
     ColumnKernel,
@@ -32,7 +32,7 @@ from dataset.runtime.functions.kernels.kernel import Done, Kernel, all_outcomes
 from dataset.runtime.functions.kernels.rows import RowKernel
 from dataset.runtime.functions.kernels.vectorized import VectorizedKernel, is_vectorized
 from dataset.runtime.functions.remote_twin import RemoteCalls
-from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
+from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.row_writer import RowWriter
@@ -42,9 +42,6 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.shared_calls import calling_for
 from dataset.world.interrupts import interruptible
-
-_UNSEEN_MAX = 8192  # inputs at a time, while none has produced an output yet
-_SKIPPED_MAX = 1024  # elements computed at a time to be dropped
 
 
 class ElementwiseOperator(StoppingOperator, Divisible):
@@ -226,7 +223,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
             if output is not None:
                 return output
             if self.is_unseen:
-                n = min(2 * n, _UNSEEN_MAX)
+                n = min(2 * n, AHEAD_ELEMENTS)
 
     pull = produce  # which gives out the outbox itself
 
@@ -236,7 +233,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
             n = self.after_given(n)
         if self._todo:
             return self._todo.give(n)
-        on_columns = self.parses_blocks and n >= LENGTH_MIN and (is_vectorized(self.function) or self.runs_on_columns)
+        on_columns = self.parses_blocks and n >= FEW_ELEMENTS and (is_vectorized(self.function) or self.runs_on_columns)
         if self.ahead is not None:
             self.ahead.unpacks = not on_columns
         try:
@@ -267,7 +264,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
     def _run_for_batch(self, inputs: Chunk) -> Done:
         """Write the outputs into the arrays of a batch, so that stacking them costs nothing."""
         size, block = self._element_bytes, Block(inputs.length)
-        if size >= LARGE_BYTES and self.runs_on_columns:
+        if size >= LARGE_ELEMENT_BYTES and self.runs_on_columns:
             return run_in_steps(partial(self.kernel.run, self), inputs, self.at, max(1, STEP_BYTES // size), block)
         self.writer.begin(block, self.at)
         try:
@@ -358,7 +355,7 @@ class ElementwiseOperator(StoppingOperator, Divisible):
         """Compute ``n`` elements again and drop them; fewer at the end."""
         while n:
             try:
-                chunk = ElementwiseOperator.pull(self, min(n, _SKIPPED_MAX))
+                chunk = ElementwiseOperator.pull(self, min(n, STEP_ELEMENTS))
             except Exception as error:
                 if concerns_iteration(error):
                     raise

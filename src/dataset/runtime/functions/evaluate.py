@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dataset.amounts import LARGE_ELEMENT_BYTES
 from dataset.plan.structure import Structure, is_tuple
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Column, take_column
@@ -27,9 +28,6 @@ from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues, require, with_rank
 from dataset.runtime.functions.expression import IN_PLACE, Branch, CodeBlock, Expression, Graph, parses_records
 from dataset.runtime.functions.places import Place
-
-ELEMENT_BYTES_MAX = 8192
-"""Larger elements are expensive by themselves, and a column of them does not stay in the cache for the next step."""
 
 _STATIC = (bool, int, float, str, bytes, tuple, list, dict, slice, type(None), EllipsisType, np.ndarray, np.generic)
 _NEW_ARRAYS = (np.zeros, np.ones, np.full)  # functions of constants whose results a function may modify
@@ -186,8 +184,8 @@ class Evaluation:
             require(column.flags.c_contiguous, "its arrays are not contiguous")  # results have the same memory layout
             self.takes_arrays = True
             self.element_bytes += column.nbytes // max(1, len(column))
-            is_small = self.element_bytes <= ELEMENT_BYTES_MAX
-            require(is_small, f"its arrays have more than {ELEMENT_BYTES_MAX} bytes, and are faster one by one")
+            is_small = self.element_bytes <= LARGE_ELEMENT_BYTES
+            require(is_small, f"its arrays have more than {LARGE_ELEMENT_BYTES} bytes, and are faster one by one")
         return ColumnValues(column)
 
     def _new_dict(self, items: dict[str, Any]) -> dict[str, Any]:
@@ -256,7 +254,7 @@ class Evaluation:
     def _of_each(self, array: np.ndarray[Any, Any]) -> ColumnValues:
         """Return an array of its own for each element."""
         self.element_bytes += array.nbytes
-        require(self.element_bytes <= ELEMENT_BYTES_MAX)
+        require(self.element_bytes <= LARGE_ELEMENT_BYTES)
         return ColumnValues(np.broadcast_to(array, (self.length, *array.shape)).copy(), is_array=True)
 
     def _method(self, _: Expression, owner: Expression, name: str, positional: Any, names: Any, keywords: Any) -> Any:
@@ -601,7 +599,7 @@ def _columns_of(result: Any) -> Any:
 def _stacked(column: Column) -> Column:
     """Return arrays of one shape and dtype as one array, and other columns as they are."""
     first = column[0] if isinstance(column, list) else None
-    if type(first) is np.ndarray and first.nbytes <= ELEMENT_BYTES_MAX and first.dtype in NUMBERS:
+    if type(first) is np.ndarray and first.nbytes <= LARGE_ELEMENT_BYTES and first.dtype in NUMBERS:
         with suppress(ColumnMismatchError):  # results of arrays that are not contiguous have the same memory layout
             return stack_column(column) if all(array.flags.c_contiguous for array in column) else column
     return column

@@ -14,22 +14,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dataset.amounts import CACHE_BYTES, LARGE_ELEMENT_BYTES, STEP_BYTES
 from dataset.plan.structure import LEAF, is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Outcome, descended
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator, first_outcome, run_in_steps
 from dataset.runtime.functions.kernels.kernel import Done, all_outcomes, outcomes_of_output
 from dataset.runtime.metrics.step_times import StepTimes
-from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
+from dataset.runtime.parallel.blocks import Block
 from dataset.runtime.parallel.tasks import Divisible, InputReader, Task, Worker
 from dataset.runtime.position import Position, Run
 from dataset.runtime.resources.exceptions import with_location
 from dataset.world import threading
 
 T = TypeVar("T")
-
-_CACHE_BYTES = 4 << 20
-"""Chunks smaller than this stay in the cache from one function to the next."""
 
 
 class FusedOperator(Divisible):
@@ -85,7 +83,7 @@ class FusedOperator(Divisible):
                 return self._pull_unfused(n)
             if self._passed_bytes is None:
                 inputs = self._next_inputs(1)
-            elif (n > 1 or not self._passes_bare) and n * self._passed_bytes < _CACHE_BYTES:
+            elif (n > 1 or not self._passes_bare) and n * self._passed_bytes < CACHE_BYTES:
                 return self._last.pull(n)
             else:
                 inputs = self._next_inputs(n)
@@ -120,7 +118,7 @@ class FusedOperator(Divisible):
         """Return the outputs up to an exception; the exception and the inputs after it wait in the stages."""
         size = self._element_bytes if self.write_into_batch else 0
         try:
-            if size >= LARGE_BYTES:
+            if size >= LARGE_ELEMENT_BYTES:
                 done = run_in_steps(self.run, inputs, 0, max(1, STEP_BYTES // size), Block(inputs.length))
             else:
                 done = self.run(inputs, 0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 import numpy as np
 
+from dataset.amounts import AHEAD_BYTES, FAR, STEP_ELEMENTS
 from dataset.closing import Closing
 from dataset.errors import ClosedError, StateError
 from dataset.options import Options
@@ -59,8 +60,6 @@ _Cursor = TypeVar("_Cursor", bound="Cursor[Any]")
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_FAR = 64  # elements that are worth a jump
 
 
 def entry(method: Callable[Concatenate[_Cursor, P], R]) -> Callable[Concatenate[_Cursor, P], R]:
@@ -175,7 +174,7 @@ class Cursor(Lifecycle, Closing, Iterator[T_co], Generic[T_co]):
     def _held(self) -> int:
         """Return how many elements to take from the root, a HoldingOperator, at once: those that it holds, or one."""
         held: int = self._root.held  # type: ignore[attr-defined]  # isinstance() of an abstract class takes long
-        return max(1, min(held, self._left, _STEP_MAX)) if held else 1
+        return max(1, min(held, self._left, STEP_ELEMENTS)) if held else 1
 
     def _add_wait(self, steps: int, began: float, count: int) -> None:
         """Count ``steps`` waits that are as long as the mean of ``count`` elements, whose time was measured."""
@@ -237,7 +236,7 @@ class Cursor(Lifecycle, Closing, Iterator[T_co], Generic[T_co]):
             if chunk is None:
                 self._end(1)
                 raise StopIteration
-            self._step = max(2, min(2 * self._step, _STEP_MAX, _STEP_BYTES * chunk.length // max(1, chunk.nbytes)))
+            self._step = max(2, min(2 * self._step, STEP_ELEMENTS, AHEAD_BYTES * chunk.length // max(1, chunk.nbytes)))
             self._left -= chunk.length - 1
         self._ahead, self._unread = iter(chunk.rows()), None
         self._pulled = None
@@ -336,7 +335,7 @@ class Cursor(Lifecycle, Closing, Iterator[T_co], Generic[T_co]):
                 jumped = self._jump(left)
                 if left > jumped and not self._exhausted:
                     # Another jump may be possible from a later position, such as after the end of a pass.
-                    self._pass_over(1 if jumped >= _FAR else left)
+                    self._pass_over(1 if jumped >= FAR else left)
             if self._step > 1 and not self._not_handed_out():
                 self._log = ReplayLog(self._root, AHEAD)  # the former one did not count what was skipped
             return self._skipped - begun
@@ -491,9 +490,6 @@ class Cursor(Lifecycle, Closing, Iterator[T_co], Generic[T_co]):
 
 
 _NOTHING: Iterator[Any] = iter([])
-
-_STEP_MAX = 1024  # elements that are pulled ahead
-_STEP_BYTES = 64 * 1024
 
 
 def _compute_first(reference: weakref.ref[Cursor[Any]], lock: threading.RLock, begun: threading.Event) -> None:

@@ -14,12 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+from dataset.amounts import ENDLESS
 from dataset.runtime.choice import Learned
 from dataset.runtime.metrics.scheduling_times import CoreWait
 from dataset.world import time
-
-NOTHING_SEEN = 1 << 62
-"""The value of ``least_ready`` before the first observation."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +65,7 @@ class Counters:
     taken_before: int = 0
     waiting_since: float = 0.0
     rest_seconds: float = 0.0
-    least_ready: int = NOTHING_SEEN
+    least_ready: int = ENDLESS
     refusals: int = 0
     by_source: list[int] = field(default_factory=list)
     core_wait: CoreWait = field(default_factory=CoreWait)
@@ -110,7 +108,7 @@ class Counters:
 
     def reset_least_ready(self) -> None:
         """Restart the minimum ``least_ready``."""
-        self.least_ready = NOTHING_SEEN
+        self.least_ready = ENDLESS
 
 
 class Tunable:

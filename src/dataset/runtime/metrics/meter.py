@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from dataset.amounts import SAMPLE_ELEMENTS
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.scheduling_times import CoreWait
@@ -26,7 +27,6 @@ COST_SECONDS = 2e-6
 _TIMED = 5  # the CPU time of one of this many short pulls is read, because that takes as long as all else
 _SHORT_SECONDS = 1e-4
 _SIZED = 8  # the bytes of one of this many pulls are counted
-_SIZED_ELEMENTS = 64  # the bytes of at most this many of its elements
 
 
 class MeteredOp(TracedOp, Protocol):
@@ -178,7 +178,7 @@ class PullProfiler:
         if chunk is None:
             return 0
         if not self.pulls % _SIZED:
-            some = chunk.slice(0, min(chunk.length, _SIZED_ELEMENTS))
+            some = chunk.slice(0, min(chunk.length, SAMPLE_ELEMENTS))
             self._sized += some.length
             self._sized_bytes += some.nbytes
         return chunk.length

@@ -19,13 +19,6 @@ from dataset.plan.structure import NONE, Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.world import threading
 
-LARGE_BYTES = 8192
-"""Smaller elements are still in the cache when a whole batch of them is stacked."""
-
-
-STEP_BYTES = 1 << 20
-"""This many bytes are computed before they are written into the block."""
-
 _REUSED_BYTES = 1 << 20
 """Smaller arrays are cheap to allocate."""
 

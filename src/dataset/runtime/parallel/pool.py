@@ -34,6 +34,7 @@ import contextlib
 import logging
 from collections import deque
 
+from dataset.amounts import CACHE_BYTES, HELD_BYTES, LARGE_ELEMENT_BYTES
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.plan.node import ParallelNode, holds_user_code
@@ -43,7 +44,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
-from dataset.runtime.parallel.blocks import LARGE_BYTES, Block, BlockMemory
+from dataset.runtime.parallel.blocks import Block, BlockMemory
 from dataset.runtime.parallel.controller import SIZE_MAX, THREADS, Controller
 from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, Task, Worker
@@ -71,15 +72,11 @@ INLINE_BYTES = 64 * 1024
 """How much the consumer computes ahead inline. The delay and the memory are small."""
 
 COLUMN_ELEMENTS_MAX = 2048
-COLUMN_BYTES_MAX = 4 << 20
 """How much a task computes on columns. Each of its operations releases the interpreter lock and must reacquire it.
 
 On 16 cores, two threads that parsed, decoded and scaled images gave 240,000 of them per second with tasks of 128, and
 630,000 with tasks of 2,048; the consumer alone gave 520,000.
 """
-
-WAITING_BYTES_MAX = 64 << 20
-"""No new task begins while finished elements of this total size wait for an earlier element."""
 
 
 class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
@@ -386,7 +383,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             return 0
         if self._active > self.knob.value:  # the knob was turned down
             return 0
-        if len(self._ready) >= self._ahead() or self._waiting_bytes > WAITING_BYTES_MAX:
+        if len(self._ready) >= self._ahead() or self._waiting_bytes > HELD_BYTES:
             return 0
         window = max(self.inner.window_per_call * self.knob.value, 4 * self._demand)
         if self.inner.runs_on_columns:
@@ -421,7 +418,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             # The CPU time of a process is not measured here; it is assumed to be busy all the time.
             cpu_seconds = seconds if remotely else clock.end(seconds)
             task.nbytes = sum(map(nbytes_of, outcomes))
-            self._column_elements = min(COLUMN_ELEMENTS_MAX, COLUMN_BYTES_MAX * task.count // max(1, task.nbytes))
+            self._column_elements = min(COLUMN_ELEMENTS_MAX, CACHE_BYTES * task.count // max(1, task.nbytes))
             input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
             task.inputs = None
             with self.lock:
@@ -562,7 +559,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
             self._ready.put(outcome, 0 if left else task.nbytes)  # all count until the last is taken
             if not self._knows_size and isinstance(outcome, Chunk):
                 self._knows_size = True
-                self._stacks = outcome.nbytes >= LARGE_BYTES * outcome.length
+                self._stacks = outcome.nbytes >= LARGE_ELEMENT_BYTES * outcome.length
         self._count_made(len(self._ready) - ready, task.numbers)
         # The frames of an exception refer to the task. Without this, a waiting exception would keep alive one that was
         # raised, and so the iterator.

@@ -6,6 +6,7 @@ pulls from each of them whatever the request.
 
 from __future__ import annotations
 
+from dataset.amounts import FEW_ELEMENTS
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import UnaryOperator
@@ -14,7 +15,7 @@ from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible
 from dataset.runtime.position import Position
 from dataset.runtime.state.replay_log import ReplayLog
-from dataset.shared_calls import LENGTH_MIN, CallingFor
+from dataset.shared_calls import CallingFor
 
 
 class ReadAheadOperator(UnaryOperator):
@@ -74,7 +75,7 @@ class ReadAheadOperator(UnaryOperator):
             if self.shared is not None:
                 self.shared.settle()
                 self.shared = None
-            if chunk is None or chunk.length <= min(n, LENGTH_MIN):
+            if chunk is None or chunk.length <= min(n, FEW_ELEMENTS):
                 return chunk
             if self.unpacks and chunk.is_packed:
                 chunk = chunk.unpacked()

@@ -30,8 +30,8 @@ import atexit
 import contextlib
 from collections.abc import Container, Sequence
 
-from dataset.runtime.processes.worker import PATIENCE_SECONDS
 from dataset.runtime.processes.worker_group import WorkerGroup
+from dataset.runtime.resources.coordinator import PATIENCE_SECONDS
 from dataset.runtime.resources.cores import usable_cores
 from dataset.world import subprocess
 from dataset.world.forking import at_fork

@@ -11,9 +11,7 @@ from dataset.runtime.processes.transport.channel import Alarm, EndedError, new_p
 from dataset.runtime.processes.transport.connection import Connection, SharedValue
 from dataset.runtime.processes.transport.sent_exceptions import Failure
 from dataset.runtime.processes.transport.shared_memory import StartedCount, allocate
-
-PATIENCE_SECONDS = 2.0
-"""How long to wait at most for processes that are about to end, or to finish their task."""
+from dataset.runtime.resources.coordinator import PATIENCE_SECONDS
 
 
 class HangingError(Exception):

@@ -35,7 +35,8 @@ from dataset.runtime.processes.resting_groups import keep, take
 from dataset.runtime.processes.transport.channel import Alarm, EndedError
 from dataset.runtime.processes.transport.connection import SharedValue, UnreadableError, UnsendableError
 from dataset.runtime.processes.transport.encoding import Encoded, encode
-from dataset.runtime.processes.worker import PATIENCE_SECONDS, HangingError, Worker
+from dataset.runtime.processes.worker import HangingError, Worker
+from dataset.runtime.resources.coordinator import PATIENCE_SECONDS
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception
 from dataset.world import register_at_fork, subprocess, threading
 from dataset.world.interrupts import deferring

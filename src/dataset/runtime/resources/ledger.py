@@ -32,10 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dataset.amounts import ENDLESS
 from dataset.world import threading
-
-UNBOUNDED = 1 << 62
-"""The budget without a limit: more bytes than any machine has."""
 
 SMALL_BYTES = 1 << 28
 """A smaller budget is not risked for elements of unknown size, even if it is a default."""
@@ -54,7 +52,7 @@ class Ledger:
         is_binding: whether the user has set it, so that the first element of an account is computed alone.
     """
 
-    def __init__(self, budget: int | Callable[[], int] = UNBOUNDED, *, is_binding: bool = False) -> None:
+    def __init__(self, budget: int | Callable[[], int] = ENDLESS, *, is_binding: bool = False) -> None:
         self._is_binding = is_binding
         self.lock = threading.RLock()  # reentrant: the garbage collector may close an operator in a holding thread
         self.charged = 0  # bytes held, expected for elements in progress, and set aside

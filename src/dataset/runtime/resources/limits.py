@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataset.amounts import ENDLESS
 from dataset.options import Options
 from dataset.plan.lazy import lazy_property
 from dataset.runtime.resources.cores import usable_cores
-from dataset.runtime.resources.ledger import UNBOUNDED, Ledger
+from dataset.runtime.resources.ledger import Ledger
 from dataset.runtime.resources.memory import default_budget
 
 
@@ -29,4 +30,4 @@ class Limits:
         """The ledger of the memory budget."""
         if self._settings.ram_budget:
             return Ledger(self._settings.ram_budget, is_binding=True)
-        return Ledger(UNBOUNDED if self._settings.enabled is False else default_budget)
+        return Ledger(ENDLESS if self._settings.enabled is False else default_budget)

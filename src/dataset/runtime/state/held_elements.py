@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from dataset.amounts import STEP_ELEMENTS
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.lazy import lazy_property
@@ -24,7 +25,6 @@ from dataset.runtime.contract import IndexedOperator, Operator
 from dataset.runtime.position import Position
 from dataset.runtime.resources.exceptions import concerns_iteration
 
-_STEP = 1024  # elements per pull when a dataset is read completely
 _KEPT_MAX = 1 << 20  # elements; a dataset with more is considered infinite
 
 
@@ -150,7 +150,7 @@ def run_through(plan: Node) -> list[Chunk | Exception]:
         count = 0
         while not endless:
             try:
-                chunk = operator.pull(_STEP)
+                chunk = operator.pull(STEP_ELEMENTS)
             except Exception as error:
                 if concerns_iteration(error):
                     raise

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from dataset.amounts import REST_FACTOR
 from dataset.errors import StateError
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
@@ -22,8 +23,6 @@ from dataset.world import threading, time
 
 M = TypeVar("M")
 
-_SHARE = 50
-"""A mark is stored after this many times its own duration: at most 2% of the time."""
 
 _RETRY_SECONDS = 0.1
 
@@ -115,7 +114,7 @@ class ReplayLog(ReplayMarks[Position]):
         except Exception:  # noqa: BLE001  # it holds data that cannot be saved: only an error if a state is requested
             left, rest = False, _RETRY_SECONDS
         ended = time.perf_counter()
-        self._due = ended + max(rest, _SHARE * (ended - now))
+        self._due = ended + max(rest, REST_FACTOR * (ended - now))
         return left
 
     def place(self, given: int) -> Position:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dataset.amounts import FEW_ELEMENTS, STEP_BYTES
 from dataset.plan.structure import Structure, is_tuple, to_plain
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.evaluate import run_on_columns
@@ -23,11 +24,9 @@ from dataset.runtime.functions.expression import Graph, graph_of
 from dataset.runtime.functions.kernels.kernel import Calls, Done, Kernel, outcomes_of_output
 from dataset.runtime.functions.kernels.vectorized import are_identical, column_arguments, done_at_once
 from dataset.runtime.functions.places import Place
-from dataset.runtime.parallel.blocks import STEP_BYTES
 from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 
 # Below these measured lengths, calling the function for each element is faster.
-LENGTH_MIN = 8  # for arrays
 COSTLY_MIN = 32  # for numbers, if a call is expensive: NumPy's functions are called, or elements are dicts
 SCALARS_MIN = 64  # for numbers
 
@@ -77,7 +76,7 @@ class Columns:
     def __init__(self, function: ElementwiseFunction) -> None:
         self._function = function
         self._seen: tuple[Structure, bool] | None = None
-        self.length_min = LENGTH_MIN  # until elements have been seen
+        self.length_min = FEW_ELEMENTS  # until elements have been seen
         self._failures = 0
         self._resting = 0  # how many more chunks to skip without a check
         self._refused = False
@@ -116,7 +115,7 @@ class Columns:
             return None
         result, uses_arrays = evaluate(found.graph, reads, structure, inputs.columns())
         is_costly = not structure.is_immutable or found.graph.calls_library
-        self.length_min = LENGTH_MIN if uses_arrays else COSTLY_MIN if is_costly else SCALARS_MIN
+        self.length_min = FEW_ELEMENTS if uses_arrays else COSTLY_MIN if is_costly else SCALARS_MIN
         return result, uses_arrays, reads
 
     def values_read(self) -> tuple[Any, ...] | None:

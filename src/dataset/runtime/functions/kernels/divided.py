@@ -22,10 +22,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from dataset.amounts import LARGE_ELEMENT_BYTES
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.bytecode import NotProvedError, Variable
 from dataset.runtime.functions.column_operations import ColumnValues
-from dataset.runtime.functions.evaluate import ELEMENT_BYTES_MAX, rows_of_value, values_on_columns
+from dataset.runtime.functions.evaluate import rows_of_value, values_on_columns
 from dataset.runtime.functions.expression import Division, read_function
 from dataset.runtime.functions.kernels.columns import TRIAL, Columns, ElementwiseFunction
 from dataset.runtime.functions.kernels.vectorized import is_same
@@ -214,7 +215,7 @@ class _Watched:
             else:
                 self._others.append((step, owner, value))
             if type(value) is np.ndarray and value.flags.writeable:
-                if value.nbytes > ELEMENT_BYTES_MAX:
+                if value.nbytes > LARGE_ELEMENT_BYTES:
                     raise NotProvedError  # comparing it for each element would take long
                 self._arrays.append((value, value.tobytes()))
 

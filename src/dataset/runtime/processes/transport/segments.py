@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dataset.amounts import ALIGNMENT
 from dataset.runtime.processes.transport.shared_memory import Bytes, Mapping, allocate
 from dataset.world.forking import at_fork, whole
 from dataset.world.interrupts import deferring
@@ -37,7 +38,6 @@ Each segment takes a descriptor, and many systems allow 1,024 per process. This 
 operators.
 """
 
-_ALIGNMENT = 64  # of arrays in a segment: a cache line, which also suits vector instructions
 _GRAIN = 1 << 16  # sizes are rounded up, so that arrays of nearly the same size find a segment that fits
 
 
@@ -174,7 +174,7 @@ def cut(memory: Bytes, lengths: Iterable[int]) -> list[Bytes]:
 
 
 def _aligned(length: int) -> int:
-    return -(-length // _ALIGNMENT) * _ALIGNMENT
+    return -(-length // ALIGNMENT) * ALIGNMENT
 
 
 def _rounded(size: int) -> int:
