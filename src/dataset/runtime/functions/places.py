@@ -27,6 +27,7 @@ _SLOTS = frozenset({MemberDescriptorType, type(vars(NamedTuple("_One", [("first"
 """Types of the descriptors of slots and of the fields of named tuples, which run no user code."""
 
 _CONTAINERS = frozenset({tuple, list, dict})
+_PYTHON = frozenset({int, float, bool})
 _SCALARS = frozenset(dtype.type for dtype in NUMBERS)
 
 
@@ -39,14 +40,14 @@ def kind_of(value: Any) -> Any:
         return kind
     if kind is np.ndarray or kind in _SCALARS:
         return (kind, value.dtype, value.ndim) if value.dtype in NUMBERS else None
-    if kind is list and value and all(map(is_number, value)):
+    if kind is list and value and all(type(item) in _PYTHON and kind_of(item) for item in value):
         return (list, *map(type, value))
     return None
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a number of Python."""
-    return kind_of(value) in {int, float, bool}
+    return kind_of(value) in _PYTHON
 
 
 def has_fixed_truth(value: Any) -> bool:
