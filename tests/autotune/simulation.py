@@ -493,8 +493,8 @@ class ParallelMap(SimulatedStage):
 
     def _pull(self, n: int) -> Generator[None, None, int]:
         """Put elements into the hand; returns how many of them to give."""
-        if self._lease:
-            self._lease -= 1
+        if n <= self._lease:
+            self._lease -= n
             yield from self._compute(n)
         else:
             yield from self._meet(n)
@@ -553,7 +553,7 @@ class ParallelMap(SimulatedStage):
             self._take_ready(n)
         else:
             self.counters.taken += count + self._leased
-            self._leased = self._lease * count
+            self._leased = self._lease
         self.simulation.tick()
 
     def _compute(self, count: int) -> Generator[None, None, list[int]]:

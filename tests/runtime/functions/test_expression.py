@@ -13,7 +13,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.optimize.driver import optimize
-from dataset.runtime.functions import bytecode
+from dataset.runtime.functions import bytecode, expression
 from dataset.runtime.functions.bytecode import instructions_of
 from dataset.runtime.functions.expression import Graph, graph_of
 from dataset.runtime.functions.kernels import columns
@@ -878,3 +878,22 @@ def test_functions_with_the_same_code_have_one_graph():
     for factor in (2, 3, 2.5):
         expected = [x * factor + factor * factor for x in LABELS]
         assert list(Dataset.from_tensor_slices(LABELS).map(nested(factor))) == expected
+
+
+def spinning(steps, x):
+    for step in range(steps):
+        x = x + step * step % 7
+    return x
+
+
+def test_a_function_that_is_too_long_is_read_once(monkeypatch):
+    refused = functools.partial(spinning, 1000)
+    slices = Dataset.from_tensor_slices(LABELS)
+    assert "too long" in slices.map(refused).explain()
+    assert isinstance(graph_of(functools.partial(spinning, 3)), Graph)
+    monkeypatch.setattr(expression, "_Reader", None)
+    assert "too long" in slices.map(refused).explain()
+    gone = weakref.ref(refused)
+    del refused
+    gc.collect()
+    assert gone() is None

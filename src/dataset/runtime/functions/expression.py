@@ -414,12 +414,18 @@ def read_function(
     known = graphs.get(is_called)
     if known is not None and known.arity == arity_of(function) and known.current(function) is not None:  # type: ignore[arg-type]  # it has code
         return known, known.division
+    is_weak = type(function) in {FunctionType, functools.partial} and is_called is None
+    if is_weak and (reason := _REFUSED.get(function)) is not None:
+        return reason, None
     reader = _Reader(function, is_called, enters_all)
     try:
         graph = reader.graph()
         division = None if is_called is not None or graph.is_whole else reader.division(None)
     except NotProvedError as error:
-        return error.reason, reader.division(error.reason)
+        division = reader.division(error.reason)
+        if is_weak and division is None and isinstance(error, _EndError) and error.reason is not None:
+            _REFUSED[function] = error.reason
+        return error.reason, division
     finally:
         reader.boundary = None  # it refers to the reader, and both to the function: a reference cycle
     if division is None:
@@ -429,6 +435,8 @@ def read_function(
 
 
 _FOUND: weakref.WeakKeyDictionary[CodeType, dict[Any, Graph]] = weakref.WeakKeyDictionary()
+_REFUSED: weakref.WeakKeyDictionary[Callable[..., Any], str] = weakref.WeakKeyDictionary()
+"""Why functions are not proved, if finding that out takes long: each rule asks, and a pipeline may be built again."""
 
 
 @dataclass(eq=False)

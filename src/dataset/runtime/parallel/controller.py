@@ -77,10 +77,10 @@ CHEAP_SECONDS = 2.5e-4
 """A task of the maximum size that takes less than this, input included, is not worth handing over."""
 
 LEASE = 16
-"""How many inline pulls the consumer may make before it measures again."""
+"""How many inline pulls like the last one the consumer may make before it measures again."""
 
 LEASE_SECONDS = 5e-3
-"""How long these pulls may take."""
+"""How long they may take."""
 
 CALLS_FIRST = 16
 """How many calls a function that only waits begins with."""
@@ -321,13 +321,13 @@ class Controller:
         return now - pull.now
 
     def lease(self, count: int, seconds: float) -> int:
-        """Return how many pulls like the last one, of ``count`` elements, need not be reported; they are counted."""
+        """Return how many elements may be pulled without a report, which are counted; the last pull had ``count``."""
         if not (self.inline and self.is_settled):
             return 0
         pulls = min(LEASE, int(LEASE_SECONDS / max(seconds, 1e-9)))
         self._made += pulls * count
         self._busy_seconds += pulls * seconds
-        return pulls
+        return pulls * count
 
     def _note_start(self, pull: _Mark, count: int, now: float, size_max: int) -> None:
         if self._is_first:
@@ -392,8 +392,10 @@ class Controller:
         else:
             target = max(TASK_SECONDS if self.is_settled else SEGMENT_SECONDS, self._calls.value * _HANDOVER_SECONDS)
         wanted = max(1, min(size_max, self.size * 4, int(target / max(_median(self._work), 1e-9))))
-        if wanted > self.size and len(self._work) < _PULLS:
-            return  # a finished element waits for the others of its task, so larger tasks need a reason
+        if len(self._work) < _PULLS and (wanted > self.size or self.in_processes):
+            # A finished element waits for the others of its task, so larger tasks need a reason. The first task in a
+            # process loads what it needs, which is no reason for smaller ones.
+            return
         if wanted >= self.size * 2 or wanted <= self.size // 2 or (wanted == size_max != self.size):
             self.size = wanted
             self._work.clear()
@@ -592,8 +594,9 @@ class Controller:
         if way not in self.choice.ways or not self.may_compare():
             return
         self.choice.challenge(way, now, self._undisturbed(before) if before and self.inline else before)
-        if way != INLINE and self.each:
-            self._set_first_size(self.each)
+        each = self.each if before is None else before.each
+        if way != INLINE and each:
+            self._set_first_size(each)
 
     def _undisturbed(self, segment: Segment) -> Segment:
         """Return a segment of inline work with a time less dependent on other programs, which may take the core away.

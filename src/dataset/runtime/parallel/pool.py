@@ -119,8 +119,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._start_failure: Exception | None = None
         self._hand = Remainder()  # taken from the queue, but not requested yet
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
-        self._lease = 0  # inline pulls until the next look at the pace
-        self._leased = 0  # approximate number of elements of these pulls
+        self._lease = 0  # elements that may be pulled inline before the next look at the pace
+        self._leased = 0  # the same, before any were pulled
         self._step = 1  # how many elements an inline pull computes, if fewer are requested
         self._demand = 1  # how many elements the consumer requests at a time
         self._due = 0  # how many of them it has not been given yet
@@ -155,8 +155,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
     # The consumer's side.
 
     def pull(self, n: int) -> Chunk | None:
-        if self._lease:
-            self._lease -= 1
+        if n <= self._lease:
+            self._lease -= n
             return self.inner.pull(n)
         if n != self._due and self.controller.measures:
             with self.lock:
@@ -289,8 +289,8 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         self._lease = controller.lease(made, seconds) if self._log is None and self._step <= n else 0
         self._pulse_now()
         if self._log is None:
-            self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
-            self._leased = self._lease * chunk.length
+            self.counters.taken += chunk.length + self._leased
+            self._leased = self._lease
             return chunk
         with self.lock:
             return self._take(n)
