@@ -14,6 +14,7 @@ from dataset import AUTOTUNE, Dataset, TextLineDataset
 from dataset.autotune.tuner import Tuner
 from dataset.autotune.windows import stages_of
 from dataset.ops.prefetch import PatientPrefetchOperator
+from dataset.runtime.choice import INLINE, Learned
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.resources.cores import usable_cores
 from support.overlap import Calls, counted
@@ -173,7 +174,7 @@ def test_numbers_that_were_given_and_the_defaults_without_tuning_are_never_chang
         assert values(iterator) == expected
     assert all(knob.is_fixed for knob in knobs(iterator).values())
     assert not any(operator.is_tuned for operator in iterator.stats().operators)
-    assert {one.action for one in iterator.tuning_log()} <= {"run inline", "run in background"}
+    assert {one.action for one in iterator.tuning_log()} <= {"run inline", "run in background", "look again"}
     assert len(iterator.stats().operators) == 5
 
 
@@ -229,6 +230,20 @@ def test_files_that_autotune_reads_at_once(reads, cycle, calls):
     dataset = TextLineDataset(["a", "b"], num_parallel_reads=reads)
     [knob] = knobs(iter(dataset)).values()
     assert (dataset.plan.cycle_length, knob.maximum) == (cycle, calls)
+
+
+def test_what_is_computed_without_a_look_at_the_clock_is_limited_in_elements():
+    with iter(Dataset.range(1300).shuffle(256, seed=1).map(plus, num_parallel_calls=AUTOTUNE)) as iterator:
+        pool, looks = iterator._root, []
+        controller, begin = pool.controller, pool.controller.begin_inline
+        controller.warm_start(Learned(INLINE, 2, 1e-3, patience=1, rest=60.0))
+        controller.begin_inline = lambda: (looks.append(1), begin())
+        controller.end_inline = lambda count, size_max: 1.0  # nothing is computed ahead
+        controller.lease = lambda count, seconds: 12 * count
+        lengths = [pool.pull(32).length for _ in range(6)]
+        assert lengths[0] == 1
+        assert len(looks) == 2  # the first pull, and the first one of more elements
+        del pool, controller, begin
 
 
 def test_a_copy_of_a_dataset_begins_as_the_dataset_itself():
