@@ -235,15 +235,15 @@ def test_files_that_autotune_reads_at_once(reads, cycle, calls):
 def test_what_is_computed_without_a_look_at_the_clock_is_limited_in_elements():
     with iter(Dataset.range(1300).shuffle(256, seed=1).map(plus, num_parallel_calls=AUTOTUNE)) as iterator:
         pool, looks = iterator._root, []
-        controller, begin = pool.controller, pool.controller.begin_inline
+        controller = pool.controller
         controller.warm_start(Learned(INLINE, 2, 1e-3, patience=1, rest=60.0))
-        controller.begin_inline = lambda: (looks.append(1), begin())
+        controller.begin_inline = lambda begin=controller.begin_inline: (looks.append(1), begin())
         controller.end_inline = lambda count, size_max: 1.0  # nothing is computed ahead
         controller.lease = lambda count, seconds: 12 * count
         lengths = [pool.pull(32).length for _ in range(6)]
         assert lengths[0] == 1
         assert len(looks) == 2  # the first pull, and the first one of more elements
-        del pool, controller, begin
+        del pool, controller
 
 
 def test_a_copy_of_a_dataset_begins_as_the_dataset_itself():

@@ -359,6 +359,7 @@ def types_of_all(row):
 
 MEANS = [1, 2.5, 3, 4]
 LIST_OF_SIZES = [2, 8]
+STACKED = (np.arange(2.0), np.arange(2.0))
 
 
 def masked(image):
@@ -468,6 +469,7 @@ FORMS |= {
     "list of numbers": (IMAGES, lambda x: (x[0] - MEANS) / [0.5, 1, 2, 4]),
     "list of numbers, as a shape": (IMAGES, lambda x: x.reshape(LIST_OF_SIZES)),
     "mask": (IMAGES, masked),
+    "tuple of an array": (IMAGES, lambda x: np.stack(STACKED) + x[:2, :2]),
     "repeated list": (PAIRS, lambda image, label: (np.stack([image] * 3, -1), np.array([label] * 2))),
 }
 
@@ -689,6 +691,22 @@ def test_an_operation_without_use_may_fail():
     make = lambda: Dataset.from_tensor_slices(np.array([1, 2, 3, 9] * 10)).map(function).batch(4)
     assert lengths_of(make) == [columns.TRIAL]
     assert sum(isinstance(outcome, IndexError) for outcome in outcomes(iter(make()))) == 10
+
+
+@pytest.mark.parametrize("value", [np.arange(8.0), np.array([3.0]), np.ones((2, 3))])
+def test_an_array_that_is_stored_at_a_place_fails_as_it_does_for_one_element(value):
+    def function(x):
+        found = np.zeros(9)
+        found[x] = value
+        return found
+
+    lengths_of(lambda: Dataset.from_tensor_slices(LABELS).map(function).batch(8))
+
+
+def test_what_is_read_may_be_a_tuple_of_arrays():
+    parts = (np.arange(3.0), [1, 2], "a")
+    assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(lambda x: x[:3, :3] + parts[0]).prefetch(8))
+    lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(lambda x: np.stack((*parts[:1], x[0, :3]))).prefetch(8))
 
 
 def test_a_table_is_looked_up_when_it_is_used():

@@ -332,15 +332,15 @@ class Evaluation:
         part[...] = stored
 
     def _store_at(self, owner: ColumnValues, index: ColumnValues, stored: Any) -> None:
-        """Store a number at another index of each array."""
+        """Store a number at another index of each array, or where a mask is true."""
         values, places = owner.values, index.values
-        if places.dtype == bool and places.shape == values.shape:  # a mask
-            require(not isinstance(stored, ColumnValues) and np.ndim(stored) == 0 and _may_store(stored, values.dtype))
+        are_rows = isinstance(stored, ColumnValues)
+        stored = stored.values if are_rows else stored
+        require(np.ndim(stored) == are_rows and _may_store(stored, values.dtype))
+        if places.dtype == bool and places.shape == values.shape and not are_rows:
             values[places] = stored
             return
         require(owner.rank == 1 and index.rank == 0 and places.dtype.kind in "iu")
-        stored = stored.values if isinstance(stored, ColumnValues) else stored
-        require(np.shape(stored) in {(), places.shape} and _may_store(stored, values.dtype))
         values[np.arange(self.length), places] = stored
 
     def _delete(self, _: Expression, target: Expression, key: Expression) -> None:

@@ -203,7 +203,8 @@ class Graph:
     def reads_containers(self) -> bool:
         """Whether it reads arrays, lists or tables, which can be written to."""
         kinds = (read.expected[0] for read in self.reads if type(read.expected) is tuple and read.expected)
-        return any(kind in {np.ndarray, list} for kind in kinds) or any(one.kind == "lookup" for one in self.operations)
+        are_arrays = any(kind is np.ndarray or kind is list for kind in kinds)
+        return are_arrays or any(one.kind == "lookup" for one in self.operations)
 
     @lazy_property
     def uses(self) -> dict[Expression, list[Expression | None]]:
