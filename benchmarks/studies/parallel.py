@@ -233,10 +233,11 @@ def photos(runs: int) -> None:
 
 
 def spin(steps: int, x: Any) -> Any:
-    """Pure Python that holds the interpreter."""
-    total = 0
-    for step in range(steps):
+    """Pure Python that holds the interpreter. The steps of a loop over a range would be proved, and run on columns."""
+    total = step = 0
+    while step < steps:
         total += step * step % 7
+        step += 1
     return x + total
 
 

@@ -144,6 +144,26 @@ def test_work_that_changes_in_processes_is_compared_and_not_taken_back_at_once()
     assert not controller.is_starting
 
 
+def test_what_happens_while_processes_start_is_not_measured():
+    time = SimulatedTime()
+    controller = Controller(Tunable("calls", 2, 1, 8), 2, ways=WAYS, way=INLINE, clock=time.clock())
+    controller.warm_start(Learned(INLINE, 2, 1e-3, patience=1, rest=60.0))
+    for number in range(700):
+        controller.begin_inline()
+        time.spend(compute=1e-3 if number < 100 else 9e-3, wait=0.0 if number < 100 else 5e-3)
+        controller.end_inline(1, 32)
+        assert controller.wants_processes or number < 100
+    assert controller.inline
+    assert not controller.actions
+    controller.has_processes = True
+    for _ in range(100):
+        controller.begin_inline()
+        time.spend(compute=1e-3)
+        if controller.inline:
+            controller.end_inline(1, 32)
+    assert controller.in_processes
+
+
 @pytest.mark.parametrize("debt", [0.0, 5.0])
 def test_work_that_seems_to_change_is_not_compared_before_the_last_comparison_is_paid(debt):
     time = SimulatedTime()

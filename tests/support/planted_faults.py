@@ -360,7 +360,8 @@ runtime/choice.py: autotune/test_choice.py
     the first segment counts without a reason: if not (is_busy and self.is_hopeless( => if (False and self.is_hopeless(
 runtime/parallel/controller.py: autotune/test_choice.py
     work that changes is compared at any price: else self.choice.is_paid => else (lambda now: True)
-runtime/parallel/controller.py: autotune/test_controller.py
+runtime/parallel/controller.py: autotune/test_controller.py autotune/test_choice.py
+    the start of processes is measured: if self.inline and self.wants_processes and not self.has_processes: => if False:
     a hopeless request is awaited: if self.choice.is_hopeless(made, now - begun.now): => if False:
     gaps begin a hopeless comparison: verdict.ratio * segment.seconds > busy_seconds => verdict.ratio
     inline is compared with itself: THREADS if self.inline else INLINE, now => INLINE, now

@@ -429,6 +429,9 @@ class Controller:
         if count <= begun.elements or now - begun.now < self._least_seconds or not self._is_whole:
             return
         cpu_seconds = self._clock.cpu_seconds()
+        if self.inline and self.wants_processes and not self.has_processes:  # their start takes a core away
+            self._begin_segment(_Mark(now, cpu_seconds, count, self._clock.switches()))
+            return
         segment = Segment(count - begun.elements, now - begun.now, cpu_seconds - begun.cpu_seconds)
         if self._ramp is not None:  # calls that began together end together, perhaps a moment before the segment does
             most = self._calls.value * segment.elements / max(self._work_seconds, 1e-9) * segment.seconds
@@ -572,7 +575,7 @@ class Controller:
     def _challenge_inline(self, now: float, segment: Segment) -> None:
         if self._needs_processes:
             self.wants_processes = True  # the consumer continues while they start
-        elif self.has_processes or not self.wants_processes:
+        else:
             may_move = self.has_processes and self.choice.patience % 2
             self._compare(PROCESSES if may_move else THREADS, now, segment)
 
