@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import random
 import statistics
 import struct
 import tempfile
@@ -25,6 +24,7 @@ from typing import Any
 
 import function_forms
 import numpy as np
+from loops import shuffled
 
 from dataset import AUTOTUNE, TFRecordDataset, io
 from dataset.io.example.messages import Example
@@ -64,19 +64,6 @@ def records_of(path: Path) -> Iterator[bytes]:
             file.read(4)
 
 
-def shuffled(elements: Iterable[Any]) -> Iterator[Any]:
-    rng, buffer = random.Random(0), []
-    for element in elements:
-        if len(buffer) < BUFFER:
-            buffer.append(element)
-            continue
-        place = rng.randrange(BUFFER)
-        yield buffer[place]
-        buffer[place] = element
-    rng.shuffle(buffer)
-    yield from buffer
-
-
 def stacked(elements: list[Any]) -> Any:
     first = elements[0]
     if isinstance(first, dict):
@@ -86,7 +73,7 @@ def stacked(elements: list[Any]) -> Any:
 
 def loop(path: Path, function: Callable[[bytes], Any]) -> Iterator[Any]:
     batch: list[Any] = []
-    for element in shuffled(map(function, records_of(path))):
+    for element in shuffled(map(function, records_of(path)), BUFFER):
         batch.append(element)
         if len(batch) == BATCH:
             yield stacked(batch)
