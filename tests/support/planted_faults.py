@@ -374,6 +374,7 @@ runtime/functions/text_operations.py: runtime/functions/test_expression.py
     default of a lookup is lost: table.get(key, default) => table.get(key)
 runtime/functions/evaluate.py: runtime/functions/test_expression.py
     a mask is taken for places: if places.dtype == bool and => if False and
+    a large int is stored: "safe" if is_checked else "same_kind" => "same_kind"
     numbers are arrays: return np.ndarray if column.ndim > 1 => return np.ndarray if column.ndim > 0
     texts are computed on columns alone: uses_arrays or not evaluation.takes_texts => True
 ops/map.py: ops/test_map.py

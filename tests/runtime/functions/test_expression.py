@@ -703,6 +703,26 @@ def test_an_array_that_is_stored_at_a_place_fails_as_it_does_for_one_element(val
     lengths_of(lambda: Dataset.from_tensor_slices(LABELS).map(function).batch(8))
 
 
+def set_first(image, label):
+    found = image.astype(np.int8)
+    found[0, 0] = int(label)
+    return found
+
+
+def set_at(image, label):
+    found = np.zeros(4, np.int8)
+    found[label % 4] = int(label)
+    return found, image
+
+
+@pytest.mark.parametrize("function", [set_first, set_at])
+def test_an_int_that_does_not_fit_into_an_array_fails_its_element(function):
+    labels = np.where(np.arange(40) == 33, 300, 5)
+    make = lambda: Dataset.from_tensor_slices((IMAGES, labels)).map(function).batch(4)
+    lengths_of(make)
+    assert sum(isinstance(outcome, OverflowError) for outcome in outcomes(iter(make()))) == 1
+
+
 def test_what_is_read_may_be_a_tuple_of_arrays():
     parts = (np.arange(3.0), [1, 2], "a")
     assert lengths_of(lambda: Dataset.from_tensor_slices(IMAGES).map(lambda x: x[:3, :3] + parts[0]).prefetch(8))

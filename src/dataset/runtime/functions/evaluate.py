@@ -324,19 +324,19 @@ class Evaluation:
             self._store_at(owner, index, stored)
             return
         part = column_operations.subscript(owner, index).values
-        require(np.may_share_memory(part, owner.values))
+        require(np.may_share_memory(part, owner.values) and _may_store(stored, part.dtype))
         are_rows = isinstance(stored, ColumnValues)
         stored = with_rank(stored.values, part.ndim - 1) if are_rows else stored
         require(np.ndim(stored) < part.ndim + are_rows)
-        require(_may_store(stored, part.dtype))
         part[...] = stored
 
     def _store_at(self, owner: ColumnValues, index: ColumnValues, stored: Any) -> None:
         """Store a number at another index of each array, or where a mask is true."""
         values, places = owner.values, index.values
         are_rows = isinstance(stored, ColumnValues)
+        require(_may_store(stored, values.dtype))
         stored = stored.values if are_rows else stored
-        require(np.ndim(stored) == are_rows and _may_store(stored, values.dtype))
+        require(np.ndim(stored) == are_rows)
         if places.dtype == bool and places.shape == values.shape and not are_rows:
             values[places] = stored
             return
@@ -411,6 +411,9 @@ class Evaluation:
 
 def _may_store(value: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether storing a value in an array of this dtype gives the same for all elements at once."""
+    if isinstance(value, ColumnValues):
+        is_checked = value.is_python and value.values.dtype.kind == "i" and dtype.kind in "iu"  # too large an int fails
+        return np.can_cast(value.values.dtype, dtype, "safe" if is_checked else "same_kind")
     return type(value) in {int, bool} or np.can_cast(np.result_type(value), dtype, "same_kind")
 
 
