@@ -31,11 +31,11 @@ def test_threads_that_keep_one_core_busy_are_not_faster_whatever_was_counted(acc
     challenger = THREADS if accepted == INLINE else INLINE
     count = compare(choice, challenger, {INLINE: many(100, 5e-3), THREADS: many(elements, 5e-3, cores=1.02)})
     assert choice.accepted == INLINE
-    assert count <= 3  # one pair, after the first segment of the challenger unless it is hopeless
+    assert count <= 3  # one pair, after the first segment of the challenger unless it is much slower
     assert "threads kept only 1.02 times as many cores busy as inline" in choice.verdict.action.reason
 
 
-def test_the_first_segment_counts_if_the_challenger_is_busy_and_hopeless():
+def test_the_first_segment_counts_if_the_challenger_is_busy_and_much_slower():
     choice = Choice(WAYS)
     threads = many(10, 50e-3, cores=1.9)
     assert compare(choice, THREADS, {INLINE: many(100, 20e-3), THREADS: threads}) == 4  # two pairs: it costs more CPU
@@ -53,12 +53,12 @@ def test_a_comparison_is_paid_for_the_cpu_time_that_it_has_wasted():
     assert debts[0] < 0.1 / 0.025 < 0.4 / 0.025 < debts[1]
 
 
-def test_a_challenger_is_hopeless_only_beyond_what_its_start_may_take():
+def test_a_challenger_is_much_slower_only_beyond_what_its_start_may_take():
     choice = Choice(WAYS)
-    assert not choice.is_hopeless(1, 9.0)  # nothing is compared
+    assert not choice.is_much_slower(1, 9.0)  # nothing is compared
     choice.challenge(THREADS, 0.0, Segment(100, 20e-3, 20e-3))
-    assert choice.is_hopeless(10, SEGMENT_SECONDS + 2 * 10 * 0.2e-3)
-    assert not choice.is_hopeless(10, SEGMENT_SECONDS + 1.9 * 10 * 0.2e-3)
+    assert choice.is_much_slower(10, SEGMENT_SECONDS + 2 * 10 * 0.2e-3)
+    assert not choice.is_much_slower(10, SEGMENT_SECONDS + 1.9 * 10 * 0.2e-3)
 
 
 @pytest.mark.parametrize(("cores", "inline"), [(1.9, 1.0), (1.0, 0.3)])

@@ -357,13 +357,13 @@ live/feed.py: live/test_page_server.py::test_a_stream_that_sends_while_all_are_t
 runtime/choice.py: autotune/test_choice.py
     comparisons cost nothing: max(GAIN - 1, worse) * seconds / _PRICE => 0.0 * seconds / _PRICE
     comparisons may waste CPU time: max(1 - gain, (other - last) / max(other, 1e-9)) => 1 - gain
-    the first segment counts without a reason: if not (is_busy and self.is_hopeless( => if (False and self.is_hopeless(
+    the first segment counts without a reason: if not (is_busy and self.is_much_slower( => if (False and self.is_much_slower(
 runtime/parallel/controller.py: autotune/test_choice.py
     work that changes is compared at any price: else self.choice.is_paid => else (lambda now: True)
 runtime/parallel/controller.py: autotune/test_controller.py autotune/test_choice.py
     the start of processes is measured: if self.inline and self.wants_processes and not self.has_processes: => if False:
-    a hopeless request is awaited: if self.choice.is_hopeless(made, now - begun.now): => if False:
-    gaps begin a hopeless comparison: verdict.ratio * segment.seconds > busy_seconds => verdict.ratio
+    a request that is much slower is awaited: if self.choice.is_much_slower(made, now - begun.now): => if False:
+    gaps begin a comparison that is lost: verdict.ratio * segment.seconds > busy_seconds => verdict.ratio
     inline is compared with itself: THREADS if self.inline else INLINE, now => INLINE, now
     processes are never started: self.wants_processes = True  # the => pass  # the
 runtime/parallel/pool.py: ops/test_map_executor.py
@@ -371,7 +371,7 @@ runtime/parallel/pool.py: ops/test_map_executor.py
 runtime/processes/worker_processes.py: runtime/processes/test_processes.py
     processes started ahead are not kept: self._give_back(self._take(fresh=True)[0]) => self._take(fresh=True)
 runtime/functions/text_operations.py: runtime/functions/test_expression.py
-    default of a lookup is lost: table.get(key, default) => table.get(key)
+    default of a lookup is lost: table.get(key, *default) if => table.get(key) if
 runtime/functions/evaluate.py: runtime/functions/test_expression.py
     a mask is taken for places: if places.dtype == bool and => if False and
     a large int is stored: "safe" if is_checked else "same_kind" => "same_kind"

@@ -5,8 +5,8 @@ thread or none. All ways give the same elements, so what matters is only how lon
 
 **Comparison.** The accepted way and a challenger take turns in short *segments*, in the order A B B A A B. Neighbours
 are compared, because other programs slow both of them down alike. The first segment of the challenger is not counted:
-threads start in it, and caches are cold. It counts only if the challenger is busy and *hopeless*: much slower, even
-without what its start may take. A comparison ends as soon as it is clear, or with the median of three pairs.
+threads start in it, and caches are cold. It counts only if the challenger is busy and much slower, even without what
+its start may take. A comparison ends as soon as it is clear, or with the median of three pairs.
 If the pairs contradict one another, the accepted way stays, and the segments of the next comparison are twice as long.
 
 **CPU time.** The rate is the number of busy cores, divided by the CPU time per element. Threads never need clearly less
@@ -188,7 +188,7 @@ class Choice(Generic[T]):
         assert self._challenger is not None  # there is a comparison
         self.way = self._challenger if _TURNS[self._turn] else self.accepted
 
-    def is_hopeless(self, elements: int, seconds: float) -> bool:
+    def is_much_slower(self, elements: int, seconds: float) -> bool:
         """Return whether the challenger has been so slow since its segment began that its end need not be awaited."""
         if self.way != self._challenger:
             return False
@@ -203,7 +203,7 @@ class Choice(Generic[T]):
             self._is_first = False
             assert self._before is not None  # a segment of the accepted way comes first
             is_busy = segment.cores * CLEAR >= self._before.cores
-            if not (is_busy and self.is_hopeless(segment.elements, segment.seconds)):
+            if not (is_busy and self.is_much_slower(segment.elements, segment.seconds)):
                 return
         if self._before is None:
             self._before = segment

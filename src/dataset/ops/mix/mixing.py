@@ -266,9 +266,8 @@ class _Places:
         self.counts: list[int] = counts.tolist()
         self.present: list[int] = np.flatnonzero(counts).tolist()
         self._ends: list[int] = np.cumsum(counts).tolist()
-        narrow = (
-            run.astype(np.uint16) if width <= np.iinfo(np.uint16).max else run
-        )  # NumPy uses radix sort for 2-byte integers
+        # NumPy uses radix sort for integers of two bytes.
+        narrow = run.astype(np.uint16) if width <= np.iinfo(np.uint16).max else run
         self._order = np.argsort(narrow, kind="stable")
 
     def of(self, index: int) -> npt.NDArray[np.intp]:

@@ -26,10 +26,11 @@ from dataset.runtime.chunks.chunk import Column, take_column
 from dataset.runtime.functions import column_operations, text_operations
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues, require, with_rank
-from dataset.runtime.functions.expression import IN_PLACE, Branch, CodeBlock, Expression, Graph, parses_records
+from dataset.runtime.functions.expression import Branch, CodeBlock, Expression, Graph, parses_records
 from dataset.runtime.functions.places import Place
 
 _STATIC = (bool, int, float, str, bytes, tuple, list, dict, slice, type(None), EllipsisType, np.ndarray, np.generic)
+_IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
 _NEW_ARRAYS = (np.zeros, np.ones, np.full)  # functions of constants whose results a function may modify
 
 
@@ -202,12 +203,12 @@ class Evaluation:
 
     def _operator(self, _: Expression, symbol: str, *operands: Expression) -> Any:
         given = self.values(operands)
-        if len(given) == 2 and (result := self._of_sequences(symbol, *given)) is not None:
+        if len(given) == 2 and (result := self._sequence_operator(symbol, *given)) is not None:
             return result
         values = [*map(self._operand, given)]
         if any(type(value) is ColumnValues and value.rank for value in values):
             values = [np.asarray(value) if type(value) is list else value for value in values]
-        target, in_place = values[0], IN_PLACE.get(symbol)
+        target, in_place = values[0], _IN_PLACE.get(symbol)
         if ColumnValues not in map(type, values):
             require(all(map(_is_static, values)))
             require(not in_place or type(target) is not np.ndarray, "it modifies an array in place")
@@ -222,19 +223,19 @@ class Evaluation:
             np.copyto(target.values, result.values, casting="same_kind")
         return target
 
-    def _of_sequences(self, symbol: str, left: Any, right: Any) -> Any:
+    def _sequence_operator(self, symbol: str, left: Any, right: Any) -> Any:
         """Return the result of an operator of texts, lists or tuples; None for other operands."""
         if type(left) in {list, tuple} and (type(right) is int if symbol == "*" else type(right) is type(left)):
             return column_operations.operate_on_constants(symbol, [left, right]) if symbol in {"*", "+"} else None
         mine, other = (side if type(side) in {str, bytes} else _texts_of(side) for side in (left, right))
         if mine is None or other is None or list not in {type(mine), type(other)}:
             return None
-        return self._of_texts(text_operations.operate(symbol, mine, other, self.length))
+        return self._text_result(text_operations.operate(symbol, mine, other, self.length))
 
     def _is_intermediate(self, expression: Expression) -> bool:
         """Return whether a value is a new array that only the current operation uses."""
         kind, operands = expression.kind, expression.operands
-        is_new = kind == "call" or (kind == "operator" and operands[0] not in IN_PLACE)
+        is_new = kind == "call" or (kind == "operator" and operands[0] not in _IN_PLACE)
         is_new |= kind == "method" and operands[1] == "astype"
         return is_new and expression in self.known and len(self.graph.uses[expression]) == 1
 
@@ -243,15 +244,15 @@ class Evaluation:
             value, classes = self.values(positional)
             return issubclass(_type_of(value), classes)
         if len(positional) == 1 and not names and (texts := _texts_of(self.value(positional[0]))) is not None:
-            return self._of_texts(text_operations.call(function, texts))
+            return self._text_result(text_operations.call(function, texts))
         given, named = self._operands(positional), dict(zip(names, self._operands(keywords), strict=True))
         if _have_columns([*given, *named.values()]):
             return column_operations.call(function, given, named)
         require(all(_is_static(one) or isinstance(one, type | np.dtype) for one in (*given, *named.values())))
         value = column_operations.call_on_constants(function, given, named)
-        return self._of_each(value) if call in self.graph.modified and function in _NEW_ARRAYS else value
+        return self._copied_for_each(value) if call in self.graph.modified and function in _NEW_ARRAYS else value
 
-    def _of_each(self, array: np.ndarray[Any, Any]) -> ColumnValues:
+    def _copied_for_each(self, array: np.ndarray[Any, Any]) -> ColumnValues:
         """Return an array of its own for each element."""
         self.element_bytes += array.nbytes
         require(self.element_bytes <= LARGE_ELEMENT_BYTES)
@@ -264,7 +265,7 @@ class Evaluation:
         if type(target) is dict:
             return self._dict_method(target, name, given, named)
         if (texts := _texts_of(target)) is not None:
-            return self._of_texts(text_operations.method(texts, name, given, named))
+            return self._text_result(text_operations.method(texts, name, given, named))
         target = self._operand(target)
         if _have_columns([target, *given, *named.values()]):
             return column_operations.method(target, name, given, named)
@@ -304,9 +305,9 @@ class Evaluation:
             rows = self._operand(self.value(key))
             require(isinstance(rows, ColumnValues) and rows.rank == 0)
             keys = rows.values.tolist()
-        return self._of_texts(text_operations.look_up(self.value(table), keys, *others))
+        return self._text_result(text_operations.look_up(self.value(table), keys, *others))
 
-    def _of_texts(self, results: ColumnValues | list[Any]) -> ColumnValues | Component:
+    def _text_result(self, results: ColumnValues | list[Any]) -> ColumnValues | Component:
         self.takes_texts = True
         return Component(results) if isinstance(results, list) else results
 
@@ -391,7 +392,7 @@ class Evaluation:
             return (what in where) != negated
         if (texts := _texts_of(what)) is not None and type(where) in {tuple, list, frozenset}:
             require(all(type(item) is type(texts[0]) for item in where))
-            return self._of_texts(text_operations.column_of((text in where) != negated for text in texts))
+            return self._text_result(text_operations.column_of((text in where) != negated for text in texts))
         what = self._operand(what)
         require(type(where) in {tuple, list} and where and isinstance(what, ColumnValues) and what.rank == 0)
         found = [column_operations.operate("==", what, self._operand(item)).values for item in where]

@@ -64,9 +64,6 @@ _LEAVES_MAX = 16
 _STEPS_MAX = 5000
 """A function with more instructions, counted once for each way through it, would take 10 ms or longer to prove."""
 
-IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
-"""The operators that modify an array, and what they compute."""
-
 _DICT_METHODS = frozenset({"copy", "get", "pop", "update", "setdefault"})
 _METHODS = column_operations.KNOWN_METHODS | text_operations.KNOWN_METHODS | _DICT_METHODS
 _TYPES = frozenset({bytes, str, list, tuple, dict, np.ndarray, np.generic, np.integer, np.floating, np.number})
@@ -223,7 +220,7 @@ class Graph:
         return frozenset(
             one.operands[one.kind == "operator"]
             for one in self.operations
-            if one.kind == "store" or (one.kind == "operator" and one.operands[0] in IN_PLACE)
+            if one.kind == "store" or (one.kind == "operator" and _is_in_place(one.operands[0]))
         )
 
     @lazy_property

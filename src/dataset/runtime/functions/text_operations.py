@@ -62,9 +62,9 @@ def method(texts: Sequence[Any], name: str, given: Sequence[Any], named: dict[st
     return column_of(map(operator.methodcaller(name, *given, **named), texts))
 
 
-def look_up(table: Any, keys: Iterable[Any], default: Any = require) -> ColumnValues | list[Any]:
+def look_up(table: Any, keys: Iterable[Any], *default: Any) -> ColumnValues | list[Any]:
     """Return the items of a dict, list or tuple at some keys; a missing one of a dict is the default, if given."""
-    return column_of(map(table.__getitem__, keys) if default is require else (table.get(key, default) for key in keys))
+    return column_of(table.get(key, *default) if default else table[key] for key in keys)
 
 
 def _is_argument(value: Any) -> bool:

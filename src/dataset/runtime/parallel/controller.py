@@ -15,7 +15,7 @@ for a share of its time cannot keep more calls busy than the cores divided by th
 
 A comparison covers what matters to the consumer: the time that passes until it has the elements. A consumer that does
 something else between its requests, such as a training step, *has gaps*. Segments then span whole requests, because
-workers make elements during the gaps; only a hopeless way is given up within a request.
+workers make elements during the gaps; only a way that is much slower is given up within a request.
 
 All of this is arithmetic. The operator reports what was done, and the clock is an argument, so that tests run in
 virtual time.
@@ -417,7 +417,7 @@ class Controller:
             self._look(now, self._made)
         elif (begun := self._segment) is not None:
             made = self._made - self._made_before
-            if self.choice.is_hopeless(made, now - begun.now):
+            if self.choice.is_much_slower(made, now - begun.now):
                 self._look(now, begun.elements + made)
 
     def _look(self, now: float, count: int) -> None:

@@ -180,7 +180,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
                 if self._is_enough(n) or (inline and self._ready):
                     return self._counted(n, self._take(n))
             if self.controller.wants_processes and not self.controller.has_processes:
-                self._bring_processes()
+                self._prepare_processes()
             if inline:
                 return self._counted(n, self._pull_inline(n))
             if self._log is None:
@@ -315,7 +315,7 @@ class ParallelOperator(WorkerLoop, Operator, BackgroundOperator):
         if now >= self._pulse.due:
             self._pulse.beat(now)
 
-    def _bring_processes(self) -> None:
+    def _prepare_processes(self) -> None:
         """Start worker processes while the consumer continues; tell the controller when they are ready."""
         failure = self._start_failure
         if self._starting < 0:
