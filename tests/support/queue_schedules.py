@@ -77,11 +77,12 @@ class Client:
         how = ""
         try:
             self.armed = True
-            kept.append(function())
-            self.armed = False
+            try:
+                kept.append(function())
+            finally:  # no interrupt may be raised in the handler below
+                self.armed = False
         except tuple(_ENDINGS) as error:
             how = next(word for kind, word in _ENDINGS.items() if isinstance(error, kind))
-        self.armed = False
         return ("done", kept[0]) if kept else (how, ())
 
     def run(self, role: str) -> None:
