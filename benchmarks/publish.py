@@ -43,8 +43,6 @@ def filled(text: str, part: str, tables: str) -> str | None:
 
 def publish(measured: Path, root: Path = ROOT) -> None:
     """Publish the results in a folder: any of those that PARTS names, with ``.json``."""
-    from harness import plots
-
     assets = root / "docs" / "assets" / "benchmarks"
     assets.mkdir(parents=True, exist_ok=True)
     for part, render in PARTS.items():
@@ -56,6 +54,8 @@ def publish(measured: Path, root: Path = ROOT) -> None:
             shutil.copyfile(file, assets / file.name)
         results = json.loads((assets / f"{part}.json").read_text())
         if part == "results":
+            from harness import plots  # needs matplotlib
+
             for suffix in ("svg", "png"):
                 plots.speeds(results, assets / f"speeds.{suffix}")
             plots.front(results, assets / "front.svg")
