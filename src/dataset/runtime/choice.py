@@ -295,22 +295,31 @@ class Choice(Generic[T]):
 
 
 class Watch:
-    """Notices that work has changed: its time per element differs in several consecutive segments."""
+    """Notices that work has changed: its time per element differs in several consecutive segments.
+
+    What is usual is the median of the first segments, because the very first one may be cold or disturbed.
+
+    Args:
+        usual: seconds per element, if they are known.
+    """
 
     def __init__(self, usual: float = 0.0) -> None:
         self.usual = usual  # seconds per element; 0 if unknown
+        self._first = [usual] * _CHANGED_SEGMENTS if usual else []
         self._surprises = 0
 
     def has_changed(self, each: float) -> bool:
         """Note the seconds per element of a segment, 0 if unknown; return whether the work has changed."""
-        usual = self.usual = self.usual or each
-        each = each or usual
-        if not usual:
+        if not each:
             return False
-        differs = not 1 / _CHANGED < each / usual < _CHANGED
+        if len(self._first) < _CHANGED_SEGMENTS:
+            self._first.append(each)
+            self.usual = sorted(self._first)[len(self._first) // 2]
+            return False
+        differs = not 1 / _CHANGED < each / self.usual < _CHANGED
         self._surprises = self._surprises + 1 if differs else 0
         if not differs:
-            self.usual += (each - usual) / 8  # slow drifts are not surprises
+            self.usual += (each - self.usual) / 8  # slow drifts are not surprises
         return self._surprises >= _CHANGED_SEGMENTS
 
 
