@@ -29,11 +29,12 @@ from dataset.ops.sources.select_positions import Gatherer
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import dataset_of, is_dataset
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
-from dataset.plan.traits import NO_USER_CODE
+from dataset.plan.traits import NO_USER_CODE, Traits
 from dataset.redaction import redacted, redacted_error
 from dataset.runtime.chunks.chunk import Array, Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
@@ -98,6 +99,11 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
     """Whether the reader takes ``index=True``, for files that are not compressed."""
 
     compression_type: str | None = field(default=None, kw_only=True)
+
+    @lazy_property
+    def traits(self) -> Traits:
+        names = self.source.tensors if isinstance(self.source, TensorSlices) else ()
+        return super().traits.having(waits=any(is_remote(os.fsdecode(name)) for name in names[:1]))
 
     @abstractmethod
     def open_file(self, path: str) -> ElementFile:

@@ -383,8 +383,8 @@ def holds_user_code(node: Node) -> bool:
 
 
 def may_wait(node: Node) -> bool:
-    """Return whether running the plan may call user code that waits for something."""
-    return not all(part.traits.pure or part.traits.computes for part in walk(node))
+    """Return whether running the plan may wait for a server, or call user code that waits for something."""
+    return any(part.traits.waits or not (part.traits.pure or part.traits.computes) for part in walk(node))
 
 
 def spec_is_static(node: Node) -> bool:

@@ -56,6 +56,7 @@ class Traits:
         steady: whether its arrays are writable does not depend on how many elements are requested at once.
         reads_files: it reads or writes files named by a parameter or by an element of its input, or may make such a
             node.
+        waits: it may wait for a server, even if it calls no user function.
         separable: processes that each run it on a part of its input together produce the output of the whole, up to
             the order and the grouping into batches. Its result for an element does not depend on other elements.
         elastic: its state can be loaded in any number of processes that share the elements of its input. Its elements
@@ -93,6 +94,7 @@ class Traits:
     prefetches: bool = False
     steady: bool = False
     reads_files: bool = False
+    waits: bool = False
     separable: bool = False
     elastic: bool = False
     keeps_pass: bool = False

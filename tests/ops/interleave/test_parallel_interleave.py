@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, TextLineDataset, TFRecordDataset
+from dataset.io import write_file
 from dataset.ops.interleave import reader_pool
 from dataset.ops.interleave.reader_pool import AHEAD_BYTES_MAX, ReaderPool
 from dataset.ops.interleave.subdatasets import Subdatasets
+from dataset.runtime.choice import INLINE
+from dataset.runtime.parallel.controller import Controller
 from dataset.testing import check_operator, no_leaks, outcomes
 from support.controllers import AlwaysInline, TakingTurns
 from support.folders import flip
@@ -177,6 +180,27 @@ def test_a_consumer_that_reads_leaves_user_code_to_the_workers(monkeypatch):
     )
     assert len(list(dataset)) == 400
     assert threading.get_ident() not in threads
+
+
+@pytest.mark.parametrize("place", ["", "memory://left/"])
+def test_a_consumer_leaves_remote_files_to_the_workers(damaged_files, monkeypatch, place):
+    read_here, done = ReaderPool._read_here, []
+    monkeypatch.setattr(ReaderPool, "_read_here", lambda self: done.append(read_here(self)) or done[-1])
+    paths = damaged_files[::2]
+    for path in paths:
+        write_file(f"{place}{path}", Path(path).read_bytes())
+
+    class Inline(Controller):
+        """Lets the consumer read from the beginning."""
+
+        def __init__(self, *given, **settings):
+            super().__init__(*given, **settings)
+            self.choice.accept(INLINE)
+
+    monkeypatch.setattr(reader_pool, "Controller", Inline)
+    names = Dataset.from_tensor_slices([f"{place}{path}" for path in paths])
+    assert len(list(names.interleave(TFRecordDataset, 2, num_parallel_calls=2))) == 800
+    assert any(done) == (not place)
 
 
 def test_an_interrupt_while_the_consumer_reads_loses_nothing(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ A worker reads a run of elements, hands it over, and continues while there is ro
 run length is chosen so that all workers together hand over about once per millisecond.
 
 Reading that holds the interpreter lock most of the time, such as slicing records, is faster if the consumer does it
-itself. The controller finds out (runtime/parallel/controller.py). The workers then only open the inputs.
+itself. The controller finds out (runtime/parallel/controller.py). The workers then only open the inputs. Reading that
+may wait for a server is always left to the workers, because a comparison would depend on what has arrived before.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TypeAlias
 
 from dataset.amounts import SAMPLE_ELEMENTS
 from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets, failed
-from dataset.plan.node import holds_user_code
+from dataset.plan.node import holds_user_code, may_wait
 from dataset.runtime.choice import INLINE
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
@@ -392,8 +393,8 @@ class ReaderPool(WorkerLoop):
     def _slot(self, inner: Subdataset) -> ReaderSlot:
         reader = ReaderSlot(inner, self._block_length)
         self._made += reader.held
-        if reader.calls_user_code:
-            self.controller.exclude(INLINE)  # user code may take any time, and is interrupted at any place
+        if reader.calls_user_code or may_wait(inner.plan):
+            self.controller.exclude(INLINE)  # either may take any time, and user code is interrupted at any place
         return reader
 
     # The two queues
