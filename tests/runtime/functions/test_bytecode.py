@@ -117,8 +117,6 @@ NEVER += [
     lambda x: x if x else 1,
     lambda x: x and 1,
     lambda x: 1 < x < 3,
-    lambda x: f"{x:3}",
-    lambda x: f"{x!r}",
     lambda x: {x},
     handles_keywords,
 ]

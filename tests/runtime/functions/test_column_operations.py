@@ -105,7 +105,7 @@ CALLS = {
         function: [called(function, X, **axis) for axis in AXIS]
         for function in [*LARGEST, np.sort, np.argsort, np.cumsum, np.cumprod, np.diff, np.ptp]
     },
-    **{function: [called(function, X)] for function in column_operations._SCALARS},
+    **{function: [called(function, X)] for function in column_operations.SCALARS},
     **{
         function: [called(function, X)]
         for function in [

@@ -5,6 +5,7 @@ import functools
 import gc
 import types
 import weakref
+from collections import namedtuple
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
 
 # These functions are what users write:
-# ruff: noqa: RET505, C408, B008, PLR1730, T201, PLW0108, FURB171
+# ruff: noqa: RET505, C408, B008, PLR1730, T201, PLW0108, FURB171, UP031, UP032
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -375,6 +376,77 @@ def checked_name(row, longest):
     return row["image"] * 2
 
 
+SPLIT, MESSAGE = "train", "{} of {n:>3}"
+
+
+def formatted(row):
+    name, label, mean = row["name"].decode(), row["label"], row["image"].mean()
+    width = 7
+    texts = {
+        "plain": f"{SPLIT}/{label}-{name}.png",
+        "spec": f"{label:03d} {mean:.2f} {SCALE:>{width}} {name:>5} {name:{width}}",
+        "converted": f"{name!r:>8} {label!s} {mean!r} {name!a}",
+        "format": "{}-{:.1f}".format(label, mean) + MESSAGE.format(name, n=label) + format(mean, ".3e"),
+        "percent": "%s/%05d" % (name, label) + "%.1f" % mean + ", %s" % name,
+        "str": str(label) + str(label / 2) + repr(name) + SPLIT.upper() + "-".join([SPLIT, name, str(width)]),
+        "bytes": b"%d:" % label + row["name"],
+    }
+    name += ".jpg"
+    return {**texts, "name": name, "first": name[0] + name[-3:] + name[label % 2 :], "x": row["image"] / 2}
+
+
+def in_texts(row):
+    name = row["name"].decode()
+    if not name:
+        return row["image"] / 2, False
+    is_low = name < "20" or "2" in name or name in ("30", f"{row['label']}")
+    return row["image"] / (3 if is_low else 4), name not in SPLIT
+
+
+def checked_with_messages(row):
+    if row["label"] < 0:
+        raise ValueError(f"negative: {row['label']} in {row['name']!r}")
+    assert row["label"] < 7, f"{row['label']:.2f} is too large"
+    assert row["image"].ndim == 2, "%d axes" % row["image"].ndim
+    if row["label"] > 7:
+        raise ValueError("{} is too large".format(row["label"]))
+    return row["image"] / 255, row["label"]
+
+
+class Point(NamedTuple):
+    x: float
+    y: float = 2.5
+
+    def norm(self):
+        return self.x + self.y
+
+
+class Ordered(Point):
+    def __iter__(self):
+        return reversed((self.x, self.y))
+
+
+class Doubled(Point):
+    def __new__(cls, x):
+        return super().__new__(cls, x, x)
+
+
+class Sized(namedtuple("Sized", "image size")):  # noqa: PYI024
+    __slots__ = ()
+
+    @property
+    def double(self):
+        return self.size * 2
+
+
+def points(image, label):
+    point = Point(label / 2, y=label * 0.5)
+    if label % 2:
+        point = Point(1.5, point.x)
+    x, y = point
+    return {"point": point, "sized": Sized(image / 2, point.y + x), "norm": point[0] + y + len(point)}
+
+
 FORMS = {
     "dict comprehension": (ROWS, lambda row: {key: row[key] for key in KEYS}),
     "dict comprehension of a tuple": (ROWS, lambda row: {f"{key}_2": row[key] * 2 for key in ("label", "image")}),
@@ -465,6 +537,12 @@ FORMS |= {
     "lookups": (ROWS, Labels({b"%d" % i: i % 3 for i in range(40)})),
     "lookups, some missing": (ROWS, Labels({b"%d" % i: i % 3 for i in range(30)}, names=[*"abcdefg"])),
     "texts": (ROWS, texts),
+    "formatted": (ROWS, formatted),
+    "texts in texts": (ROWS, in_texts),
+    "raises with a message": (ROWS, checked_with_messages),
+    "named tuples": (PAIRS, points),
+    "named tuple": (PAIRS, Sized),
+    "named tuple of numbers": (LABELS, lambda x: Point(x / 2)),
     "types": (ROWS, types_of_all),
     "list of numbers": (IMAGES, lambda x: (x[0] - MEANS) / [0.5, 1, 2, 4]),
     "list of numbers, as a shape": (IMAGES, lambda x: x.reshape(LIST_OF_SIZES)),
@@ -537,7 +615,7 @@ def looping(x):
 
 def both_ways(x):
     if x > 2:
-        return str(x)
+        return sorted(x)
     return print(x)
 
 
@@ -629,7 +707,7 @@ REASONS = [
     (lambda x: x.base, "it uses the attribute base of a value"),
     (recursive, "it calls itself"),
     (looping, "it contains a loop"),
-    (both_ways, f"it calls str() (line {lines(both_ways, 2)})"),
+    (both_ways, f"it calls sorted() (line {lines(both_ways, 2)})"),
     (branchy, "it is too long, or has too many branches"),
     (lambda x: x + SHIFT["deep"]["values"], "it reads 'values' of an object, of type list"),
     (lambda x: x * ODD.values, "it reads 'values' of an object, of type list"),
@@ -643,7 +721,7 @@ REASONS = [
     (lambda x: None, "it returns None"),
 ]
 NEVER = [lambda x: Classy.values * x, lambda x: Classy()(x), lambda x: x[ODD], lambda x: (yield x)]
-NEVER += [lambda x: sorted((x, 1)), lambda x: x.real.foo, lambda x: lambda: x, lambda x: f"{x}", lambda *x: x[0]]
+NEVER += [lambda x: sorted((x, 1)), lambda x: x.real.foo, lambda x: lambda: x, lambda *x: x[0]]
 
 
 @pytest.mark.parametrize(("function", "reason"), REASONS)
@@ -750,6 +828,83 @@ def test_a_table_is_looked_up_when_it_is_used():
 
 def test_texts_alone_are_faster_one_by_one():
     assert lengths_of(lambda: Dataset.from_tensor_slices(ROWS["name"]).map(lambda x: x.decode()).batch(8)) == []
+
+
+NUMBERS = ["?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_numbers_of_all_dtypes_are_formatted_as_single_calls_do(dtype):
+    values = np.array([0, 1, 3, 1e-3, -0.0, 70000.25, np.nan, np.inf] * 5 if dtype[0] == "f" else [0, 1, 77] * 13)
+    values = values.astype(dtype)
+    function = lambda image, x: (image / 2, f"{x} {x!r} {x:>9} {x / 3:.2e} {x or -1}", "%s" % x, str(image[0]))
+    assert lengths_of(lambda: Dataset.from_tensor_slices((IMAGES[: len(values)], values)).map(function).batch(8))
+
+
+def test_a_number_that_cannot_be_formatted_fails_its_element():
+    function = lambda image, label: (image, f"{label:{'d' if label else '.q'}}", "%c" % (int(label) - 1))
+    make = lambda: Dataset.from_tensor_slices(PAIRS).map(function).batch(4)
+    lengths_of(make)
+    assert {type(one) for one in outcomes(iter(make()))} >= {ValueError}
+
+
+def test_arrays_are_not_printed_by_functions_of_the_user():
+    printed = []
+
+    def number(x):
+        printed.append(x)
+        return "x"
+
+    function = lambda x: (x, f"{x[0]}")
+    slices = Dataset.from_tensor_slices(IMAGES)
+    assert lengths_of(lambda: slices.map(function).batch(8))
+    with np.printoptions(formatter={"int": number}):
+        make = lambda: slices.map(function).batch(8)
+        assert lengths_of(make) == []
+        assert len(printed) == 2 * IMAGES[:, 0].size
+
+
+def test_objects_of_the_user_are_not_formatted():
+    class Printed:
+        def __format__(self, spec):
+            calls.append("format")
+            return "x"
+
+        __str__ = __repr__ = lambda self: format(self)
+
+    held = Printed()
+    calls.clear()
+    functions = [
+        *[lambda x: (x, f"{held}"), lambda x: (x, f"{held!r}"), lambda x: (x, f"{x:{held}}"), lambda x: (x, str(held))],
+        *[lambda x: (x, "%s" % held), lambda x: (x, "{}".format(held)), lambda x: (x, "-".join([held, "a"]))],
+        *[lambda x: (x, f"{[held]}"), lambda x: (x, f"{(held, x)}"), lambda x: (x, repr({"a": held}))],
+    ]
+    assert not any(isinstance(graph_of(function), Graph) for function in functions)
+    assert calls == []
+
+
+@pytest.mark.parametrize("make", [Ordered, Doubled])
+def test_classes_that_are_more_than_named_tuples_are_called(make):
+    assert lengths_of(lambda: Dataset.from_tensor_slices(LABELS).map(lambda x: make(x / 2)).batch(8)) == []
+
+
+def test_a_named_tuple_that_changes_is_called():
+    class Local(NamedTuple):
+        x: int
+
+    def run(prepare, change):
+        iterator = iter(prepare(Dataset.from_tensor_slices(LABELS).map(lambda x: Local(x * 2)).batch(8)))
+        first = [next(iterator) for _ in range(3)]
+        change()
+        return first + outcomes(iterator)
+
+    old = Local.__new__
+    changes = {"code": lambda: setattr(Local, "__new__", lambda cls, x: old(cls, x * 3)), "none": lambda: None}
+    for change in changes.values():
+        found = run(lambda dataset: dataset, change)
+        Local.__new__ = old
+        assert_elements_equal(found, run(unoptimized, change))
+        Local.__new__ = old
 
 
 def test_an_index_out_of_range_fails_its_element():

@@ -25,7 +25,7 @@ anything that it does not expect:
     "dict", keys, values
     "merge", target, value                      {**target, **value}
     "add", target, key, value                   {**target, key: value}
-    "format", values                            an f-string of these parts
+    "text", function, values                    part of an f-string, or all of it: what the function makes of the values
     "iterate", value                            what a loop takes items from; see expression.py
     "unknown", opname                           may raise the error with a reason; it is raised in any case
 
@@ -48,6 +48,12 @@ from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 Evaluate: TypeAlias = Callable[..., Any]
+
+
+def joined(*texts: str) -> str:
+    """Return the text of an f-string with these parts."""
+    return "".join(texts)
+
 
 UNBOUND = object()
 """The value of a variable that has none."""
@@ -341,6 +347,15 @@ class Frame:
         value, container = self.pop(2)
         return self.evaluate("contains", container, value, bool(negated))
 
+    def format_value(self, flags: int) -> list[Any]:
+        """Format a value; up to Python 3.12, this also converts it."""
+        spec = self.pop(flags >> 2)
+        return [self.evaluate("text", format, [*self.convert(flags & 3), *spec])]
+
+    def convert(self, conversion: int) -> list[Any]:
+        value = self.pop(1)
+        return [self.evaluate("text", (str, repr, ascii)[conversion - 1], value)] if conversion else value
+
     def intrinsic(self, instruction: dis.Instruction) -> Any:
         if instruction.argrepr != "INTRINSIC_LIST_TO_TUPLE":
             self.unknown(instruction.opname)
@@ -413,8 +428,10 @@ _STEPS_BY_NAMES: dict[str, _Step] = {
     "LIST_EXTEND": lambda f, i: [f.evaluate("extend", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),
     "LIST_APPEND": lambda f, i: f.append(i.arg),
     "MAP_ADD": lambda f, i: f.add_item(i.arg),
-    "FORMAT_VALUE FORMAT_SIMPLE": lambda f, i: [f.evaluate("format", f.pop(1))] if not i.arg else f.unknown(i.opname),
-    "BUILD_STRING": lambda f, i: [f.evaluate("format", f.pop(i.arg))],
+    "FORMAT_VALUE FORMAT_SIMPLE": lambda f, i: f.format_value(i.arg or 0),
+    "FORMAT_WITH_SPEC": lambda f, _: [f.evaluate("text", format, f.pop(2))],
+    "CONVERT_VALUE": lambda f, i: f.convert(i.arg),
+    "BUILD_STRING": lambda f, i: [f.evaluate("text", joined, f.pop(i.arg))],
     "BUILD_MAP": lambda f, i: [f.build_dict(f.pop(2 * i.argval))],
     "BUILD_CONST_KEY_MAP": lambda f, i: [f.evaluate("dict", list(map(Constant, f.stack.pop().value)), f.pop(i.argval))],
     "DICT_UPDATE DICT_MERGE": lambda f, i: [f.evaluate("merge", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),

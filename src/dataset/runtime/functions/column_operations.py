@@ -46,7 +46,9 @@ _REAL = frozenset(code for code in _CODES if np.dtype(np.dtype(code).str).char =
 _OPERANDS = _REAL | {"F", "D"}
 """Codes of the dtypes of operands. Which of two codes for the same numbers a result has varies."""
 
-_SCALARS = frozenset(np.dtype(code).type for code in _CODES)
+SCALARS = frozenset(np.dtype(code).type for code in _CODES)
+"""The types of NumPy's numbers."""
+
 _PYTHON = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 _PLAIN = frozenset({*_PYTHON, str, EllipsisType, NoneType})
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -102,7 +104,7 @@ def _apply(single: Any, at_once: Any, positional: Sequence[Any], keywords: Mappi
     operands, names, count = [*positional, *keywords.values()], tuple(keywords), len(positional)
     columns = _columns_in(operands)
     n = len(columns[0])
-    rows = zip(*(_stream(operand, n) for operand in operands), strict=False)
+    rows = zip(*(stream(operand, n) for operand in operands), strict=False)
     results: Any = itertools.starmap(single, rows)
     if names:
         results = (single(*row[:count], **dict(zip(names, row[count:], strict=True))) for row in rows)
@@ -151,20 +153,20 @@ def _is_supported(dtype: np.dtype[Any]) -> bool:
 
 def _is_constant(value: Any) -> bool:
     kind = type(value)
-    if kind is np.ndarray or kind in _SCALARS:
+    if kind is np.ndarray or kind in SCALARS:
         return _is_supported(value.dtype)
-    return kind in _PLAIN or isinstance(value, np.dtype) or (kind is type and (value in _SCALARS or value in _PYTHON))
+    return kind in _PLAIN or isinstance(value, np.dtype) or (kind is type and (value in SCALARS or value in _PYTHON))
 
 
-def _stream(operand: Any, n: int) -> Iterable[Any]:
+def stream(operand: Any, n: int) -> Iterable[Any]:
     """Return the values of an operand, or of what it contains, for each element."""
     kind = type(operand)
-    if kind is ColumnValues:
-        return operand.each()  # type: ignore[no-any-return]  # they are ColumnValues
+    if hasattr(kind, "each"):  # it is a column
+        return operand.each()  # type: ignore[no-any-return]
     if kind in {tuple, list} and operand:
-        return map(kind, zip(*(_stream(item, n) for item in operand), strict=True))
+        return map(kind, zip(*(stream(item, n) for item in operand), strict=True))
     if kind is slice:
-        return map(slice, *(_stream(item, n) for item in (operand.start, operand.stop, operand.step)))
+        return map(slice, *(stream(item, n) for item in (operand.start, operand.stop, operand.step)))
     return itertools.repeat(operand, n)
 
 
@@ -224,7 +226,7 @@ def _is_simple(operand: Any) -> bool:
         values = operand.values
         is_number = values.dtype.char in _REAL and values.dtype.isnative and not operand.is_python
         return is_number and values.size and operand.are_contiguous
-    if kind is np.ndarray or kind in _SCALARS:
+    if kind is np.ndarray or kind in SCALARS:
         return _is_supported(operand.dtype) and operand.flags.c_contiguous
     return kind in _PYTHON
 
@@ -557,7 +559,7 @@ def _of_each(function: Any, a: Any, *positional: Any, **keywords: Any) -> Any:
     return function(_array(a, 0), *positional, **keywords)
 
 
-_computes(*_SCALARS)(lambda target, value: _cast(value, target))
+_computes(*SCALARS)(lambda target, value: _cast(value, target))
 
 
 @_computes(*_PYTHON)

@@ -28,6 +28,7 @@ from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.column_operations import NUMBERS, ColumnValues, require, with_rank
 from dataset.runtime.functions.expression import Branch, CodeBlock, Expression, Graph, parses_records
 from dataset.runtime.functions.places import Place
+from dataset.runtime.functions.text_operations import FORMATTERS, TextValues
 
 _STATIC = (bool, int, float, str, bytes, tuple, list, dict, slice, type(None), EllipsisType, np.ndarray, np.generic)
 _IN_PLACE = {f"{symbol}=": symbol for symbol in ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")}
@@ -39,11 +40,11 @@ class Component:
     """A component of the elements, which may be passed on unchanged whatever it is."""
 
     column: Column
-    values: ColumnValues | None = None  # once it is an operand
+    values: ColumnValues | TextValues | None = None  # once it is an operand
 
 
-_COLUMNS = (ColumnValues, Component)
-_CONTAINERS = frozenset({tuple, list, dict})
+_COLUMNS = (ColumnValues, TextValues, Component)
+_CONTAINERS = (tuple, list, dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -88,9 +89,12 @@ class Evaluation:
             Exception: the function may fail for an element, or warn.
         """
         for expression in block.operations:
-            value = self.known[expression] = getattr(self, f"_{expression.kind}")(expression, *expression.operands)
-            if type(value) is ColumnValues and value.source is not None:
+            value = getattr(self, f"_{expression.kind}")(expression, *expression.operands)
+            if type(value) is TextValues:
+                self.takes_texts, value = True, Component(value.texts, value)
+            elif type(value) is ColumnValues and value.source is not None:
                 self.foreign += [value.values, value.source]
+            self.known[expression] = value
         end = block.end
         if isinstance(end, NotProvedError):
             raise NotProvedError(end.reason)
@@ -120,6 +124,7 @@ class Evaluation:
     def _divided(self, branch: Branch) -> Any:
         test = self.value(branch.test)
         test = self._operand(test) if isinstance(test, Component) else test
+        test = text_operations.call(bool, [test]) if isinstance(test, TextValues) else test
         if not isinstance(test, ColumnValues):
             require(_is_static(test))
             return self.run(branch.then if test else branch.otherwise)
@@ -152,7 +157,7 @@ class Evaluation:
         elif isinstance(value, Component):
             known = Component(take_column(value.column, self.indices))
             self.foreign.append(known.column)
-        elif type(value) in _CONTAINERS:
+        elif isinstance(value, _CONTAINERS):
             known = _map(lambda item: self._gather(outer, item), value)
             if id(value) in outer.own_dicts:
                 self.own_dicts.add(id(known))
@@ -168,7 +173,9 @@ class Evaluation:
         kind = type(value)
         if kind is Component:
             if value.values is None:
-                value.values = self._checked(value.column)
+                texts = text_operations.texts_of(value.column)
+                self.takes_texts |= texts is not None
+                value.values = texts or self._checked(value.column)
             return value.values
         if kind is tuple or kind is list:
             return kind(map(self._operand, value))
@@ -180,7 +187,7 @@ class Evaluation:
 
     def _checked(self, column: Column) -> ColumnValues:
         if type(column) is not np.ndarray or column.dtype not in NUMBERS:
-            raise NotProvedError("it computes with more than numbers and arrays of them")
+            raise NotProvedError(text_operations.NOT_NUMBERS)
         if column.ndim > 1:
             require(column.flags.c_contiguous, "its arrays are not contiguous")  # results have the same memory layout
             self.takes_arrays = True
@@ -203,9 +210,11 @@ class Evaluation:
 
     def _operator(self, _: Expression, symbol: str, *operands: Expression) -> Any:
         given = self.values(operands)
-        if len(given) == 2 and (result := self._sequence_operator(symbol, *given)) is not None:
-            return result
+        if _is_of_sequences(symbol, *given):
+            return column_operations.operate_on_constants(symbol, given)
         values = [*map(self._operand, given)]
+        if text_operations.takes(*values) and _have_columns(values):
+            return text_operations.operate(_IN_PLACE.get(symbol, symbol), *values)
         if any(type(value) is ColumnValues and value.rank for value in values):
             values = [np.asarray(value) if type(value) is list else value for value in values]
         target, in_place = values[0], _IN_PLACE.get(symbol)
@@ -223,15 +232,6 @@ class Evaluation:
             np.copyto(target.values, result.values, casting="same_kind")
         return target
 
-    def _sequence_operator(self, symbol: str, left: Any, right: Any) -> Any:
-        """Return the result of an operator of texts, lists or tuples; None for other operands."""
-        if type(left) in {list, tuple} and (type(right) is int if symbol == "*" else type(right) is type(left)):
-            return column_operations.operate_on_constants(symbol, [left, right]) if symbol in {"*", "+"} else None
-        mine, other = (side if type(side) in {str, bytes} else _texts_of(side) for side in (left, right))
-        if mine is None or other is None or list not in {type(mine), type(other)}:
-            return None
-        return self._text_result(text_operations.operate(symbol, mine, other, self.length))
-
     def _is_intermediate(self, expression: Expression) -> bool:
         """Return whether a value is a new array that only the current operation uses."""
         kind, operands = expression.kind, expression.operands
@@ -243,9 +243,9 @@ class Evaluation:
         if function is isinstance:
             value, classes = self.values(positional)
             return issubclass(_type_of(value), classes)
-        if len(positional) == 1 and not names and (texts := _texts_of(self.value(positional[0]))) is not None:
-            return self._text_result(text_operations.call(function, texts))
         given, named = self._operands(positional), dict(zip(names, self._operands(keywords), strict=True))
+        if function in FORMATTERS or text_operations.are_texts([*given, *named.values()]):
+            return text_operations.call(function, given, named)
         if _have_columns([*given, *named.values()]):
             return column_operations.call(function, given, named)
         require(all(_is_static(one) or isinstance(one, type | np.dtype) for one in (*given, *named.values())))
@@ -264,9 +264,9 @@ class Evaluation:
         given, named = take(positional), dict(zip(names, take(keywords), strict=True))
         if type(target) is dict:
             return self._dict_method(target, name, given, named)
-        if (texts := _texts_of(target)) is not None:
-            return self._text_result(text_operations.method(texts, name, given, named))
         target = self._operand(target)
+        if text_operations.takes(target):
+            return text_operations.method(target, name, given, named)
         if _have_columns([target, *given, *named.values()]):
             return column_operations.method(target, name, given, named)
         require(isinstance(target, np.ndarray | np.generic))
@@ -288,28 +288,25 @@ class Evaluation:
 
     def _item(self, _: Expression, owner: Expression, key: Expression) -> Any:
         target, index = self.values([owner, key])
-        if type(target) in {dict, tuple, list}:
+        if isinstance(target, _CONTAINERS):
             require(not isinstance(index, _COLUMNS))
             return target[index]
         target, index = self._operand(target), self._operand(index)
+        if text_operations.takes(target):
+            return text_operations.subscript(target, index)
         if _have_columns([target, index]):
             return column_operations.subscript(target, index)
-        require(isinstance(target, np.ndarray | str | bytes))
+        require(isinstance(target, np.ndarray))
         return target[index]
 
     def _lookup(self, _: Expression, table: Expression, key: Expression, *default: Expression) -> Any:
         others = self.values(default)
         require(not _have_columns(others))
-        keys = _texts_of(self.value(key))
-        if keys is None:
-            rows = self._operand(self.value(key))
-            require(isinstance(rows, ColumnValues) and rows.rank == 0)
-            keys = rows.values.tolist()
-        return self._text_result(text_operations.look_up(self.value(table), keys, *others))
-
-    def _text_result(self, results: ColumnValues | list[Any]) -> ColumnValues | Component:
+        rows = self._operand(self.value(key))
+        require(isinstance(rows, TextValues) or (isinstance(rows, ColumnValues) and rows.rank == 0))
         self.takes_texts = True
-        return Component(results) if isinstance(results, list) else results
+        keys = rows.texts if isinstance(rows, TextValues) else rows.values.tolist()
+        return text_operations.look_up(self.value(table), keys, *others)
 
     def _store(self, _: Expression, target: Expression, key: Expression, value: Expression) -> None:
         owner, index, stored = self.values([target, key, value])
@@ -359,6 +356,9 @@ class Evaluation:
     def _tuple(self, _: Expression, parts: Sequence[Expression]) -> tuple[Any, ...]:
         return tuple(self.values(parts))
 
+    def _build(self, _: Expression, cls: type[Any], parts: Sequence[Expression]) -> Any:
+        return tuple.__new__(cls, self.values(parts))
+
     def _list(self, _: Expression, parts: Sequence[Expression]) -> list[Any]:
         return self.values(parts)
 
@@ -390,12 +390,11 @@ class Evaluation:
         where, what = self.values([container, value])
         if type(where) is dict and type(what) is str:
             return (what in where) != negated
-        if (texts := _texts_of(what)) is not None and type(where) in {tuple, list, frozenset}:
-            require(all(type(item) is type(texts[0]) for item in where))
-            return self._text_result(text_operations.column_of((text in where) != negated for text in texts))
-        what = self._operand(what)
+        what, where = self._operand(what), self._operand(where)
+        if text_operations.takes(what, where):
+            return text_operations.contains(where, what, negated=negated)
         require(type(where) in {tuple, list} and where and isinstance(what, ColumnValues) and what.rank == 0)
-        found = [column_operations.operate("==", what, self._operand(item)).values for item in where]
+        found = [column_operations.operate("==", what, item).values for item in where]
         return ColumnValues(np.logical_or.reduce(found) != negated, is_python=True)
 
     def _twin(self, expression: Expression, twin: Callable[..., Any], part: Expression, *argument: Any) -> Any:
@@ -412,15 +411,17 @@ class Evaluation:
 
 def _may_store(value: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether storing a value in an array of this dtype gives the same for all elements at once."""
+    require(not isinstance(value, TextValues), text_operations.NOT_NUMBERS)
     if isinstance(value, ColumnValues):
         is_checked = value.is_python and value.values.dtype.kind == "i" and dtype.kind in "iu"  # too large an int fails
         return np.can_cast(value.values.dtype, dtype, "safe" if is_checked else "same_kind")
     return type(value) in {int, bool} or np.can_cast(np.result_type(value), dtype, "same_kind")
 
 
-def _texts_of(value: Any) -> list[Any] | None:
-    """Return the texts of a component; None if the value is another one."""
-    return text_operations.texts_of(value.column) if isinstance(value, Component) else None
+def _is_of_sequences(symbol: str, left: Any, right: Any = None) -> bool:
+    """Return whether an operator joins or repeats lists or tuples."""
+    is_like = type(right) is int if symbol == "*" else symbol == "+" and type(right) is type(left)
+    return is_like and type(left) in {list, tuple}
 
 
 def _type_of(value: Any) -> type:
@@ -439,7 +440,7 @@ def _type_of(value: Any) -> type:
 
 
 def _items(value: Any) -> Iterable[Any]:
-    return value.values() if type(value) is dict else value if type(value) in _CONTAINERS else ()
+    return value.values() if type(value) is dict else value if isinstance(value, _CONTAINERS) else ()
 
 
 def _is_static(value: Any) -> bool:
@@ -464,7 +465,7 @@ def complete(result: Any, length: int) -> Any:
     kind = type(result)
     if kind is ColumnValues or (kind is Component and _is_passed_on(result.column)):
         return result
-    if kind in _CONTAINERS and result:
+    if isinstance(result, _CONTAINERS) and result:
         return _map(lambda part: complete(part, length), result)
     if kind in {bytes, str}:
         return Component([result] * length)
@@ -493,7 +494,7 @@ def _taken(rows: ColumnValues, indices: Any) -> Any:
 def _joined(first: Any, second: Any, places: Sequence[Any], length: int) -> Any:
     """Return the results of the sides of a branch, given with the indices of their elements, as one."""
     kinds = {type(first), type(second)}
-    if kinds <= _CONTAINERS:
+    if isinstance(first, _CONTAINERS) and isinstance(second, _CONTAINERS):
         return _map(lambda one, other: _joined(one, other, places, length), first, second)
     require(kinds <= {Component, ColumnValues}, _DIFFER)
     mine, other = columns = _columns_of(first), _columns_of(second)
@@ -518,7 +519,8 @@ def _map(function: Callable[..., Any], *containers: Any) -> Any:
     first, *others = containers
     require(all(type(one) is type(first) and len(one) == len(first) for one in others), _DIFFER)
     if type(first) is not dict:
-        return type(first)(map(function, *containers))
+        items = map(function, *containers)
+        return [*items] if type(first) is list else tuple.__new__(type(first), items)
     require(all([*one] == [*first] for one in others), _DIFFER)
     return {key: function(*(one[key] for one in containers)) for key in first}
 
@@ -595,7 +597,7 @@ def _made(kind: Any, length: int) -> Iterator[Any]:
 
 
 def _columns_of(result: Any) -> Any:
-    if type(result) in _CONTAINERS:
+    if isinstance(result, _CONTAINERS):
         return _map(_columns_of, result)
     return result.column if isinstance(result, Component) else result.values
 

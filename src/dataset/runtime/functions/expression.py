@@ -485,7 +485,8 @@ class _Reader:
         if type(function) is MethodType:
             bound, function = bound + 1, function.__func__
         elif type(function) is not FunctionType:
-            bound, function = bound + 1, method_of(function, "__call__")
+            new = _NEW.value_in(function) if _FIELDS.value_in(function) is not UNBOUND else UNBOUND
+            bound, function = bound + 1, method_of(function, "__call__") if new is UNBOUND else new
         if type(function) is not FunctionType:
             raise NotProvedError
         arity = arity_of(function)
@@ -762,11 +763,8 @@ class _Reader:
             case "add", target, key, value:
                 item = self._record("dict", (self._use(key),), (self._use(value),))
                 return self._record("merge", self._use(target), item)
-            case "format", values:
-                parts = [self._use(value) for value in values]
-                if not all(part.is_constant and type(part.operands[0]) in {str, int} for part in parts):
-                    raise NotProvedError("it formats a string")
-                return Constant("".join(str(part.operands[0]) for part in parts))
+            case "text", made_by, values:
+                return self._text(made_by, tuple(map(self._use, values)))
             case (("merge" | "extend" | "store" | "delete"), *values):
                 if isinstance(values[0], _Outside) and self.is_called is None:
                     raise NotProvedError(
@@ -793,6 +791,14 @@ class _Reader:
                 return Expression("constant", (column_operations.operate_on_constants(symbol, values),))
         return self._record("operator", symbol, *operands)
 
+    def _text(self, made_by: Any, parts: tuple[Expression, ...]) -> Any:
+        if all(part.is_constant and type(part.operands[0]) in {str, int} for part in parts):
+            with contextlib.suppress(Exception):  # the function raises it
+                return Constant(made_by(*(part.operands[0] for part in parts)))
+        if self.is_called is not None:
+            raise NotProvedError("it formats a string")
+        return self._record("call", made_by, parts, (), ())
+
     # Loops and containers
 
     def _items(self, value: Any) -> tuple[Any, ...] | None:
@@ -816,7 +822,7 @@ class _Reader:
                 return tuple(_Outside((*place, Step("item", n)), item) for n, item in enumerate(found))
             case Constant(tuple() as found) | Expression("constant", (tuple() as found,)):
                 return tuple(map(Constant, found))
-            case Expression("tuple", (parts,)):
+            case Expression("tuple", (parts,)) | Expression("build", (_, parts)):
                 return tuple(parts)
             case Expression("list", (parts,)) if self.is_called is None:  # evaluate.py does not modify lists
                 return tuple(parts)
@@ -950,7 +956,8 @@ class _Reader:
         return self._record("is", mine, other, negated)
 
     def _attribute(self, owner: Any, name: str) -> Any:
-        if isinstance(owner, _Outside) and kind_of(owner.value) is None:
+        is_text = isinstance(owner, _Outside) and type(owner.value) in text_operations.TEXTS
+        if isinstance(owner, _Outside) and kind_of(owner.value) is None and not is_text:
             step = Step("attribute", name)
             found = step.value_in(owner.value)
             if found is not UNBOUND:
@@ -968,6 +975,9 @@ class _Reader:
                         return _Method(function, cls)
                     return _Method(function, owner) if kind == "method" and not is_class else function
             raise NotProvedError(_what_was_read(owner))
+        if isinstance(owner, Expression) and owner.kind == "build" and name in _FIELDS.value_in(owner.operands[0]):
+            cls, parts = owner.operands
+            return parts[_FIELDS.value_in(cls).index(name)]
         if isinstance(owner, _Attribute | _Method):
             owner = self._use(owner)
         return _Attribute(self._use(owner), name)
@@ -1021,7 +1031,7 @@ class _Reader:
         return _Items(tuple(getattr(pairs, name)()))
 
     def _call_outside(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        place, function = called.place, called.value
+        function = called.value
         if (of_items := self._of_items(function, arguments, keywords)) is not None:
             self._note(called, function)
             return of_items
@@ -1034,9 +1044,37 @@ class _Reader:
             self._use(called)
             names = tuple(Expression("constant", (name,)) for name in keywords)
             return self._record("dict", names, tuple(map(self._use, keywords.values())))
-        if _is_known(function):
+        if self._is_known(function):
             self._use(called)
             return self._record("call", function, *self._given(arguments, keywords))
+        if self.is_called is None and (function is tuple.__new__ or _FIELDS.value_in(function) is not UNBOUND):
+            return self._call_named_tuple(called, arguments, keywords)
+        return self._call_object(called, arguments, keywords)
+
+    def _is_known(self, function: Any) -> bool:
+        """Return whether a call of a function is one operation. In a trace, formatting may call methods of the user."""
+        return _is_known(function) and (self.is_called is None or function not in text_operations.FORMATTERS)
+
+    def _call_named_tuple(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Return a named tuple: the result of its class, or of ``tuple.__new__``, which the class calls."""
+        if called.value is not tuple.__new__:
+            made_by = _Outside((*called.place, _NEW), _NEW.value_in(called.value))
+            if type(made_by.value) is FunctionType:
+                return self._enter(made_by, [called, *arguments], keywords)
+            raise NotProvedError
+        cls, items = arguments[0], self._items(arguments[-1])
+        names: Any = _FIELDS.value_in(cls.value) if isinstance(cls, _Outside) else UNBOUND
+        if items is None or names is UNBOUND or len(items) != len(names) or keywords:
+            raise NotProvedError
+        self._forget(arguments[-1])
+        self._note(called, called.value)
+        self._note(cls, cls.value)
+        self._note(_Outside((*cls.place, _FIELDS), names), names)
+        return self._record("build", cls.value, tuple(map(self._use, items)))
+
+    def _call_object(self, called: _Outside, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Return the result of a function, a method, a partial or a callable object whose code is read."""
+        place, function = called.place, called.value
         if type(function) is functools.partial:
             step = Step("names")
             self._note(_Outside((*place, step), None), step.value_in(function))
@@ -1189,13 +1227,13 @@ class _EndError(NotProvedError):
     """Internal error: a function has a loop, or more operations than a graph may have, on any side of a branch."""
 
 
-_CODE, _TRUTH = Step("code"), Step("truth")
+_CODE, _TRUTH, _FIELDS, _NEW = Step("code"), Step("truth"), Step("fields"), Step("static", "__new__")
 _TESTED = frozenset({type(None), str, bytes, tuple, dict, int, float, bool})
 _CONTAINERS, _OF_ITEMS = frozenset({tuple, list, dict}), frozenset({tuple, list, zip, enumerate, reversed, range, map})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<genexpr>"})
 _READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 _CHANGES = frozenset({"store", "delete", "method", "unknown"})
-_PURE = frozenset({"call", "twin", "tuple", "list", "dict", "slice"})
+_PURE = frozenset({"call", "twin", "tuple", "list", "dict", "slice", "build"})
 _FOLDED = frozenset({"+", "-", "*", "//", "%", "<", "<=", "==", "!=", ">", ">="})
 _OPERANDS = frozenset({tuple, str, bytes})
 
@@ -1252,7 +1290,8 @@ def _is_safe(value: Any) -> bool:
 def _is_known(function: Any) -> bool:
     if type(function) not in _CALLABLES:  # isinstance() would look up the __class__ of an object
         return False
-    return function is isinstance or column_operations.is_known(function) or column_operations.is_pure(function)
+    is_of_columns = column_operations.is_known(function) or column_operations.is_pure(function)
+    return is_of_columns or function is isinstance or function in text_operations.FORMATTERS
 
 
 _CALLABLES = frozenset({FunctionType, BuiltinFunctionType, type, np.ufunc, type(np.sum)})

@@ -142,6 +142,23 @@ def _in_class(cls: Any, name: str) -> Any:
     return UNBOUND
 
 
+def _fields(cls: Any, _: Any) -> Any:
+    """Return the names of the fields of a named tuple that is used as a plain tuple, without code of the user."""
+    bases, names = type.__getattribute__(cls, "__mro__"), _in_class(cls, "_fields")
+    members = frozenset[str]().union(*(type.__getattribute__(base, "__dict__") for base in bases[:-2]))
+    is_plain = (
+        bases[-2:] == (tuple, object)
+        and members.isdisjoint(_USED)
+        and type(names) is tuple
+        and {*map(type, names)} == {str}
+    )
+    return names if is_plain and all(type(_in_class(cls, name)) in _SLOTS for name in names) else UNBOUND
+
+
+_USED = frozenset({"__init__", "__iter__", "__len__", "__getitem__", "__getattribute__", "__getattr__", "__del__"})
+"""Methods of tuples that a class may replace."""
+
+
 def class_name(cls: Any) -> str:
     """Return the name of a class, without running code of its metaclass."""
     return str(type.__getattribute__(cls, "__name__"))
@@ -160,6 +177,7 @@ _LOOKUPS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "static": (object, _static_method),
     "class method": (object, _class_method),
     "class": (object, lambda owner, _: type(owner)),
+    "fields": (type, _fields),
     "keys": (object, _keys),
     "code": (FunctionType, lambda function, _: function.__code__),
     "keyword default": (FunctionType, lambda function, name: function.__kwdefaults__[name]),
