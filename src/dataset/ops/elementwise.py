@@ -105,7 +105,8 @@ class Elementwise(ParallelNode, pure=False):
         return self.column_function is not None or is_vectorized(self.called)
 
     def rewritten(self) -> Node | Miss | None:
-        if self.num_parallel_calls is None and (self.columnwise is not None or is_vectorized(self.called)):
+        is_fast = self.columnwise is not None and not self.columnwise.graph.waits
+        if self.num_parallel_calls is None and (is_fast or is_vectorized(self.called)):
             return Miss("the function runs on whole columns, which is fast")
         return super().rewritten()
 
@@ -149,7 +150,7 @@ class Elementwise(ParallelNode, pure=False):
         if self.column_function is not None or self.whole_graph is not None:
             return "on columns"
         if self.columnwise is not None:
-            return "in part on columns"
+            return "on columns if its elements are dicts" if self.columnwise.graph.waits else "in part on columns"
         return "" if self.divided is None else f"on columns up to line {self.divided.division.line}"
 
     def lower(self, context: ExecutionContext) -> Operator:

@@ -25,8 +25,8 @@ from dataset.plan.node import Miss, Node, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec, flatten_spec
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.evaluate import run_on_columns, values_on_columns
-from dataset.runtime.functions.expression import TWINS_OF_BUILTINS, Graph, read_function
-from dataset.runtime.functions.kernels.columns import ElementwiseFunction
+from dataset.runtime.functions.expression import TWINS_OF_BUILTINS, read_function
+from dataset.runtime.functions.kernels.columns import ElementwiseFunction, elementwise_function
 from dataset.runtime.functions.kernels.divided import DividedFunction
 
 
@@ -36,15 +36,16 @@ def vectorize_map(node: Node) -> Node | Miss | None:
         return None
     if node.columnwise is not None or node.divided is not None:
         return _partly(node)
-    graph, division = read_function(node.called)
-    reason = None if isinstance(graph, Graph) else graph
+    found, division = elementwise_function(node.called), read_function(node.called).division
+    if isinstance(found, ElementwiseFunction) and found.graph.waits and spec_is_static(node.source):
+        found = found.fitted(flatten_spec(node.source.element_spec)[0])
+    reason = None if isinstance(found, ElementwiseFunction) else found
     marks: dict[str, Any] = {}
-    if isinstance(graph, Graph):
-        found = ElementwiseFunction(node.called, graph)
+    if isinstance(found, ElementwiseFunction):
         reason = _misfit(found, node.source, run_on_columns)
         if reason is None:
             marks["columnwise"] = found
-    if division is not None:
+    if division is not None and not ("columnwise" in marks and marks["columnwise"].graph.is_whole):
         beginning = ElementwiseFunction(node.called, division.graph)
         if _misfit(beginning, node.source, values_on_columns) is None:
             marks["divided"] = DividedFunction(node.called, division)

@@ -370,6 +370,10 @@ class Evaluation:
         require(all(type(name) is str for name in names))
         return self._new_dict(dict(zip(names, self.values(values), strict=True)))
 
+    def _keys(self, _: Expression, owner: Expression, names: tuple[str, ...]) -> None:
+        target = self.value(owner)
+        require(type(target) is dict and (*target,) == names)
+
     def _merge(self, _: Expression, target: Expression, other: Expression) -> dict[str, Any]:
         mine, more = self.values([target, other])
         require(type(mine) is dict and type(more) is dict)

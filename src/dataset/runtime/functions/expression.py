@@ -23,15 +23,16 @@ import contextlib
 import dis
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataset.plan.lazy import lazy_property
 from dataset.plan.packed import TAKES_BLOCKS
+from dataset.plan.structure import Structure, is_dict, is_tuple
 from dataset.runtime.functions import column_operations, text_operations
 from dataset.runtime.functions.bytecode import (
     GENERATOR,
@@ -156,6 +157,7 @@ class Graph:
         code: its code; weak, because graphs are kept by code. None if it is not a plain function.
         division: where it can be divided, if the graph is not whole.
         kept: for a trace, values that code uses which is not in it: after an unproved end, or where it handles errors.
+        waits: whether more of the function may be known once the structure of its elements is.
     """
 
     arity: int
@@ -164,6 +166,7 @@ class Graph:
     code: weakref.ref[CodeType] | None = None
     division: Division | None = None
     kept: frozenset[Expression] = frozenset()
+    waits: bool = False
 
     def current(self, function: Any) -> dict[Place, Any] | None:
         """Return the current values of what a function with this code reads; None if the graph isn't its own now."""
@@ -343,6 +346,8 @@ class _Items:
     Attributes:
         items: its items; None if their number is unknown, which only traces allow.
         of: the value that it iterates over, if the items are unknown.
+        view: "keys", "values" or "items" if the items are the keys of the dict ``of``, and it iterates over this view.
+        names: the keys of that dict.
         is_entered: whether the body of the loop over unknown items has been executed.
         is_iterator: whether the items can be taken only once.
         at: how many changes there had been when the items were computed, if the function computes them later.
@@ -350,6 +355,8 @@ class _Items:
 
     items: tuple[Any, ...] | None
     of: Any = None
+    view: str | None = None
+    names: tuple[str, ...] = ()
     is_entered: bool = False
     is_iterator: bool = False
     at: int | None = None
@@ -400,22 +407,40 @@ def graph_of(
         enters_all: whether a trace has the operations of functions that only get constants; a logger may be large. If
             not, the function may have effects on what it reads later.
     """
-    return read_function(function, is_called, enters_all=enters_all)[0]
+    return read_function(function, is_called, enters_all=enters_all).graph
+
+
+class Reading(NamedTuple):
+    """What is known of a function.
+
+    Attributes:
+        graph: what ``graph_of`` returns.
+        division: where the function can be divided, if that is not a whole graph.
+        waiting: a graph for which ``Graph.waits`` is true, if there is one; it may have no operations.
+    """
+
+    graph: Graph | str | None
+    division: Division | None = None
+    waiting: Graph | None = None
 
 
 def read_function(
-    function: Callable[..., Any], is_called: Callable[[Any], bool] | None = None, *, enters_all: bool = True
-) -> tuple[Graph | str | None, Division | None]:
-    """Return what ``graph_of`` returns, and where the function can be divided, if that is not a whole graph."""
+    function: Callable[..., Any],
+    is_called: Callable[[Any], bool] | None = None,
+    *,
+    enters_all: bool = True,
+    structure: Structure | None = None,
+) -> Reading:
+    """Return what is known of a function; ``structure`` is that of the elements, if it is known."""
     code = function.__code__ if type(function) is FunctionType else None
-    graphs = {} if code is None else _FOUND.setdefault(code, {})
+    graphs = {} if code is None or structure is not None else _FOUND.setdefault(code, {})
     known = graphs.get(is_called)
     if known is not None and known.arity == arity_of(function) and known.current(function) is not None:  # type: ignore[arg-type]  # it has code
-        return known, known.division
+        return Reading(known, known.division, known if known.waits else None)
     is_weak = type(function) in {FunctionType, functools.partial} and is_called is None
     if is_weak and (reason := _REFUSED.get(function)) is not None:
-        return reason, None
-    reader = _Reader(function, is_called, enters_all)
+        return Reading(reason)
+    reader = _Reader(function, is_called, enters_all, structure)
     try:
         graph = reader.graph()
         division = None if is_called is not None or graph.is_whole else reader.division(None)
@@ -423,13 +448,16 @@ def read_function(
         division = reader.division(error.reason)
         if is_weak and division is None and isinstance(error, _EndError) and error.reason is not None:
             _REFUSED[function] = error.reason
-        return error.reason, division
+        unread = CodeBlock((), NotProvedError())
+        waiting = Graph(reader.arity, unread, (), reader.code, waits=True) if reader.waits else None
+        return Reading(error.reason, division, waiting)
     finally:
         reader.boundary = None  # it refers to the reader, and both to the function: a reference cycle
     if division is None:
         graphs[is_called] = graph
-        return graph, None
-    return replace(graph, division=division), division  # it refers to objects of the user, so it is not kept
+    else:
+        graph = replace(graph, division=division)  # it refers to objects of the user, so it is not kept
+    return Reading(graph, division, graph if graph.waits else None)
 
 
 _FOUND: weakref.WeakKeyDictionary[CodeType, dict[Any, Graph]] = weakref.WeakKeyDictionary()
@@ -444,6 +472,8 @@ class _Reader:
     function: Any
     is_called: Callable[[Any], bool] | None = None  # for a trace
     enters_all: bool = True
+    structure: Structure | None = None  # of the elements
+    waits: bool = False  # whether the code uses the keys of elements, but they are unknown
     reads: dict[Place, Read] = field(default_factory=dict)
     operations: list[Expression] = field(default_factory=list)
     values: dict[Place, Expression] = field(default_factory=dict)
@@ -474,7 +504,8 @@ class _Reader:
             body = CodeBlock(tuple(self.operations), self._use(value))
         if isinstance(body.end, NotProvedError) and self.is_called is None:
             raise NotProvedError(body.end.reason)  # the other one would refer to this frame, which refers to it
-        return Graph(arity, body, tuple(self.reads.values()), self.code, kept=frozenset(self.kept))
+        reads = tuple(self.reads.values())
+        return Graph(arity, body, reads, self.code, kept=frozenset(self.kept), waits=self.waits)
 
     def _arity(self) -> int:
         """Return the number of arguments without a default."""
@@ -627,9 +658,10 @@ class _Reader:
         first, iterated = frame.position, frame.stack[-1]
         if not isinstance(iterated, _Items):
             raise NotProvedError
-        if iterated.items:
+        if iterated.items or iterated.view is not None:
             self._check(iterated)
-            frame.stack[-1:] = [_Items(iterated.items[1:], at=iterated.at), iterated.items[0]]
+        if iterated.items:
+            frame.stack[-1:] = [replace(iterated, items=iterated.items[1:]), self._viewed(iterated, iterated.items[0])]
             return None
         stored = names_in(frame.code, first, end, stored=True) & frame.locals.keys()
         if iterated.is_entered:
@@ -731,9 +763,14 @@ class _Reader:
                 if items is None:
                     raise NotProvedError("it calls a function with a number of arguments that is not known")
                 return self._call(called, [*items], {} if keywords is None else self._keywords(keywords))
+            case "iterate", Expression() as value if (view := self._view(value, "keys")) is not None:
+                return view
+            case "iterate", _Items(view=str()) as value:
+                return value
             case "iterate", value:
                 items = self._items(value)
                 if items is None and self.is_called is None:
+                    self._wait(value)
                     raise NotProvedError("it contains a loop whose number of steps is not known")
                 return _Items(items, value, at=value.at if isinstance(value, _Items) else None)
             case "unpack", value, count:
@@ -772,7 +809,7 @@ class _Reader:
                     )
                 return self._record(operation, *map(self._use, values))
             case "contains", container, value, negated:
-                return self._record("contains", self._use(container), self._use(value), negated)
+                return self._contains(container, self._use(value), negated=negated)
             case "unary", symbol, value:
                 return self._operator(symbol, self._number(value))
             case "binary", symbol, Expression("list" | "extend"), _ if _is_in_place(symbol):
@@ -784,20 +821,30 @@ class _Reader:
         raise NotProvedError
 
     def _operator(self, symbol: str, *operands: Expression) -> Expression:
-        is_folded = symbol in _FOLDED and not self._may_differ()
-        values = [operand.operands[0] for operand in operands if operand.is_constant and is_folded]
-        if len(values) == len(operands) and {*map(type, values)} <= {int, str}:
-            with contextlib.suppress(Exception):  # the function raises it
-                return Expression("constant", (column_operations.operate_on_constants(symbol, values),))
+        if symbol in _FOLDED and not self._may_differ():
+            found = _folded(lambda *values: column_operations.operate_on_constants(symbol, values), operands)
+            if found is not None:
+                return found
         return self._record("operator", symbol, *operands)
 
     def _text(self, made_by: Any, parts: tuple[Expression, ...]) -> Any:
-        if all(part.is_constant and type(part.operands[0]) in {str, int} for part in parts):
-            with contextlib.suppress(Exception):  # the function raises it
-                return Constant(made_by(*(part.operands[0] for part in parts)))
+        if (found := _folded(made_by, parts)) is not None:
+            return found
         if self.is_called is not None:
             raise NotProvedError("it formats a string")
         return self._record("call", made_by, parts, (), ())
+
+    def _contains(self, container: Any, value: Expression, *, negated: bool) -> Expression:
+        """Return whether a container holds a value: a constant, if both are known."""
+        is_table = isinstance(container, _Outside) and type(container.value) in {dict, list} and value.is_constant
+        if is_table and self.is_called is None:
+            container = self._built("tuple", self._items_outside(container))
+        whole = self._use(container)
+        if whole.is_constant and type(whole.operands[0]) in {tuple, frozenset} and not self._may_differ():
+            items = [Expression("constant", (item,)) for item in whole.operands[0]]
+            if (found := _folded(lambda text, *others: (text in others) != negated, [value, *items])) is not None:
+                return found
+        return self._record("contains", whole, value, negated)
 
     # Loops and containers
 
@@ -810,26 +857,79 @@ class _Reader:
                 self._check(value)
                 if value.is_iterator:
                     self.consumed.add(value)
-                return value.items
-            case _Outside(place, found) if type(found) in _CONTAINERS and self.is_called is None:
-                step = Step("keys")
-                keys = UNBOUND if len(found) > _STEPS_MAX else step.value_in(found)
-                if keys is UNBOUND:
-                    raise NotProvedError("it contains a loop over a large container, or over one of objects")
-                self._note(_Outside((*place, step), None), keys)
-                if type(found) is dict:
-                    return tuple(map(Constant, found))
-                return tuple(_Outside((*place, Step("item", n)), item) for n, item in enumerate(found))
+                return (
+                    value.items if value.view is None else tuple(self._viewed(value, key) for key in value.items or ())
+                )
+            case _Outside(_, found) if type(found) in _CONTAINERS and self.is_called is None:
+                return self._items_outside(value)
             case Constant(tuple() as found) | Expression("constant", (tuple() as found,)):
                 return tuple(map(Constant, found))
             case Expression("tuple", (parts,)) | Expression("build", (_, parts)):
                 return tuple(parts)
             case Expression("list", (parts,)) if self.is_called is None:  # evaluate.py does not modify lists
                 return tuple(parts)
+            case Expression() if (view := self._view(value, "keys")) is not None:
+                return self._items(view)
         return None
+
+    def _items_outside(self, container: _Outside) -> tuple[Any, ...]:
+        step, found = Step("keys"), container.value
+        keys = UNBOUND if len(found) > _STEPS_MAX else step.value_in(found)
+        if keys is UNBOUND:
+            raise NotProvedError("it contains a loop over a large container, or over one of objects")
+        self._note(_Outside((*container.place, step), None), keys)
+        if type(found) is dict:
+            return tuple(map(Constant, found))
+        return tuple(_Outside((*container.place, Step("item", n)), item) for n, item in enumerate(found))
+
+    def _view(self, owner: Expression, view: str) -> _Items | None:
+        """Return the keys, values or items of a dict; None if its keys are unknown."""
+        names = self._keys_of(owner) if self.is_called is None else None
+        return None if names is None else _Items(tuple(map(Constant, names)), owner, view, names)
+
+    def _viewed(self, items: _Items, item: Any) -> Any:
+        """Return what an iterator gives for one of its items. The values of a dict are read when they are used."""
+        if items.view in {None, "keys"}:
+            return item
+        value = self._record("item", items.of, self._use(item))
+        return value if items.view == "values" else (item, value)
+
+    def _keys_of(self, owner: Expression) -> tuple[str, ...] | None:
+        """Return the keys that a dict probably has: evaluate.py checks them."""
+        match owner:
+            case Expression("dict", (keys, _)) if all(key.is_constant for key in keys):
+                return tuple(dict.fromkeys(key.operands[0] for key in keys))
+            case Expression("merge", (first, second)):
+                mine, more = self._keys_of(first), self._keys_of(second)
+                return None if mine is None or more is None else tuple(dict.fromkeys((*mine, *more)))
+            case Expression("method", (whole, "copy", *_)):
+                return self._keys_of(whole)
+            case Expression("argument" | "item"):
+                structure: Any = self._structure_of(owner)
+                return structure.keys if structure is not None and is_dict(structure) else None
+        return None
+
+    def _wait(self, value: Any) -> None:
+        """Note that the keys of an argument, or of a part of it, are used, if they may be known later."""
+        self.waits |= self.structure is None and isinstance(value, Expression) and value.kind in {"argument", "item"}
+
+    def _structure_of(self, value: Expression) -> Structure | None:
+        """Return the structure of an argument or a part of it; None if it is unknown."""
+        if value.kind == "argument":
+            if self.structure is None or not is_tuple(self.structure):
+                return self.structure
+            position: int = value.operands[0]
+            return self.structure.children[position]
+        if value.kind != "item" or (whole := self._structure_of(value.operands[0])) is None:
+            return None
+        key, names = value.operands[1], whole.child_keys()
+        is_part = key.is_constant and type(key.operands[0]) in {str, int} and key.operands[0] in names
+        return whole.children[list(names).index(key.operands[0])] if is_part else None
 
     def _check(self, items: _Items) -> None:
         """Check that an iterator has not been used, and that its items would be the same now."""
+        if items.view is not None:
+            self._record("keys", items.of, items.names)
         if items in self.consumed:
             raise NotProvedError("it uses an iterator twice")
         if items.at not in {None, self.changes}:
@@ -860,6 +960,10 @@ class _Reader:
                 given = {key.operands[0]: one for key, one in zip(keys, values, strict=True)}
                 if len(given) == len(keys):
                     return given
+            case Expression("merge", (_, other)):
+                if (view := self._view(value, "items")) is not None:
+                    return {key.value: item for key, item in self._items(view) or ()}
+                self._wait(other)
         raise NotProvedError("it calls a function with keyword arguments that are not known")
 
     def _record(self, kind: str, *operands: Any) -> Expression:
@@ -1015,12 +1119,24 @@ class _Reader:
                 return self._call_outside(called.function, [called.owner, *arguments], keywords)
             return self._enter(called.function, [called.owner, *arguments], keywords)
         if isinstance(called, _Attribute):
-            if self.is_called is None and called.name not in _METHODS:
-                raise NotProvedError(f"it calls the method {called.name}()")
-            return self._record("method", called.owner, called.name, *self._given(arguments, keywords))
+            return self._call_method(called, arguments, keywords)
         if not isinstance(called, _Outside):
             raise NotProvedError("it calls a computed value")
         return self._call_outside(called, arguments, keywords)
+
+    def _call_method(self, called: _Attribute, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if called.name in {"keys", "values", "items"} and not arguments and not keywords:
+            if (view := self._view(called.owner, called.name)) is not None:
+                return view
+            self._wait(called.owner)
+        if self.is_called is None and called.name not in _METHODS:
+            raise NotProvedError(f"it calls the method {called.name}()")
+        given = self._given(map(self._sequence, arguments) if called.name == "join" else arguments, keywords)
+        if called.name in text_operations.KNOWN_METHODS and not keywords:
+            found = _folded(lambda text, *values: getattr(text, called.name)(*values), [called.owner, *given[0]])
+            if found is not None:
+                return found
+        return self._record("method", called.owner, called.name, *given)
 
     def _call_of_dict(self, owner: _Outside, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if name == "get" and len(arguments) == 2 and not keywords:
@@ -1040,16 +1156,37 @@ class _Reader:
             return self._record("call", function, *self._given(arguments, keywords))
         if (found := _twin_of(function)) is not None:
             return self._call_twin(called, *found, arguments, keywords)
-        if function is dict and not arguments:
+        if function is dict and len(arguments) < 2 and (items := self._dict_of(arguments, keywords)) is not None:
             self._use(called)
-            names = tuple(Expression("constant", (name,)) for name in keywords)
-            return self._record("dict", names, tuple(map(self._use, keywords.values())))
+            return items
         if self._is_known(function):
             self._use(called)
+            arguments = [*map(self._sequence, arguments)] if function in _ITERATING else arguments
             return self._record("call", function, *self._given(arguments, keywords))
         if self.is_called is None and (function is tuple.__new__ or _FIELDS.value_in(function) is not UNBOUND):
             return self._call_named_tuple(called, arguments, keywords)
         return self._call_object(called, arguments, keywords)
+
+    def _dict_of(self, arguments: list[Any], keywords: dict[str, Any]) -> Expression | None:
+        """Return a dict of another one or of pairs, and of keyword arguments."""
+        names = tuple(Expression("constant", (name,)) for name in keywords)
+        named = names, tuple(map(self._use, keywords.values()))
+        if not arguments:
+            return self._record("dict", *named)
+        (given,) = arguments
+        if self.is_called is not None:
+            return None
+        if isinstance(given, _Items):
+            pairs = [self._items(pair) or () for pair in self._items(given) or ()]
+            if any(len(pair) != 2 for pair in pairs):
+                return None
+            keys, values = ([self._use(pair[at]) for pair in pairs] for at in (0, 1))
+            return self._record("dict", (*keys, *named[0]), (*values, *named[1]))
+        if not isinstance(given, Expression) or self._keys_of(given) is None:
+            self._wait(given)
+            return None
+        copied = self._record("merge", self._record("dict", (), ()), given)
+        return self._record("merge", copied, self._record("dict", *named)) if names else copied
 
     def _is_known(self, function: Any) -> bool:
         """Return whether a call of a function is one operation. In a trace, formatting may call methods of the user."""
@@ -1095,7 +1232,12 @@ class _Reader:
             raise NotProvedError(_why_unknown(function) or f"it calls {_name_of(function)}()")
         return self._enter(_Outside((*place, step), method), [called, *arguments], keywords)
 
-    def _given(self, arguments: list[Any], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    def _sequence(self, value: Any) -> Any:
+        """Return the items of an iterator for a function that takes any iterable."""
+        items = self._items(value) if isinstance(value, _Items) else None
+        return value if items is None else items
+
+    def _given(self, arguments: Iterable[Any], keywords: dict[str, Any]) -> tuple[Any, ...]:
         names = tuple(keywords)
         return tuple(map(self._use, arguments)), names, tuple(map(self._use, keywords.values()))
 
@@ -1188,7 +1330,8 @@ class _Reader:
             start = sum(values)
             found = [tuple(map(Constant, range(start, start + len(found[0])))), *found]
         items = found[0][::-1] if function is reversed else tuple(zip(*found, strict=False))
-        at = self.changes if any(one.at is not None for one in iterators) else None
+        may_change = any(_is_dict(one) for one in given) or any(one.at is not None for one in iterators)
+        at = self.changes if may_change else None
         return _Items(items, is_iterator=True, at=at)
 
     def _number_of(self, value: Any) -> int | None:
@@ -1214,6 +1357,13 @@ class _Reader:
         return _Outside((*called.place, step), value)
 
 
+def _is_dict(value: Any) -> bool:
+    """Return whether an abstract value with known items is a dict or a view of one."""
+    if isinstance(value, _Items):
+        return value.view is not None
+    return isinstance(value, Expression) and value.kind not in {"tuple", "list", "build", "constant"}
+
+
 def _is_in_place(symbol: str) -> bool:
     return symbol[-1] == "=" and symbol not in {"==", "!=", "<=", ">="}
 
@@ -1223,6 +1373,14 @@ def _mapped(function: Any, values: Any) -> Any:
     return (function(value) for value in values)
 
 
+def _folded(function: Callable[..., Any], parts: Sequence[Expression]) -> Expression | None:
+    """Return what a function without effects gives for constants that are text or integers; None for others."""
+    if all(part.is_constant and type(part.operands[0]) in {str, int} for part in parts):
+        with contextlib.suppress(Exception):  # the function raises it
+            return Expression("constant", (function(*(part.operands[0] for part in parts)),))
+    return None
+
+
 class _EndError(NotProvedError):
     """Internal error: a function has a loop, or more operations than a graph may have, on any side of a branch."""
 
@@ -1230,6 +1388,7 @@ class _EndError(NotProvedError):
 _CODE, _TRUTH, _FIELDS, _NEW = Step("code"), Step("truth"), Step("fields"), Step("static", "__new__")
 _TESTED = frozenset({type(None), str, bytes, tuple, dict, int, float, bool})
 _CONTAINERS, _OF_ITEMS = frozenset({tuple, list, dict}), frozenset({tuple, list, zip, enumerate, reversed, range, map})
+_ITERATING = frozenset({sum, min, max})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<genexpr>"})
 _READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 _CHANGES = frozenset({"store", "delete", "method", "unknown"})

@@ -20,7 +20,7 @@ from dataset.amounts import FEW_ELEMENTS, STEP_BYTES
 from dataset.plan.structure import Structure, is_tuple, to_plain
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.functions.evaluate import run_on_columns
-from dataset.runtime.functions.expression import Graph, graph_of
+from dataset.runtime.functions.expression import Graph, read_function
 from dataset.runtime.functions.kernels.kernel import Calls, Done, Kernel, outcomes_of_output
 from dataset.runtime.functions.kernels.vectorized import are_identical, column_arguments, done_at_once
 from dataset.runtime.functions.places import Place
@@ -49,6 +49,11 @@ class ElementwiseFunction:
     function: Callable[..., Any]
     graph: Graph
 
+    def fitted(self, structure: Structure) -> ElementwiseFunction | str | None:
+        """Return the function with its graph for elements of this structure; or the reason why there is none."""
+        graph = read_function(self.function, structure=structure).graph if self.graph.waits else self.graph
+        return ElementwiseFunction(self.function, graph) if isinstance(graph, Graph) else graph
+
     def takes(self, structure: Structure) -> bool:
         """Return whether elements of this structure fit the function's arguments, and run no user code themselves."""
         count = len(structure.children) if is_tuple(structure) else 1
@@ -62,7 +67,8 @@ class ElementwiseFunction:
 
 def elementwise_function(function: Callable[..., Any]) -> ElementwiseFunction | str | None:
     """Return the function with its graph; or the reason why there is none; or None for other kinds of functions."""
-    graph = graph_of(function)
+    found = read_function(function)
+    graph = found.waiting or found.graph
     return ElementwiseFunction(function, graph) if isinstance(graph, Graph) else graph
 
 
@@ -75,7 +81,7 @@ class Columns:
 
     def __init__(self, function: ElementwiseFunction) -> None:
         self._function = function
-        self._seen: tuple[Structure, bool] | None = None
+        self._seen: tuple[Structure, ElementwiseFunction | None] | None = None
         self.length_min = FEW_ELEMENTS  # until elements have been seen
         self._failures = 0
         self._resting = 0  # how many more chunks to skip without a check
@@ -108,9 +114,10 @@ class Columns:
         self, inputs: Chunk, evaluate: Callable[..., tuple[Any, bool]]
     ) -> tuple[Any, bool, dict[Place, Any]] | None:
         """Return what ``evaluate`` returns, which is run_on_columns or like it, and what the function reads."""
-        found, structure = self._function, inputs.structure
-        reads = found.graph.current(found.function) if self._takes(structure) else None
-        if reads is None or _overflow_raises():
+        structure = inputs.structure
+        found = self._fitted(structure)
+        reads = None if found is None else found.graph.current(found.function)
+        if found is None or reads is None or _overflow_raises():
             self.rest()
             return None
         result, uses_arrays = evaluate(found.graph, reads, structure, inputs.columns())
@@ -120,7 +127,8 @@ class Columns:
 
     def values_read(self) -> tuple[Any, ...] | None:
         """Return what the function reads now, with the items of dicts; None if part of it may change in place."""
-        graph, function = self._function.graph, self._function.function
+        found = self._function if self._seen is None or self._seen[1] is None else self._seen[1]
+        graph, function = found.graph, found.function
         reads = None if graph.reads_containers else graph.current(function)
         if reads is None:
             return None
@@ -140,10 +148,12 @@ class Columns:
             self._refused = True  # never taken back: another worker may judge at the same time
         self.trusted = not self._refused and self._compared >= TRIAL
 
-    def _takes(self, structure: Structure) -> bool:
+    def _fitted(self, structure: Structure) -> ElementwiseFunction | None:
+        """Return the function for elements of this structure; None if it does not take them."""
         seen = self._seen
-        if seen is None or (seen[0] is not structure and seen[0] != structure):
-            self._seen = seen = structure, self._function.takes(structure)
+        if seen is None or (seen[0] is not structure and (seen[0] != structure or repr(seen[0]) != repr(structure))):
+            found = self._function.fitted(structure) if self._function.takes(structure) else None
+            self._seen = seen = structure, found if isinstance(found, ElementwiseFunction) else None
         return seen[1]
 
 

@@ -82,7 +82,7 @@ class DividedFunction:
 
 def divided_function(function: Callable[..., Any]) -> DividedFunction | None:
     """Return the function with the place where it is divided; None if its beginning isn't known."""
-    _, division = read_function(function)
+    division = read_function(function).division
     return None if division is None else DividedFunction(function, division)
 
 
