@@ -372,9 +372,11 @@ runtime/processes/worker_processes.py: runtime/processes/test_processes.py
     processes started ahead are not kept: self._give_back(self._take(fresh=True)[0]) => self._take(fresh=True)
 runtime/functions/text_operations.py: runtime/functions/test_expression.py
     default of a lookup is lost: table.get(key, *default) if => table.get(key) if
+    arrays are printed by the user: np.get_printoptions()["formatter"] is None => True
 runtime/functions/evaluate.py: runtime/functions/test_expression.py
     a mask is taken for places: if places.dtype == bool and => if False and
     a large int is stored: "safe" if is_checked else "same_kind" => "same_kind"
+    keys that were assumed are not checked: require(type(target) is dict and (*target,) == names) => require(target)
     numbers are arrays: return np.ndarray if column.ndim > 1 => return np.ndarray if column.ndim > 0
     texts are computed on columns alone: uses_arrays or not evaluation.takes_texts => True
 ops/map.py: ops/test_map.py
@@ -410,7 +412,7 @@ runtime/functions/expression.py: optimize/vectorization/test_map_vectorization.p
 runtime/functions/expression.py: runtime/functions/test_expression.py::test_runs_on_columns_with_the_results_of_single_calls
     graph exchanges the sides of a branch: if when != "false" else => if when == "false" else
 runtime/functions/expression.py: runtime/functions/test_expression.py::test_what_a_function_reads_is_read_again
-    graph overlooks that a dict has other keys: self._note(_Outside((*place, step), None), keys) => pass
+    graph overlooks that a dict has other keys: self._note(_Outside((*container.place, step), None), keys) => pass
 runtime/functions/bytecode.py: runtime/functions/test_bytecode.py::test_other_instructions_are_not_executed
     graph reads a variable of a closure too early: if any(at > instruction.offset or any( => if any(any(
 runtime/functions/expression.py: runtime/functions/test_expression.py::test_says_why_there_is_no_graph
@@ -421,6 +423,8 @@ runtime/functions/expression.py: ops/interleave/test_window_batches.py::test_oth
     trace overlooks variables of a loop: for name in stored: => for name in ():
 runtime/functions/places.py: runtime/functions/test_expression.py::test_a_method_that_is_replaced_or_hidden_is_called
     graph overlooks attributes that hide methods: not is_special and name in => is_special and name in
+runtime/functions/places.py: runtime/functions/test_expression.py::test_classes_that_are_more_than_named_tuples_are_called
+    graph overlooks methods of a named tuple: and members.isdisjoint(_USED) => and True
 runtime/functions/column_operations.py: runtime/functions/test_expression.py::test_an_array_that_the_user_holds_is_not_modified
     functions write into arrays of the user: len(positional) <= most and refused.isdisjoint(keywords) => True
 runtime/functions/column_operations.py: runtime/functions/test_column_operations.py

@@ -14,8 +14,12 @@ from support.pipelines import fired, no_rules, switched_on
 LARGE = (600, 600)
 
 
+def number(x):
+    return float(bytes(str(x), "ascii"))  # bytes() keeps it from running on columns
+
+
 def picture(x):
-    return np.full(LARGE, float(str(x)))  # str() keeps it from running on columns
+    return np.full(LARGE, number(x))
 
 
 def corner(image):
@@ -27,11 +31,11 @@ def corner_of(x):
 
 
 def odd(x):
-    return bool(float(str(np.ravel(x)[0])) % 2)
+    return bool(number(np.ravel(x)[0]) % 2)
 
 
 def not_three(x):
-    return float(str(np.ravel(x)[0])) != 3
+    return number(np.ravel(x)[0]) != 3
 
 
 @dataset.vectorized

@@ -11,7 +11,7 @@ BIG = 40  # times 40 float64: more than the 8 KB from which it pays
 
 
 def picture(x):
-    return np.full((BIG, BIG), float(str(x))), int(x)  # str() keeps it from running on columns
+    return np.full((BIG, BIG), float(bytes(str(x), "ascii"))), int(x)  # bytes() keeps it from running on columns
 
 
 def uneven(*bad):

@@ -904,6 +904,8 @@ class _Reader:
                 return None if mine is None or more is None else tuple(dict.fromkeys((*mine, *more)))
             case Expression("method", (whole, "copy", *_)):
                 return self._keys_of(whole)
+            case Expression("twin", (twin, _, *given)) if parses_records(twin):
+                return tuple(given[0] if given else twin.args[0].features)
             case Expression("argument" | "item"):
                 structure: Any = self._structure_of(owner)
                 return structure.keys if structure is not None and is_dict(structure) else None
