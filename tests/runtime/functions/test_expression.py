@@ -264,6 +264,8 @@ def largest(row):
 
 STATS = {"image": (127.5, 50), "label": (3, 2.5)}
 SKIPPED = ["name"]
+NAMES = {"name"}
+FACTORS = {"image": 0.5}
 
 
 def in_place(row):
@@ -588,6 +590,13 @@ FORMS |= {
     "in place": (ROWS, in_place),
     "in a copy": (ROWS, in_place_items),
     "views": (ROWS, of_views),
+    "in a given order": (NUMBERS_OF_ROWS, lambda row: {k: row[k] / 2 for k in sorted(row)}),
+    "keys of a set": (ROWS, lambda row: {k: v / 2 for k, v in row.items() if k not in NAMES}),
+    "defaults of a table": (NUMBERS_OF_ROWS, lambda row: {k: v * FACTORS.get(k, 2) for k, v in row.items()}),
+    "dtypes": (
+        NUMBERS_OF_ROWS,
+        lambda row: {k: v.astype(np.float32) if v.dtype == np.uint8 else f"{v.dtype}" for k, v in row.items()},
+    ),
     "keywords of an element": (ROWS, lambda row: given_by_name(**row)),
     "one-hot": (LABELS, one_hot),
     "smoothed": (LABELS, smoothed),
@@ -1127,6 +1136,26 @@ def make_function():
         + polynomial(x, *[1 for _ in range(steps)])
     )
     return types.FunctionType(template.__code__, space, "function")
+
+
+def test_a_set_and_a_table_that_change_are_read_again():
+    names, factors = {"image"}, {"label": 2}
+
+    def run(prepare):
+        names.clear(), factors.clear()
+        names.add("image"), factors.update(label=2)
+        function = lambda row: {k: v * factors.get(k, 3) for k, v in row.items() if k in names or k == "label"}
+        iterator = iter(prepare(Dataset.from_tensor_slices(NUMBERS_OF_ROWS).map(function).batch(8)))
+        found = [next(iterator), next(iterator)]
+        factors["image"] = 5
+        found.append(next(iterator))
+        names.clear()
+        return found + outcomes(iterator)
+
+    with columns_recorded() as lengths:
+        found = run(lambda dataset: dataset)
+    assert lengths
+    assert_elements_equal(found, run(unoptimized))
 
 
 CHANGES = {

@@ -219,7 +219,7 @@ class Evaluation:
             values = [np.asarray(value) if type(value) is list else value for value in values]
         target, in_place = values[0], _IN_PLACE.get(symbol)
         if ColumnValues not in map(type, values):
-            require(all(map(_is_static, values)))
+            require(all(_is_static(one) or isinstance(one, type | np.dtype) for one in values))
             require(not in_place or type(target) is not np.ndarray, "it modifies an array in place")
             return column_operations.operate_on_constants(in_place or symbol, values)
         if not in_place or type(target) is not ColumnValues or not target.rank:  # or a number, which is replaced

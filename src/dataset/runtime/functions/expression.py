@@ -836,7 +836,7 @@ class _Reader:
 
     def _contains(self, container: Any, value: Expression, *, negated: bool) -> Expression:
         """Return whether a container holds a value: a constant, if both are known."""
-        is_table = isinstance(container, _Outside) and type(container.value) in {dict, list} and value.is_constant
+        is_table = isinstance(container, _Outside) and type(container.value) in _TABLES and value.is_constant
         if is_table and self.is_called is None:
             container = self._built("tuple", self._items_outside(container))
         whole = self._use(container)
@@ -878,7 +878,7 @@ class _Reader:
         if keys is UNBOUND:
             raise NotProvedError("it contains a loop over a large container, or over one of objects")
         self._note(_Outside((*container.place, step), None), keys)
-        if type(found) is dict:
+        if type(found) is not list and type(found) is not tuple:
             return tuple(map(Constant, found))
         return tuple(_Outside((*container.place, Step("item", n)), item) for n, item in enumerate(found))
 
@@ -913,7 +913,7 @@ class _Reader:
 
     def _wait(self, value: Any) -> None:
         """Note that the keys of an argument, or of a part of it, are used, if they may be known later."""
-        self.waits |= self.structure is None and isinstance(value, Expression) and value.kind in {"argument", "item"}
+        self.waits |= self.structure is None and isinstance(value, Expression) and value.kind in _DICTS
 
     def _structure_of(self, value: Expression) -> Structure | None:
         """Return the structure of an argument or a part of it; None if it is unknown."""
@@ -1019,8 +1019,10 @@ class _Reader:
     def _number(self, value: Any) -> Expression:
         """Return the operand of an operator, which must not be an object with operators of its own."""
         found = self._use(value)
-        is_object = found.is_constant and kind_of(found.operands[0]) is None
-        if self.is_called is None and is_object and type(found.operands[0]) not in _OPERANDS:
+        one = found.operands[0] if found.is_constant else 0
+        is_dtype = isinstance(one, np.dtype) or (type(one) is type and one in column_operations.SCALARS)
+        is_object = kind_of(one) is None and type(one) not in _OPERANDS and not is_dtype
+        if self.is_called is None and is_object:
             raise NotProvedError(_what_was_read(value) if isinstance(value, _Outside) else None)
         return found
 
@@ -1142,7 +1144,11 @@ class _Reader:
 
     def _call_of_dict(self, owner: _Outside, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if name == "get" and len(arguments) == 2 and not keywords:
-            return self._look_up(owner, *arguments)
+            key = self._use(arguments[0])
+            if not key.is_constant or self.is_called is not None or type(key.operands[0]) not in {str, int, bytes}:
+                return self._look_up(owner, *arguments)
+            self._items_outside(owner)
+            return self._subscript(owner, key) if key.operands[0] in owner.value else arguments[1]
         pairs = None if name == "get" else self._pairs(owner)
         if pairs is None or arguments or keywords:
             raise NotProvedError
@@ -1304,8 +1310,20 @@ class _Reader:
 
     def _of_items(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Return the result of a builtin for containers whose items are known; otherwise None."""
-        if function not in _OF_ITEMS if type(function) is type else function is not len:
+        if type(function) is type:
+            return self._iterated(function, arguments, keywords) if function in _OF_ITEMS else None
+        is_sorted = function is sorted and self.is_called is None
+        items = self._items(arguments[0]) if (function is len or is_sorted) and len(arguments) == 1 else None
+        if items is None or keywords:
+            self._wait(arguments[0] if is_sorted and arguments else None)
             return None
+        if not is_sorted:
+            return None if isinstance(arguments[0], _Items) and arguments[0].is_iterator else Constant(len(items))
+        found = _folded(lambda *values: tuple(sorted(values)), [*map(self._use, items)])
+        return None if found is None else self._built("list", self._items(found) or ())
+
+    def _iterated(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Return the result of a function that iterates over its arguments, or counts."""
         if function is map and len(arguments) == 2:
             evaluate = functools.partial(self._evaluate, (), _mapped)
             return self._enter_local(LocalFunction(_mapped.__code__, evaluate, {}), arguments, keywords)
@@ -1320,14 +1338,14 @@ class _Reader:
         given = arguments[: None if function is zip else 1]
         iterators = [one for one in given if isinstance(one, _Items) and one.is_iterator]
         found = [items for items in map(self._items, given) if items is not None]
-        if not found or len(found) < len(given) or (iterators and function in {len, reversed}):
+        if not found or len(found) < len(given) or (iterators and function is reversed):
+            for value in given:
+                self._wait(value)
             return None
         if any(values) and function is zip and len({*map(len, found)}) > 1:
             return None
         if function is tuple or function is list:
             return self._built(function.__name__, found[0])
-        if function is len:
-            return Constant(len(found[0]))
         if function is enumerate:
             start = sum(values)
             found = [tuple(map(Constant, range(start, start + len(found[0])))), *found]
@@ -1391,6 +1409,8 @@ _CODE, _TRUTH, _FIELDS, _NEW = Step("code"), Step("truth"), Step("fields"), Step
 _TESTED = frozenset({type(None), str, bytes, tuple, dict, int, float, bool})
 _CONTAINERS, _OF_ITEMS = frozenset({tuple, list, dict}), frozenset({tuple, list, zip, enumerate, reversed, range, map})
 _ITERATING = frozenset({sum, min, max})
+_DICTS = frozenset({"argument", "item", "merge", "method"})
+_TABLES = frozenset({dict, list, set, frozenset})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<genexpr>"})
 _READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})
 _CHANGES = frozenset({"store", "delete", "method", "unknown"})

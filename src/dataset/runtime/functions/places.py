@@ -126,11 +126,15 @@ def _class_method(owner: Any, name: str) -> Any:
 
 def _keys(owner: Any, _: Any) -> Any:
     """Return a description of the keys or the length of a container; equal ones are one object."""
-    if type(owner) not in _CONTAINERS:
+    is_set = type(owner) is set or type(owner) is frozenset
+    if type(owner) not in _CONTAINERS and not is_set:
         return UNBOUND
-    keys = (*owner,) if type(owner) is dict else len(owner)
-    is_plain = type(owner) is not dict or {*map(type, owner)} <= {str, int, bytes}
-    return sys.intern(f"{type(owner).__name__} {keys!r}") if is_plain else UNBOUND
+    has_keys = is_set or type(owner) is dict
+    is_plain = not has_keys or {*map(type, owner)} <= {str, int, bytes}
+    if not is_plain:
+        return UNBOUND
+    keys = sorted(owner) if is_set else (*owner,) if has_keys else len(owner)
+    return sys.intern(f"{type(owner).__name__} {keys!r}")
 
 
 def _in_class(cls: Any, name: str) -> Any:

@@ -163,7 +163,10 @@ def _lengths(operand: Any, prints: bool) -> Iterator[int]:
     elif kind is slice:
         yield from _lengths((operand.start, operand.stop, operand.step), prints)
     else:
-        require(kind in _CONSTANTS, f"it computes a text with a value of type {kind.__name__}")
+        require(
+            kind in _CONSTANTS or isinstance(operand, np.dtype),
+            f"it computes a text with a value of type {kind.__name__}",
+        )
 
 
 def _type_of(operand: Any) -> type:
