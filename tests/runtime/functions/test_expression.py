@@ -23,7 +23,7 @@ from support.columns_at_once import columns_at_once, columns_recorded
 from support.pipelines import unoptimized
 
 # These functions are what users write:
-# ruff: noqa: RET505, C408, B008, PLR1730, T201, PLW0108, FURB171, UP031, UP032
+# ruff: noqa: RET505, C408, B008, PLR1730, T201, PLW0108, FURB171, UP031, UP032, C417
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -283,6 +283,13 @@ def in_place_items(row):
             out[key] = value / 255
             out[f"{key}_{len(key)}"] = len(out)
     return out
+
+
+def replaced(row):
+    row = {**row}
+    for key in list(row.keys()):
+        row[key + "_2"] = row.pop(key)
+    return row
 
 
 def of_views(row):
@@ -590,6 +597,10 @@ FORMS |= {
     "in place": (ROWS, in_place),
     "in a copy": (ROWS, in_place_items),
     "views": (ROWS, of_views),
+    "pairs from a function": (NUMBERS_OF_ROWS, lambda row: dict(map(lambda kv: (kv[0], kv[1] / 2), row.items()))),
+    "positions of keys": (ROWS, lambda row: {f"{k}_{i}": v for i, (k, v) in enumerate(row.items())}),
+    "joined dicts": (ROWS, lambda row: {k: v for k, v in (row | {"x": row["image"] / 2}).items() if k != "image"}),
+    "copy of the keys": (ROWS, replaced),
     "in a given order": (NUMBERS_OF_ROWS, lambda row: {k: row[k] / 2 for k in sorted(row)}),
     "keys of a set": (ROWS, lambda row: {k: v / 2 for k, v in row.items() if k not in NAMES}),
     "defaults of a table": (NUMBERS_OF_ROWS, lambda row: {k: v * FACTORS.get(k, 2) for k, v in row.items()}),

@@ -25,8 +25,8 @@ from dataset.plan.node import Miss, Node, spec_is_static
 from dataset.plan.spec import BYTES, TensorSpec, flatten_spec
 from dataset.runtime.functions.bytecode import NotProvedError
 from dataset.runtime.functions.evaluate import run_on_columns, values_on_columns
-from dataset.runtime.functions.expression import TWINS_OF_BUILTINS, read_function
-from dataset.runtime.functions.kernels.columns import ElementwiseFunction, elementwise_function
+from dataset.runtime.functions.expression import TWINS_OF_BUILTINS, Graph, read_function
+from dataset.runtime.functions.kernels.columns import ElementwiseFunction
 from dataset.runtime.functions.kernels.divided import DividedFunction
 
 
@@ -36,9 +36,11 @@ def vectorize_map(node: Node) -> Node | Miss | None:
         return None
     if node.columnwise is not None or node.divided is not None:
         return _partly(node)
-    found, division = elementwise_function(node.called), read_function(node.called).division
-    if isinstance(found, ElementwiseFunction) and found.graph.waits and spec_is_static(node.source):
-        found = found.fitted(flatten_spec(node.source.element_spec)[0])
+    reading = read_function(node.called)
+    division, graph = reading.division, reading.waiting or reading.graph
+    if reading.waiting is not None and spec_is_static(node.source):
+        graph = read_function(node.called, structure=flatten_spec(node.source.element_spec)[0]).graph
+    found = ElementwiseFunction(node.called, graph) if isinstance(graph, Graph) else graph
     reason = None if isinstance(found, ElementwiseFunction) else found
     marks: dict[str, Any] = {}
     if isinstance(found, ElementwiseFunction):

@@ -212,6 +212,8 @@ class Evaluation:
         given = self.values(operands)
         if _is_of_sequences(symbol, *given):
             return column_operations.operate_on_constants(symbol, given)
+        if symbol == "|" and all(type(one) is dict for one in given):
+            return self._new_dict({**given[0], **given[1]})
         values = [*map(self._operand, given)]
         if text_operations.takes(*values) and _have_columns(values):
             return text_operations.operate(_IN_PLACE.get(symbol, symbol), *values)

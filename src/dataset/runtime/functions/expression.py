@@ -899,7 +899,7 @@ class _Reader:
         match owner:
             case Expression("dict", (keys, _)) if all(key.is_constant for key in keys):
                 return tuple(dict.fromkeys(key.operands[0] for key in keys))
-            case Expression("merge", (first, second)):
+            case Expression("merge", (first, second)) | Expression("operator", ("|", first, second)):
                 mine, more = self._keys_of(first), self._keys_of(second)
                 return None if mine is None or more is None else tuple(dict.fromkeys((*mine, *more)))
             case Expression("method", (whole, "copy", *_)):
@@ -1409,7 +1409,7 @@ _CODE, _TRUTH, _FIELDS, _NEW = Step("code"), Step("truth"), Step("fields"), Step
 _TESTED = frozenset({type(None), str, bytes, tuple, dict, int, float, bool})
 _CONTAINERS, _OF_ITEMS = frozenset({tuple, list, dict}), frozenset({tuple, list, zip, enumerate, reversed, range, map})
 _ITERATING = frozenset({sum, min, max})
-_DICTS = frozenset({"argument", "item", "merge", "method"})
+_DICTS = frozenset({"argument", "item", "merge", "method", "operator"})
 _TABLES = frozenset({dict, list, set, frozenset})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<genexpr>"})
 _READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "f_locals"})

@@ -49,10 +49,14 @@ class ElementwiseFunction:
     function: Callable[..., Any]
     graph: Graph
 
-    def fitted(self, structure: Structure) -> ElementwiseFunction | str | None:
-        """Return the function with its graph for elements of this structure; or the reason why there is none."""
+    def fitted(self, structure: Structure) -> ElementwiseFunction | None:
+        """Return the function with its graph for elements of this structure; None if it does not take them."""
         graph = read_function(self.function, structure=structure).graph if self.graph.waits else self.graph
-        return ElementwiseFunction(self.function, graph) if isinstance(graph, Graph) else graph
+        return ElementwiseFunction(self.function, graph) if isinstance(graph, Graph) and self.takes(structure) else None
+
+    def is_alike(self, structure: Structure, other: Structure) -> bool:
+        """Return whether the function is the same for two structures. The order of keys matters if it uses them."""
+        return structure == other and (not self.graph.waits or repr(structure) == repr(other))
 
     def takes(self, structure: Structure) -> bool:
         """Return whether elements of this structure fit the function's arguments, and run no user code themselves."""
@@ -151,9 +155,8 @@ class Columns:
     def _fitted(self, structure: Structure) -> ElementwiseFunction | None:
         """Return the function for elements of this structure; None if it does not take them."""
         seen = self._seen
-        if seen is None or (seen[0] is not structure and (seen[0] != structure or repr(seen[0]) != repr(structure))):
-            found = self._function.fitted(structure) if self._function.takes(structure) else None
-            self._seen = seen = structure, found if isinstance(found, ElementwiseFunction) else None
+        if seen is None or (seen[0] is not structure and not self._function.is_alike(seen[0], structure)):
+            self._seen = seen = structure, self._function.fitted(structure)
         return seen[1]
 
 
