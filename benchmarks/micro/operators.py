@@ -382,6 +382,7 @@ ENTRIES = [
     Entry("shuffle", lambda n, _: numbers(n).shuffle(1000, seed=1), "a buffer of 1,000"),
     Entry("shuffle", lambda n, _: numbers(n).filter(lambda x: x >= 0).shuffle(1000, seed=1), "behind a filter"),
     Entry("shuffle", lambda n, _: numbers(n).shuffle(None, seed=1), "all"),
+    Entry("shuffle", lambda n, _: numbers(n).shuffle(1000, seed=1, clump=16), "clumps of 16"),
     Entry("enumerate", lambda n, _: numbers(n).enumerate()),
     Entry("unique", lambda n, _: numbers(n).unique()),
     Entry(

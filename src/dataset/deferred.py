@@ -9,7 +9,7 @@ from dataset.lazy_imports import lazy_imports
 from dataset.ops.batch.batch import Batch
 from dataset.ops.map import Map
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.shuffle.shuffle import Shuffle
+from dataset.ops.shuffle.shuffle import Shuffle, clump_shuffle
 from dataset.ops.sources.range import Range
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.optimize.driver import Optimized, optimize

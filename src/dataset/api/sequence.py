@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np  # noqa: F401  # for the examples
 
@@ -145,6 +145,8 @@ class SequenceMethods(DatasetMethods[T_co]):
         seed: int | None = None,
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
+        *,
+        clump: int | Literal["auto"] | None = None,
     ) -> Dataset[T_co]:
         """Shuffle the elements.
 
@@ -152,18 +154,31 @@ class SequenceMethods(DatasetMethods[T_co]):
         In-memory arrays and files with an index are shuffled by index, so a large buffer is cheap, and a buffer of all
         elements takes no space in a saved state.
 
+        By index, each record of a file costs a read, which takes long if the file is remote. With ``clump``, runs of so
+        many neighbors are read at once, in random order, and then shuffled in the buffer. So elements come from the
+        whole dataset, but those of one clump stay near each other: the larger the buffer is compared to a clump, the
+        less. The boundaries between clumps change with each order.
+
         Args:
             buffer_size: the number of elements to draw from; None, or UNKNOWN_CARDINALITY (-2), for all of them.
             seed: makes the orders repeatable: a pipeline built again has the same sequence of orders.
             reshuffle_each_iteration: whether each epoch and each new iterator gets a different order; None means True.
             name: a label.
+            clump: how many neighbors to read at once; ``"auto"`` for a 64th of ``buffer_size``. 1 is the same as
+                None: no clumps.
 
         Raises:
-            ValueError: if ``buffer_size`` is less than 1.
+            ValueError: if ``buffer_size`` or ``clump`` is less than 1; if ``clump`` is set and ``buffer_size`` is None,
+                or the elements of the input cannot be read by position, as after ``map``.
 
         >>> sorted(int(x) for x in Dataset.range(5).shuffle(buffer_size=5, seed=1))
         [0, 1, 2, 3, 4]
+        >>> sorted(int(x) for x in Dataset.range(9).shuffle(buffer_size=4, seed=1, clump=2))
+        [0, 1, 2, 3, 4, 5, 6, 7, 8]
         """
+        if clump is not None:
+            plan = deferred.clump_shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, clump, name)
+            return Dataset(plan)
         return Dataset(deferred.Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:

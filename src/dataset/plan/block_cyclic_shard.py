@@ -128,6 +128,16 @@ class BlockCyclicShard:
         return dataclasses.replace(self, turn=self.turn * size, least=least, otherwise=otherwise)
 
 
+def one_turn_each(shard: BlockCyclicShard, count: int) -> BlockCyclicShard:
+    """Return a shard of ``count`` elements in which each process has one turn, so its elements are adjacent.
+
+    With "drop", all processes get equally many elements, and fewer than ``world_size`` are left out.
+    """
+    drops = shard.remainder == "drop"
+    turn = max(1, count // shard.world_size if drops else -(-count // shard.world_size))
+    return dataclasses.replace(shard.one_by_one(), turn=turn, least=turn if drops else 1)
+
+
 def places_in(shards: Sequence[BlockCyclicShard], numbers: Integers) -> Integers:
     """Return the positions in the original sequence after it was sharded by each of ``shards`` in turn."""
     for shard in reversed(shards):

@@ -4,6 +4,9 @@ The order is that of the one-by-one algorithm: fill a buffer; then repeatedly re
 refill the slot with the next input element; at the end, return the rest in random order. The implementation processes
 whole chunks. If a slot is drawn twice in one step, the second draw returns the element that refilled it, which the step
 finds by searching for equal slots.
+
+A shuffle of clumps, runs of consecutive elements, reads each of them at once. It is two nodes: one permutes the clumps
+of the whole input, and an ordinary one shuffles their elements.
 """
 
 from __future__ import annotations
@@ -21,12 +24,21 @@ from dataset.ops.shuffle.buffer_checkpoint import BufferCheckpoint
 from dataset.ops.shuffle.recompute import can_be_made_again, go_behind, made_again, made_again_behind
 from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
 from dataset.ops.sources.row_source import on_numbers
-from dataset.ops.sources.select_positions import Gatherer
-from dataset.plan.block_cyclic_shard import BlockCyclicShard
+from dataset.ops.sources.select_positions import Gatherer, source_of
+from dataset.plan.block_cyclic_shard import BlockCyclicShard, one_turn_each
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, Sharding, UnaryNode, has_random_access, holds_user_code, is_exact
+from dataset.plan.node import (
+    Node,
+    RowsNode,
+    Sharding,
+    UnaryNode,
+    has_random_access,
+    holds_user_code,
+    is_exact,
+    share_of,
+)
 from dataset.plan.packed import BytesColumn
 from dataset.plan.random_state import RandomState
 from dataset.plan.traits import Traits
@@ -39,11 +51,12 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, seek
 from dataset.runtime.parallel.buffered_operator import BufferedUnaryOperator
 from dataset.runtime.position import Position
-from dataset.runtime.random.permutation import Permutation
+from dataset.runtime.random.permutation import ClumpPermutation, Permutation
 from dataset.runtime.random.streams import Draws, Stream, random_state
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _STEP_MAX = 512  # elements; amortizes the fixed cost of a step
+_CLUMPS = 64  # in a buffer, by default: enough that neighbors in the output are rarely from one clump
 _FILES_MIN = 64  # up to this many, unused files are not searched for
 _SAMPLE = 256  # elements whose sizes are measured, of a buffer of elements that differ in size
 _BLOCKS_MAX = 16 << 20  # bytes of elements that stay in the blocks they were read in, and of blocks that may be sparse
@@ -58,6 +71,9 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
     buffer_size: int | None  # None becomes UNKNOWN_CARDINALITY
     seed: InitVar[int | None] = None
     reshuffle_each_iteration: bool | None = True
+    clump: int = field(default=0, kw_only=True)
+    """If not 0, runs of this many elements are permuted, and each keeps its order. The buffer size is then None."""
+
     random: RandomState = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]  # set below
 
     def __post_init__(self, seed: int | None) -> None:
@@ -83,7 +99,16 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
 
     @lazy_property
     def traits(self) -> Traits:
-        return super().traits.having(stable=not self.reshuffle_each_iteration or self.buffer_size == 1)
+        stable = not self.reshuffle_each_iteration or self.buffer_size == 1
+        return super().traits.having(stable=stable, positional=not self.reads_clumps)
+
+    @lazy_property
+    def reads_clumps(self) -> bool:
+        """Whether the input is in an order of clumps. On row numbers, the rows would then be read one by one."""
+        node = self.source
+        while isinstance(node, UnaryNode) and (node.traits.gathers or share_of(node) is not None):
+            node = node.source
+        return isinstance(node, Shuffle) and node.clump > 0
 
     @lazy_property
     def is_repeatable(self) -> bool:
@@ -101,10 +126,14 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
 
         With random access, all processes use one global order, and each computes only its own elements. The same
         applies if an element may be absent: its exception would overtake the elements in the buffer.
+
+        Processes that read clumps read those of one part of their order each.
         """
         is_cheap = has_random_access(self.source) and (is_exact(self.source) or self.source.traits.indexable)
         if is_cheap or shard.in_order or shard.remainder == "pad":
             return None
+        if self.reads_clumps and shard.gives_all:
+            shard = one_turn_each(shard, self.cardinality())
         return self.with_inputs([below(self.source, shard)])
 
     @lazy_property
@@ -116,8 +145,13 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         """Return the input for a buffer of one element: the order stays, and no other op observes the epochs."""
         return self.source if self.buffer_size == 1 else None
 
+    def parameters(self) -> dict[str, Any]:
+        found = super().parameters()
+        return found if self.clump else {key: value for key, value in found.items() if key != "clump"}
+
     def label(self) -> str:
         size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
+        size = f"clumps of {self.clump}" if self.clump else size
         return f"shuffle({size}{'' if self.random.seed is None else f', seed={self.random.seed}'})"
 
     def lower(self, context: ExecutionContext) -> Operator:
@@ -128,6 +162,8 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
             )
         elements = BufferCheckpoint(context, self.source)
         opened = context(self.source)
+        if self.reads_clumps:
+            return self.lower_over(context, elements, opened)
         return on_numbers(
             opened, lambda source: self.lower_over(context, elements, source, of_numbers=source is not opened)
         )
@@ -155,10 +191,55 @@ class Shuffle(UnaryNode, only_reorders=True, permutes=True, positional=True, sep
         return ShuffleOperator(context, source, self, draws, elements, gather, by_position=by_position, is_exact=exact)
 
 
+def clump_shuffle(
+    source: Node,
+    buffer_size: Any,
+    seed: int | None,
+    reshuffle: bool | None,
+    clump: Any,
+    name: str | None = None,
+) -> Shuffle:
+    """Return a shuffle of ``source`` that reads runs of ``clump`` elements in random order.
+
+    Raises:
+        TypeError: ``clump`` is not an int.
+        ValueError: ``clump`` is less than 1, the buffer has no size, or elements cannot be selected by position.
+    """
+    if buffer_size is None or buffer_size == UNKNOWN_CARDINALITY:
+        raise ValueError(
+            "shuffle(): clump requires a buffer_size, because a buffer of all elements would read all of them before "
+            "the first is returned; pass a buffer_size of many clumps, or omit clump"
+        )
+    size = require_int("shuffle", "buffer_size", buffer_size, minimum=1)
+    if isinstance(clump, str):
+        if clump != "auto":
+            raise ValueError(f'shuffle(): clump must be a number of elements or "auto", got {clump!r}')
+        clump = max(1, size // _CLUMPS)
+    clump = require_int("shuffle", "clump", clump, minimum=1)
+    if not is_known(source.cardinality()) or not _is_by_position(source):
+        raise ValueError(
+            f"shuffle(): clump requires an input of known length whose elements can be read by position, but {source} "
+            "is not; use a source with random access, such as TFRecordDataset(files, index=True) or "
+            "from_tensor_slices(), and call shuffle() before map(), batch() and repeat(); or omit clump"
+        )
+    if clump > 1:
+        source = Shuffle(source, None, seed, reshuffle, clump=clump)
+    return Shuffle(source, size, seed, reshuffle, name=name)
+
+
+def _is_by_position(node: Node) -> bool:
+    """Return whether the elements are those of a source with random access, at known positions."""
+    found = source_of(node, np.zeros(1, np.int64))
+    return found is not None and (found[0].traits.gatherable or isinstance(found[0], RowsNode))
+
+
 def _without_shuffles(node: Node) -> Node:
-    """Return the plan without its shuffles, which is deterministic unless other nodes are random."""
-    if isinstance(node, Shuffle):
-        return _without_shuffles(node.source)
+    """Return the plan without its shuffles, which is deterministic unless other nodes are random.
+
+    Rows that cannot fail are as deterministic as their numbers.
+    """
+    if isinstance(node, Shuffle) or (node.traits.gathers and node.traits.infallible):
+        return _without_shuffles(node.inputs[0])
     inputs = [_without_shuffles(source) for source in node.inputs]
     changed = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
     return node.with_inputs(inputs) if changed else node
@@ -271,7 +352,7 @@ class ShuffleOperator(BufferedUnaryOperator):
         given, self._restored = self._restored, 0
         self._total = self.count
         if self.count < self.size:
-            self._rest = _Rest(Permutation(self.stream, self.count), gather, given)
+            self._rest = _Rest(self._order(self.count), gather, given)
             return
         first = draw(self.stream, 1, self.size)
         order = Permutation(self.stream, self.count - 1)
@@ -283,6 +364,14 @@ class ShuffleOperator(BufferedUnaryOperator):
             self._restored = given
             raise
         self._rest = _Rest(order, lambda slots: gather(slots + (slots >= first)), max(0, given - 1))
+
+    def _order(self, count: int) -> Permutation:
+        """Return the order of the last ``count`` elements, all if they fit into the buffer."""
+        clump = self.node.clump
+        if not clump:
+            return Permutation(self.stream, count)
+        # A stream of its own: a shuffle of these clumps usually has the same seed.
+        return ClumpPermutation(Stream(self.key, self.iteration, self.epoch, clump), count, clump)
 
     def _restore(self, given: int) -> None:
         """Restore the buffer after ``given`` elements, and position the input after the elements read for them."""
@@ -297,7 +386,7 @@ class ShuffleOperator(BufferedUnaryOperator):
             self._hole = hole
         else:
             positions = buffer_behind(self.stream, exchanged, size).rest() if exchanged else np.arange(count)
-            order = Permutation(self.stream, len(positions)).from_on(given - exchanged)
+            order = self._order(len(positions)).from_on(given - exchanged)
             if len(order):
                 self.outbox.put(self._made_again(positions[order]))
             self._go_behind(count)
@@ -389,7 +478,7 @@ class ShuffleOperator(BufferedUnaryOperator):
 
     def _end(self, rest: Chunk | None) -> None:
         self._filling = []
-        self._rest = _Rest() if rest is None else _Rest(Permutation(self.stream, rest.length), rest.take)
+        self._rest = _Rest() if rest is None else _Rest(self._order(rest.length), rest.take)
         self._total = self.stream.position + self._rest.left
 
     @property

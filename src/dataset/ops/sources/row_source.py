@@ -215,7 +215,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         """Take the next rows; return False if there are no more."""
         while self._given < len(self._ahead) or self._read_numbers(n):
             try:
-                chunk = self.rows.take(self._ahead[self._given : self._given + n])
+                chunk = self.rows.take(self._ahead[self._given : self._whole_runs(self._given + n)])
             except Exception as error:
                 self._given += 1  # a failed row counts
                 if not self.rows.skips_error(error):
@@ -227,6 +227,17 @@ class RowsOperator(UnaryOperator, IndexedOperator):
                 return True
         self.rows.close()
         return False
+
+    def _whole_runs(self, stop: int) -> int:
+        """Return ``stop``, or the end of the run of adjacent rows that it would divide, if that is near.
+
+        The first rows of the run were read with one request, which may as well return the others.
+        """
+        if self.rows_at_once == 1:
+            return stop
+        near = self._ahead[stop - 1 : stop + self.rows_at_once + 1]
+        ends = np.flatnonzero(np.diff(near) != 1)
+        return stop + int(ends[0]) if len(ends) else stop
 
     def _trace(self, chunk: Chunk) -> None:
         """Set the lineage of the next rows. If ops repeat the numbers, these know the epochs."""

@@ -115,6 +115,29 @@ class Permutation:
         return dealt
 
 
+class ClumpPermutation(Permutation):
+    """A random order of the clumps of ``range(count)``: runs of ``clump`` items, each of which keeps its order.
+
+    The first clump has a random length, so that the boundaries differ between streams. The first and the last may be
+    shorter than the others.
+    """
+
+    def __init__(self, stream: Stream, count: int, clump: int) -> None:
+        super().__init__(stream, count)
+        stream.seek(0)
+        first = int(stream.random(1)[0] * clump)
+        edges = np.unique(np.minimum(np.arange(first - clump, count + clump, clump).clip(0), count))
+        order = Permutation(stream, len(edges) - 1).from_on(0)
+        lengths = np.diff(edges)[order]
+        self._ends = np.cumsum(lengths)
+        self._shifts = edges[:-1][order] - (self._ends - lengths)  # from the positions of a clump to its items
+
+    def run(self, start: int, stop: int) -> npt.NDArray[np.intp]:
+        positions = np.arange(start, stop, dtype=np.intp)
+        items: npt.NDArray[np.intp] = positions + self._shifts[np.searchsorted(self._ends, positions, "right")]
+        return items
+
+
 def _power_of_2(count: int) -> int:
     """Return the largest power of 2 that is not above ``count``; 1 if there is none."""
     return 1 << max(0, count.bit_length() - 1)

@@ -141,6 +141,32 @@ def test_the_records_of_an_indexed_file_are_requested_once(web, requested, shuff
     assert sum(min(stop, len(content)) - start for start, stop in requested) < 1.1 * len(content)
 
 
+@pytest.mark.parametrize("clump", [5, 10])
+@pytest.mark.parametrize("buffer_size", [30, 100])
+def test_a_clump_of_neighbors_is_requested_at_once(web, requested, clump, buffer_size):
+    records = [random.Random(i).randbytes(40) for i in range(400)]
+    path = web.put("a", content := frames(records))
+    dataset = TFRecordDataset([path], index=True, buffer_size=1000)  # the bytes of 17 records
+    requested.clear()
+    batches = list(dataset.shuffle(buffer_size, seed=1, clump=clump).batch(7))
+    assert sorted(record for batch in batches for record in batch) == sorted(records)
+    assert sum(min(stop, len(content)) - start for start, stop in requested) < 1.1 * len(content)
+    assert 400 // clump * 0.8 < len(requested) < 400 // clump * 1.1 + 9
+
+
+def test_each_process_requests_its_own_clumps(web, requested):
+    records = [random.Random(i).randbytes(40) for i in range(400)]
+    path = web.put("a", content := frames(records))
+    dataset = TFRecordDataset([path], index=True).shuffle(50, seed=1, clump=10)
+    found = []
+    for rank in range(4):
+        requested.clear()
+        found += dataset.shard_by_process(rank, 4)
+        assert len(requested) < 20
+        assert sum(min(stop, len(content)) - start for start, stop in requested) < 0.4 * len(content)
+    assert sorted(found) == sorted(records)
+
+
 def test_announced_ranges_of_any_size_may_begin_in_what_was_read(web, requested):
     with open_input(web.put("a", CONTENT)) as file:
         file.expect([(400, 600), (1000, 2000)])
