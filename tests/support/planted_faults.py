@@ -126,7 +126,7 @@ ops/shuffle/shuffle.py: ops/shuffle/test_clumps.py
     clumps are read by row: while isinstance(node, UnaryNode) and (node => while False and (node
     processes read all clumps: shard = one_turn_each(shard, self.cardinality()) => pass
     clumps resume in another epoch: self.key, self.iteration, self.epoch, clump => self.key, self.iteration, 0, clump
-ops/sources/row_source.py: io/files/remote/test_ranges_ahead.py
+ops/sources/row_source.py: ops/shuffle/test_clumps.py
     clumps are divided: return stop + int(ends[0]) if len(ends) else stop => return stop
 ops/shuffle/shuffle.py: test_ram_budget.py
     shuffle bytes: self._hold(buffer.estimated_nbytes()) => pass

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dataset import DataLossError, Dataset, TFRecordDataset
+from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.runtime.random.permutation import LARGE, ClumpPermutation
 from dataset.runtime.random.streams import Stream
@@ -196,6 +197,16 @@ def test_a_state_does_not_hold_elements_that_can_be_read_again():
     iterator = iter(wide)
     next(iterator)
     assert len(repr(iterator.state_dict())) < 5000
+
+
+def test_each_clump_of_records_is_read_at_once(tmp_path, monkeypatch):
+    reads, read = [], RecordsAt._read
+    monkeypatch.setattr(RecordsAt, "_read", lambda *given: reads.append(given[1:]) or read(*given))
+    (tmp_path / "a").write_bytes(frames([b"0" * 4] * 6000))
+    dataset = TFRecordDataset(str(tmp_path / "a"), index=True, buffer_size=8000)  # the bytes of 400 records
+    assert len(list(dataset.shuffle(1000, seed=1, clump=300).batch(7))) == 858
+    assert len(reads) <= 6000 // 300 + 2
+    assert sum(size for _, size in reads) == 6000 * 20
 
 
 def test_failed_records_fail_alone(tmp_path):
