@@ -1,9 +1,9 @@
 """Reading files that are not here: from a server with a latency, and limits for each connection and all together.
 
 TFRecord files are read through by this library, by eight plain downloads of parts of them at a time, which shows what
-the link gives, and by fsspec's own readers, 256 KiB at a time. Random records of an indexed file are read by this
-library only. Ways take turns. Times are medians; the first epoch of this library, which learns how many requests are
-useful, is shown apart.
+the link gives, and by fsspec's own readers, 256 KiB at a time. An indexed file is read in random order by this library
+only, by record and by clumps of records. Ways take turns. Times are medians; the first epoch of this library, which
+learns how many requests are useful, is shown apart.
 
     python benchmarks/studies/files_remote.py [--latency 0.02] [--each 25] [--all 200] [--rounds 5]
 """
@@ -27,7 +27,7 @@ from dataset import Dataset, TFRecordDataset
 from dataset.io import TFRecordWriter
 
 FILES, RECORDS, RECORD_BYTES = 4, 3200, 10_000
-SMALL, SMALL_BYTES = 20_000, 1000
+SMALL, SMALL_BYTES = 10_000, 1000
 PIECE, PART = 1 << 18, 1 << 23
 SERVER = Path(__file__).with_name("range_server.py")
 
@@ -92,14 +92,26 @@ def sequential(url, rounds):
         print(f"  {way:42} {rate:6.1f} MB/s, first {megabytes / first:6.1f} MB/s, {requests[way]} requests")
 
 
+ORDERS = {
+    "shuffle(None)": {"buffer_size": None},
+    "shuffle(2000, clump=8)": {"buffer_size": 2000, "clump": 8},
+    'shuffle(2000, clump="auto")': {"buffer_size": 2000, "clump": "auto"},
+    "shuffle(2000, clump=128)": {"buffer_size": 2000, "clump": 128},
+}
+
+
 def at_random(url, rounds):
     records = TFRecordDataset([f"{url}/small.tfrecord"], index=True)
-    times = []
+    times, requests = {order: [] for order in ORDERS}, {}
     for seed in range(rounds):
-        began = time.perf_counter()
-        assert sum(map(len, records.shuffle(None, seed=seed).take(SMALL // 2).batch(100))) == SMALL // 2
-        times.append((time.perf_counter() - began) / (SMALL // 2))
-    print(f"random records of {SMALL_BYTES} bytes: {statistics.median(times) * 1e3:.2f} ms each")
+        for order, options in ORDERS.items():
+            before, began = count(url), time.perf_counter()
+            assert sum(map(len, records.shuffle(seed=seed, **options).batch(100))) == SMALL
+            times[order].append(time.perf_counter() - began)
+            requests[order] = count(url) - before - 1
+    print(f"{SMALL} records of {SMALL_BYTES} bytes in random order")
+    for order, found in times.items():
+        print(f"  {order:42} {statistics.median(found):6.2f} s, {requests[order]} requests")
 
 
 def count(url):
