@@ -62,7 +62,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion():
         (
             Options(),
             "nonsense",
-            "there are autotune, dataset_name, deterministic, garbage_collection, optimization, provenance, threading",
+            "there are autotune, dataset_name, deterministic, files, garbage_collection, optimization, provenance",
         ),
         (ThreadingOptions(), "private_thread_pool_size", "did you mean 'private_threadpool_size'"),
         (OptimizationOptions(), "noop_eliminaton", "did you mean 'noop_elimination'"),

@@ -33,6 +33,7 @@ from dataset.lazy_imports import lazy_imports
 from dataset.options import (
     AUTOTUNE,
     AutotuneOptions,
+    FilesOptions,
     OptimizationOptions,
     Options,
     ThreadingOptions,
@@ -76,6 +77,7 @@ __all__ = [
     "DatasetIterator",
     "DatasetSpec",
     "FileChangedError",
+    "FilesOptions",
     "FixedLengthRecordDataset",
     "JsonLinesDataset",
     "OptimizationOptions",

@@ -265,6 +265,24 @@ class ThreadingOptions(_Settings):
     max_intra_op_parallelism: int | None
 
 
+class FilesOptions(_Settings):
+    """How files with a scheme, such as ``s3://``, are read; see the guide to remote files.
+
+    Attributes:
+        cache: the path of a local folder that keeps blocks of these files for later reads and for other processes of
+            the same user. It is created if it does not exist; the cache is a private folder in it. Empty for no cache.
+            None for the environment variable ``DATASET_CACHE``. The option applies to the sources of the pipeline, the
+            variable also to files that functions open, and to indexes.
+        cache_bytes: the most bytes that the cache may occupy on the disk, at least 17 MB. A block that was not used for
+            long makes room for a new one. None, or 0, for the environment variable ``DATASET_CACHE_BYTES``, and by
+            default for half of the space on the disk that is free or already used by the cache.
+    """
+
+    _types: ClassVar[dict[str, Any]] = {"cache": str, "cache_bytes": int}
+    cache: str | None
+    cache_bytes: int | None
+
+
 class MapVectorizationOptions(_Settings):
     """The switch of map vectorization, with fields as in TensorFlow 2.0 to 2.3; it is true if it is set to True.
 
@@ -401,6 +419,7 @@ class Options(_Settings):
         autotune: see AutotuneOptions.
         optimization: see OptimizationOptions.
         threading: see ThreadingOptions.
+        files: see FilesOptions.
 
     >>> options = Options()
     >>> options.optimization.enabled = False
@@ -420,6 +439,7 @@ class Options(_Settings):
         "autotune": AutotuneOptions,
         "optimization": OptimizationOptions,
         "threading": ThreadingOptions,
+        "files": FilesOptions,
     }
     _aliases: ClassVar[dict[str, str]] = {
         "experimental_deterministic": "deterministic",
@@ -444,3 +464,4 @@ class Options(_Settings):
     autotune: AutotuneOptions
     optimization: OptimizationOptions
     threading: ThreadingOptions
+    files: FilesOptions

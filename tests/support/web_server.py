@@ -21,9 +21,10 @@ from urllib.parse import parse_qs, urlsplit
 class WebFile:
     """A file, and how the server responds to requests for it.
 
-    Each request uses up one of the ``faults``: a status, ("cut", bytes sent before the connection is closed), "stall"
-    (send nothing until the server is released), ("stall", bytes sent before the stall), "hang up", "more" (send more
-    than requested), "elsewhere" (send another range), or None for a correct response.
+    Each request uses up one of the ``faults``: a status, ("busy", Retry-After of a response with status 429), ("cut",
+    bytes sent before the connection is closed), "stall" (send nothing until the server is released), ("stall", bytes
+    sent before the stall), "hang up", "more" (send more than requested), "elsewhere" (send another range), or None for
+    a correct response.
     """
 
     content: bytes
@@ -58,6 +59,8 @@ class Handler(BaseHTTPRequestHandler):
         fault = file.faults.popleft() if file.faults else None
         if isinstance(fault, int):
             self.plain(fault)
+        elif isinstance(fault, tuple) and fault[0] == "busy":
+            self.plain(429, retry_after=fault[1])
         elif fault == "hang up":
             self.close_connection = True
             # A linger time of zero closes the connection with a reset.
@@ -65,8 +68,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(file, wanted, fault)
 
-    def plain(self, status, text=""):
+    def plain(self, status, text="", retry_after=None):
         self.send_response(status)
+        if retry_after is not None:
+            self.send_header("Retry-After", retry_after)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(text)))
         self.send_header("Connection", "close")

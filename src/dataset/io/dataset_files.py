@@ -308,7 +308,8 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         self._waits = is_remote(path) or not Path(path).is_file()  # such as a pipe
         if is_remote(path):
             self._expect_waits(path)
-        file = self._open_file(path)
+        with contextlib.nullcontext() if self._interruption is None else self._interruption.current():
+            file = self._open_file(path)
         self._trace = None if self._within is None else FileTrace(self._within, self.node, path)
         self._lineage = source_lineage(self._context, self.node, redacted(path))
         return file
@@ -317,7 +318,7 @@ class FilesOperator(BufferedOperator, HoldingOperator):
         """Let the coordinator interrupt reads of remote files."""
         filesystem_of(path)  # raises for a missing library, once and in the place of the file
         if self._interruption is None:
-            self._interruption = CancellationToken()
+            self._interruption = CancellationToken(self._context.iteration.options.files)
             self._coordinator.register(self._interruption, self._interruption.set)
 
     def _close_file(self) -> None:

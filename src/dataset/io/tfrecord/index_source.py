@@ -20,6 +20,7 @@ from dataset.amounts import BLOCK_BYTES, OPEN_FILES_MAX, STEP_ELEMENTS
 from dataset.errors import DataLossError, SpecError
 from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.list_files import note_pattern
+from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import is_remote
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
@@ -242,7 +243,8 @@ class IndexedRecords(Rows):
         with self._lock:
             found = self._files.get(file)
             if found is None:
-                found = self._files[file] = self.node.indexes[file].open_records()
+                with CancellationToken(self.files).current():
+                    found = self._files[file] = self.node.indexes[file].open_records()
                 if len(self._files) > OPEN_FILES_MAX:
                     self._files.popitem(last=False)  # closed when its last reader is done
             else:

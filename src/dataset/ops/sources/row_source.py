@@ -17,6 +17,7 @@ import numpy as np
 
 from dataset.amounts import AHEAD_ELEMENTS
 from dataset.ops.sources.range import Range, RangeOperator
+from dataset.options import FilesOptions
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, RowsNode, UnaryNode, is_exact, is_infallible
 from dataset.plan.structure import Structure
@@ -31,7 +32,13 @@ from dataset.runtime.state.replay_log import ReplayLog
 
 
 class Rows(ABC):
-    """Row reader of a source, open for one iteration. By default, every error is raised and ``close`` does nothing."""
+    """Row reader of a source, open for one iteration. By default, every error is raised and ``close`` does nothing.
+
+    Attributes:
+        files: the options for files that it opens; None for the defaults.
+    """
+
+    files: FilesOptions | None = None
 
     @abstractmethod
     def take(self, numbers: Array) -> Chunk:
@@ -185,6 +192,7 @@ class RowsOperator(UnaryOperator, IndexedOperator):
         super().__init__(numbers)
         self.op = op or rows.op
         self.rows = rows.open_rows(context.skipped)
+        self.rows.files = context.iteration.options.files
         self._records = rows.records(context)
         self.rows_may_fail = not is_exact(rows)
         self.rows_left_out = rows.may_skip_rows

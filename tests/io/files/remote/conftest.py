@@ -10,7 +10,7 @@ import fsspec.asyn
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dataset.io.files.remote import ranges_ahead, reading, retrying
+from dataset.io.files.remote import backoff, cache, ranges_ahead, reading, retrying
 from dataset.io.files.remote.cancellation import CancellationToken
 from support.web_server import WebFolder, WebServer
 
@@ -32,6 +32,8 @@ def waits(monkeypatch):
 def _as_in_a_new_process():
     """Nothing is learned before a test, and no request is in progress after it."""
     ranges_ahead._paces.clear()
+    backoff._until.clear()
+    cache._caches.clear()
     yield
     gc.collect()
     assert not ranges_ahead._requested

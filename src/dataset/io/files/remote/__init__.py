@@ -5,6 +5,9 @@ path.
 
     paths.py          which paths are remote, and their file systems; the only file that imports fsspec
     reading.py        a remote file as an open file: position, read-ahead, retries
+    cached_object.py  the blocks of a file that are kept on the disk, and fetched once on this machine
+    cache.py          the folder of such blocks
+    backoff.py        when a host may be asked again, for all readers
     objects.py        fetching a range of bytes from any file system of fsspec
     http.py, s3.py    the same for HTTP and S3; these detect for each range whether the file has changed
     retrying.py       how often and when a failed request is retried

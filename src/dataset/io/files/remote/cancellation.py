@@ -11,15 +11,24 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
+from dataset.options import FilesOptions
 from dataset.world import threading
 
 _current: ContextVar[CancellationToken | None] = ContextVar("interruption", default=None)
 
 
 class CancellationToken:
-    """Cancellation token: any thread sets it once, which wakes all waiting threads."""
+    """Cancellation token: any thread sets it once, which wakes all waiting threads.
 
-    def __init__(self) -> None:
+    Args:
+        files: options for the files that are opened in its ``current()`` block.
+
+    Attributes:
+        files: the same.
+    """
+
+    def __init__(self, files: FilesOptions | None = None) -> None:
+        self.files = files
         self._set = threading.Event()
         # Guards _cancels. Reentrant, because the garbage collector may close an iterator in a thread that holds it.
         self._lock = threading.RLock()

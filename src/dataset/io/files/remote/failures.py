@@ -7,11 +7,13 @@ classified by common properties: system error numbers, HTTP status codes, and th
 from __future__ import annotations
 
 import errno
+import importlib
 import os
+import re
 from collections.abc import Iterator
 
 from dataset.redaction import redacted, text_without_secrets
-from dataset.world import socket
+from dataset.world import socket, time
 
 PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504, *range(505, 600)}
 """HTTP: the server is busy or failing. 501 is not included: it means that the server never supports the request."""
@@ -36,6 +38,8 @@ PERMANENT_NAMES = {
     *("ClientConnectorCertificateError", "InvalidURL", "TooManyRedirects", "InvalidSchema", "SSLCertVerificationError"),
 }
 
+TOO_MANY = 429
+UNAVAILABLE = 503
 DENIED = {401, 403, 407}
 MISSING = {404, 410}
 
@@ -81,6 +85,28 @@ def _own_status(error: BaseException) -> int | None:
         names = ("status", "status_code", "code")
         found = (getattr(holder, name, None) for holder in (error, response) for name in names)
     return next((value for value in found if isinstance(value, int) and 400 <= value < 600), None)
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Return for how many seconds the server asks not to be asked again (Retry-After); None if it does not say."""
+    for one in _causes(error):
+        response = getattr(one, "response", None)
+        found = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}  # botocore's
+        headers = found.get("HTTPHeaders") or getattr(one, "headers", None) or getattr(response, "headers", None) or {}
+        words = next((value for name, value in headers.items() if name.lower() == "retry-after"), None)
+        if words is not None:
+            return _seconds(str(words).strip())
+    return None
+
+
+def _seconds(words: str) -> float | None:
+    if re.fullmatch("[0-9]{1,9}", words):
+        return float(words)
+    try:
+        date = importlib.import_module("email.utils").parsedate_to_datetime(words)
+        return max(0.0, float(date.timestamp() - time.time()))
+    except (ValueError, OverflowError):
+        return None
 
 
 def explained(error: Exception, path: str) -> OSError:

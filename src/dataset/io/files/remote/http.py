@@ -33,6 +33,9 @@ class HTTPObject(RemoteObject):
     def begin(self, start: int, stop: int, into: bytearray) -> Future[None] | None:
         return None if self._whole is not None else begun(self._system, self._fetch_beside(start, stop, into))
 
+    def learn_version(self) -> None:
+        self.fetch(0, 1, bytearray())  # there are no empty ranges
+
     def close(self) -> None:
         whole, self._whole = self._whole, None
         if whole is not None:

@@ -55,6 +55,11 @@ class RemoteObject(ABC):
         self._version: Version | None = None
 
     @property
+    def version(self) -> Version | None:
+        """Return the version; None before the first fetch."""
+        return self._version
+
+    @property
     def size(self) -> int | None:
         """Return the size in bytes; None before the first fetch, or if the file system does not know it."""
         return None if self._version is None else self._version.size
@@ -75,6 +80,10 @@ class RemoteObject(ABC):
         What does not arrive in this way is fetched again by ``fetch``.
         """
         return None
+
+    def learn_version(self) -> None:
+        """Ask for the version with as few bytes as possible. Raises what ``fetch`` raises."""
+        self.fetch(0, 0, bytearray())
 
     def close(self) -> None:  # noqa: B027  # some hold nothing
         """Release resources. Does not block; may be called more than once and from any thread."""

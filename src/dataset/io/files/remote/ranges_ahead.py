@@ -18,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 
+from dataset.io.files.remote.backoff import Backoff
 from dataset.io.files.remote.objects import RemoteObject
 from dataset.ramp import Ramp
 from dataset.world import register_at_fork, threading, time
@@ -119,10 +120,12 @@ class RangesAhead:
     Args:
         remote: the file.
         pace: that of its folder.
+        host: the backoff of its host.
     """
 
-    def __init__(self, remote: RemoteObject, pace: Pace) -> None:
+    def __init__(self, remote: RemoteObject, pace: Pace, host: Backoff) -> None:
         self.pace = pace
+        self._host = host
         self._remote = remote
         self._ranges: deque[RequestedRange] = deque()  # requested, in the order in which they are read
         self._wanted: deque[tuple[int, int]] = deque()  # to be requested
@@ -163,6 +166,8 @@ class RangesAhead:
 
     def _request(self, count: int) -> None:
         """Request what is wanted next, until ``count`` ranges are kept."""
+        if self._wanted and self._host.remaining():
+            return  # the reader waits before its next request
         while self._wanted and len(self._ranges) < count and len(_requested) < _PROCESS_RANGES_MAX:
             found = RequestedRange(self._remote, *self._wanted.popleft())
             self._ranges.append(found)

@@ -22,12 +22,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataset.errors import ClosedError
+from dataset.io.files.remote import retrying
+from dataset.io.files.remote.backoff import Backoff
+from dataset.io.files.remote.cache import cache_of
+from dataset.io.files.remote.cached_object import CachedObject
 from dataset.io.files.remote.cancellation import CancellationToken, current_interruption
 from dataset.io.files.remote.http import HTTPObject
 from dataset.io.files.remote.objects import AsyncObject, BlockingObject, RemoteObject, wait_for
 from dataset.io.files.remote.paths import FileSystem, filesystem_of, schemes
 from dataset.io.files.remote.ranges_ahead import RangesAhead, RequestedRange, pace_of
-from dataset.io.files.remote.retrying import Tries
+from dataset.io.files.remote.retrying import Tries, back_off
 from dataset.io.files.remote.s3 import S3Object
 from dataset.redaction import redacted
 from dataset.world import time
@@ -53,11 +57,16 @@ def open_remote(path: str) -> RemoteFile:
         FileNotFoundError: the file does not exist.
         PermissionError: access is denied.
         BrokenConnectionError: the server could not be reached in several tries.
-        OSError: any other failure.
+        OSError: any other failure; also if the folder of the cache is not private.
     """
     interruption = current_interruption()
     system, name = filesystem_of(path)
-    return RemoteFile(_kind(system, path)(system, name, path, interruption), path, interruption)
+    cache = cache_of(interruption.files)
+    remote: RemoteObject = _kind(system, path)(system, name, path, interruption)
+    if cache is not None:
+        place = path, sorted(system.storage_options.items())  # such as the address of an S3 server
+        remote = CachedObject(remote, cache, place, interruption)
+    return RemoteFile(remote, path, interruption, Backoff(path, cache))
 
 
 def _kind(system: FileSystem, path: str) -> type[RemoteObject]:
@@ -82,19 +91,21 @@ class RemoteFile(io.RawIOBase):
         remote: the object; closing the file closes it.
         path: for messages.
         interruption: the reader's cancellation token.
+        host: the backoff of the host.
     """
 
-    def __init__(self, remote: RemoteObject, path: str, interruption: CancellationToken) -> None:
+    def __init__(self, remote: RemoteObject, path: str, interruption: CancellationToken, host: Backoff) -> None:
         super().__init__()
         self.name = redacted(path)
         self._path = path
         self._remote = remote
         self._interruption = interruption
+        self._host = host
         self._position = 0
         self._block = bytearray()
         self._start = 0  # offset of the block in the file
         self._length = AHEAD_BYTES_MIN // AHEAD_GROWTH  # of the block, if its file did not end
-        self._ahead = RangesAhead(remote, pace_of(path.rpartition("/")[0]))
+        self._ahead = RangesAhead(remote, pace_of(path.rpartition("/")[0]), host)
         self._in_a_row = 0  # bytes that were read sequentially before the block
         try:
             self._fetch_block(0)
@@ -212,17 +223,19 @@ class RemoteFile(io.RawIOBase):
             wait_for(first.future, self._interruption)
         except ClosedError:
             raise
-        except Exception:  # noqa: BLE001  # the next request for the same bytes tells whether it passes
+        except Exception as error:  # noqa: BLE001  # the next request for the same bytes tells whether it passes
             self._ahead.failed()
+            back_off(self._host, error, retrying.FIRST_WAIT_SECONDS)
             return bytearray(first.data)
         self._ahead.arrived(len(first.data), time.perf_counter() - began)
         return first.data
 
     def _fetched(self, start: int, stop: int, data: bytearray) -> bytearray:
         """Return the bytes from ``start`` to ``stop``; ``data`` holds the first of them."""
-        tries = Tries(self._path, self._interruption)
+        tries = Tries(self._path, self._interruption, self._host)
         while (size := self._remote.size) is None or len(data) < min(stop, size) - start:
             had = len(data)
+            tries.wait_for_host()
             if self._interruption.is_set():
                 raise ClosedError(f"reading {self.name} was cancelled: the iterator is closed")
             try:

@@ -24,6 +24,9 @@ class S3Object(RemoteObject):
     def begin(self, start: int, stop: int, into: bytearray) -> Future[None] | None:
         return begun(self._system, self._fetch(start, stop, into))
 
+    def learn_version(self) -> None:
+        self.fetch(0, 1, bytearray())  # there are no empty ranges
+
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
         async with asyncio.timeout(2 * retrying.STALL_SECONDS) as stall:  # s3fs retries by itself within this time
             answer = await self._ask(start, stop)

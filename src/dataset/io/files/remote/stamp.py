@@ -31,6 +31,7 @@ def _version(path: str) -> Version:
     system, name = filesystem_of(path)
     tries = Tries(path, current_interruption())
     while True:
+        tries.wait_for_host()
         try:
             system.invalidate_cache()
             return version_of(system.info(name), path)
