@@ -30,7 +30,7 @@ def check_digits(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=4, person=b"dataset.files").hexdigest()
 
 
-def hold(descriptor: int, path: str | Path, *, unsupported: bool) -> bool:
+def hold(descriptor: int, path: str | Path, *, unsupported: bool, shared: bool = False) -> bool:
     """Lock an open file until it is closed; return whether this process holds it, and it is still at ``path``.
 
     Args:
@@ -38,11 +38,13 @@ def hold(descriptor: int, path: str | Path, *, unsupported: bool) -> bool:
         path: its name.
         unsupported: the result if the system has no locks. True for a file that was created here, because no process
             can remove it then. False for a file to remove, because its writer may be alive.
+        shared: whether other processes may hold it that share it, too. A second call changes a lock that is held, and
+            loses it if that fails.
     """
     try:
         if fcntl is None:
             return unsupported
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # the file system has no locks

@@ -10,7 +10,8 @@ header, so a block that is being written, or that a killed process has left, doe
 The files are spread over a few folders by their names. Each folder has an equal share of the limit, and a ledger: a
 file whose size in bytes is the number of pages that the files of the folder occupy, at most. A process appends to it
 before it writes blocks, so processes respect the limit together, and no folder is listed for each block. A process that
-exceeds the share locks the ledger, removes the files that were used least recently, and counts the rest.
+exceeds the share removes the files that were used least recently, and counts the rest. The ledger is locked meanwhile;
+those that write blocks share the lock, so none is written while files are counted.
 
 Nothing is flushed to the disk. What a power failure damages, the checksums show.
 """
@@ -26,6 +27,7 @@ import secrets
 import shutil
 import stat
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +165,9 @@ class DiskCache:
         if not self.stores:
             return
         try:
-            if self._reserve(self._shard(name), _pages(len(data))):
-                self._write(name, number, version, data)
+            with self._reserved(self._shard(name), _pages(len(data))) as is_allowed:
+                if is_allowed:
+                    self._write(name, number, version, data)
         except FileNotFoundError:  # the cache was removed meanwhile
             pass
         except OSError as error:
@@ -188,19 +191,25 @@ class DiskCache:
                 if file.write(content) != len(content):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path(name))
 
-    def _reserve(self, shard: str, pages: int) -> bool:
-        """Enter pages into the ledger of a shard; return False if they exceed its share."""
+    @contextlib.contextmanager
+    def _reserved(self, shard: str, pages: int) -> Iterator[bool]:
+        """Enter pages into the ledger of a shard, and share it with other writers; yield whether the limit allows it.
+
+        No lock is waited for: blocks that would have to wait are not stored.
+        """
         path = _ledger(shard)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | _CREATE | _OPEN, 0o600)
         try:
-            os.write(descriptor, bytes(pages))
-            if os.fstat(descriptor).st_size <= self._share:
-                return True
-            if not hold(descriptor, path, unsupported=True):
-                return False  # another process makes room
-            os.ftruncate(descriptor, self._make_room(shard))
-            os.write(descriptor, bytes(pages))
-            return os.fstat(descriptor).st_size <= self._share
+            is_held = hold(descriptor, path, unsupported=True, shared=True)
+            if is_held:
+                os.write(descriptor, bytes(pages))
+                if os.fstat(descriptor).st_size > self._share:
+                    is_held = hold(descriptor, path, unsupported=True)  # no block is being written then
+                    if is_held:
+                        os.ftruncate(descriptor, self._make_room(shard))
+                        os.write(descriptor, bytes(pages))
+                        is_held = hold(descriptor, path, unsupported=True, shared=True)
+            yield is_held and os.fstat(descriptor).st_size <= self._share
         finally:
             os.close(descriptor)
 

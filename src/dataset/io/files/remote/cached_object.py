@@ -4,10 +4,10 @@ The current version of the file always comes from the server. If the first block
 small request asks for it; otherwise the first range states it, as without a cache. A file without a known size and
 version is not cached.
 
-**Claims.** While a process fetches blocks, it listens on a socket whose name is that of the first of them. Another
-process that misses the same block connects to this socket, and waits until the connection ends: when the blocks are
-stored, the fetch has failed, or the process has died. Then it looks again, and fetches what is missing. Nothing is
-accepted or sent, so no thread serves the socket.
+**Claims.** While a process fetches blocks, it listens on a socket that is named after the first block of the range that
+its reader has requested. Another process that misses blocks of a range with the same beginning connects to this socket,
+and waits until the connection ends: when the blocks are stored, the fetch has failed, or the process has died. Then it
+looks again, and fetches what is missing. Nothing is accepted or sent, so no thread serves the socket.
 
 Claims only save requests, so nothing depends on them: a reader waits for a few of them, none longer than a server may
 stall, and then fetches without one. The reader that holds a claim waits neither for other claims nor for its consumer:
@@ -67,27 +67,32 @@ class CachedObject(RemoteObject):
         if self._version_digest() == b"":
             self._remote.fetch(start, stop, into)
             return
-        while start < self._end(stop):
+        address, at = self._address(start), start
+        while at < self._end(stop):
             had = len(into)
-            if not self._load(start, stop, into):
-                self._fetch_blocks(start, stop, into)
+            if not self._load(at, stop, into):
+                self._fetch_blocks(at, stop, into, address)
             if len(into) == had:
                 return  # the end of a file of unknown size
-            start += len(into) - had
+            at += len(into) - had
 
     def begin(self, start: int, stop: int, into: bytearray) -> Future[None] | None:
         if not self._version_digest():
             return self._remote.begin(start, stop, into)
         stop = self._end(stop)
-        while start < stop and (count := self._load(start, stop, into)):
-            start += count
+        address = self._address(start)
+        start = self._load_all(start, stop, into)
+        claim = self._claim(address) if start < stop else None
+        if claim is not None:
+            start = self._load_all(start, stop, into)  # the last claim may have ended just now
         if start >= stop:
+            if claim is not None:
+                claim.close()
             done: Future[None] = Future()
             done.set_result(None)
             return done
-        claim = self._claim(start)
         if claim is None:
-            return _Elsewhere(self._address(start), self._interruption)
+            return _Elsewhere(address, self._interruption)
         first = start - start % CACHED_BYTES
         buffer = bytearray() if into else into  # copied only if something comes before it
 
@@ -142,6 +147,12 @@ class CachedObject(RemoteObject):
         into += piece
         return len(piece)
 
+    def _load_all(self, start: int, stop: int, into: bytearray) -> int:
+        """Append the bytes from ``start`` up to the first missing block; return its offset, or ``stop``."""
+        while start < stop and (count := self._load(start, stop, into)):
+            start += count
+        return start
+
     def _end_of_missing(self, start: int, stop: int) -> int:
         """Return the end of the blocks that are missing, from that of ``start`` to that before ``stop``."""
         end = start - start % CACHED_BYTES + CACHED_BYTES
@@ -149,42 +160,45 @@ class CachedObject(RemoteObject):
             end += CACHED_BYTES
         return self._end(end)
 
-    def _fetch_blocks(self, start: int, stop: int, into: bytearray) -> None:
-        """Fetch the missing blocks from that of ``start``, and append their bytes. A failure keeps partial data."""
-        claim = self._claim(start)
+    def _fetch_blocks(self, start: int, stop: int, into: bytearray, address: bytes) -> None:
+        """Append the bytes of missing blocks from that of ``start``, with the claim of this name if it gets it."""
+        claim = self._claim(address)
         for _ in range(retrying.TRIES):
             if claim is not None:
                 break
-            _wait_for(self._address(start), self._interruption)
+            _wait_for(address, self._interruption)
             if self._interruption.is_set():
                 return
+            claim = self._claim(address)
+        with claim or contextlib.nullcontext():
             self._learn_version(start)
-            if self._load(start, stop, into):
-                return
-            claim = self._claim(start)
+            if not self._load(start, stop, into):  # the last claim may have ended just now
+                self._fetch_missing(start, stop, into)
+
+    def _fetch_missing(self, start: int, stop: int, into: bytearray) -> None:
+        """Do the same without a claim. A failure keeps partial data."""
         first, buffer = start - start % CACHED_BYTES, bytearray()
         if self._rest[0] == first and start <= first + len(self._rest[1]):
             buffer = self._rest[1]
-        with claim or contextlib.nullcontext():
-            try:
-                self._remote.fetch(first + len(buffer), self._end_of_missing(start, stop), buffer)
-            finally:
-                kept = self._keep(first, buffer)
-                self._rest = first + kept, buffer[kept:]
-                into += memoryview(buffer)[start - first : stop - first]
+        try:
+            self._remote.fetch(first + len(buffer), self._end_of_missing(start, stop), buffer)
+        finally:
+            kept = self._keep(first, buffer)
+            self._rest = first + kept, buffer[kept:]
+            into += memoryview(buffer)[start - first : stop - first]
 
     def _address(self, start: int) -> bytes:
-        """Return the name of the socket of the claim on the block that holds an offset."""
+        """Return the name of the socket of the claim on a range that begins in the block of ``start``."""
         name, number = self._place(start)
         return f"\0dataset-cache-{name.hex()}-{number}".encode()
 
-    def _claim(self, start: int) -> contextlib.ExitStack | None:
-        """Return a claim on the block of ``start``, to be closed; None if another reader holds it."""
+    def _claim(self, address: bytes) -> contextlib.ExitStack | None:
+        """Return a claim on a range, to be closed; None if another reader holds it."""
         claim = contextlib.ExitStack()
         if sys.platform == "linux" and self._cache.stores:  # otherwise others would wait in vain
             try:
                 listener = claim.enter_context(socket.socket(socket.AF_UNIX))
-                listener.bind(self._address(start))
+                listener.bind(address)
                 listener.listen(_WAITERS_MAX)
             except OSError as error:
                 claim.close()
