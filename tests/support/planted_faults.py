@@ -289,15 +289,15 @@ io/files/remote/ranges_ahead.py: io/files/remote/test_ranges_ahead.py
     ranges ahead are mixed with announced ones: if self._are_announced: => if False:
     ranges ahead of all files are not limited: and len(_requested) < _PROCESS_RANGES_MAX: => :
     ranges ahead do not become fewer after a failure: max(1, self.count // 2) => self.count
-io/files/remote/cache.py: io/files/remote/test_cache.py
+io/files/remote/cache.py: io/files/remote/test_disk_cache.py
     cached blocks are not checked: if len(data) < length or checksum != _checksum(name, number, version, data): => if False:
     cached blocks of another version are used: if found != version or length > CACHED_BYTES: => if length > CACHED_BYTES:
     the cache removes what was used last: found.sort(reverse=True) => found.sort()
     the cache trusts the folder of another user: if found.st_uid != os.geteuid(): => if False:
-io/files/remote/cached_object.py: io/files/remote/test_cache.py
+io/files/remote/cached_object.py: io/files/remote/test_disk_cache.py
     a claim is taken although another reader holds it: if error.errno == errno.EADDRINUSE: => if False:
     blocks that arrive are not kept: whole = len(data) if first + len(data) == size => whole = 0 if first + len(data) == size
-io/files/remote/backoff.py: io/files/remote/test_cache.py
+io/files/remote/backoff.py: io/files/remote/test_disk_cache.py
     a host may ask for any wait: return min(max(0.0, until - time.time()), RETRY_AFTER_SECONDS_MAX) => return max(0.0, until - time.time())
 io/text/lines.py: io/text/test_lines.py io/files/test_readers.py
     text line ends: content.replace(b"\r", b"") => content
