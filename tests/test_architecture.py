@@ -29,7 +29,7 @@ INSIDE = {
     "runtime": "chunks position random contract resources choice metrics context state processes parallel functions "
     "iteration",
     "ops": "sources . shuffle batch interleave mix group pack cache shard distribute rejection_resample",
-    "io": "files . text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
+    "io": "files . indexed text example tfrecord csv arrow json_lines parquet arrow_ipc tar sql image elements",
 }
 """The order of the sub-packages of a package; a dot means its own modules."""
 

@@ -47,13 +47,13 @@ with lazy_imports():
     from dataset.io.files.list_files import ListFiles, matching_files
     from dataset.io.files.opening import local_folder, path_string, read_file
     from dataset.io.image.folder_source import image_folder_plans
+    from dataset.io.indexed.source import read_or_index
     from dataset.io.json_lines.source import JsonLines, json_lines_plan
     from dataset.io.parquet.source import parquet_plan
     from dataset.io.sql.source import SqlQuery
     from dataset.io.tar.source import tar_plan
     from dataset.io.text.fixed_length_records_source import FixedLengthRecord
     from dataset.io.text.lines_source import TextLine
-    from dataset.io.tfrecord.index_source import indexed_records
     from dataset.io.tfrecord.source import TFRecord
     from dataset.io.tfrecord.write_dataset import write_tfrecord
     from dataset.ops.assert_cardinality import AssertCardinality

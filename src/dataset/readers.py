@@ -11,7 +11,6 @@ from typing import Any
 
 from dataset import deferred
 from dataset.dataset import Dataset
-from dataset.plan.checks import require_bool
 
 
 class CsvDataset(Dataset[tuple[Any, ...]]):
@@ -434,7 +433,4 @@ class TFRecordDataset(Dataset[bytes]):
     ) -> None:
         files = deferred.file_names("TFRecordDataset", filenames)
         source = deferred.TFRecord(files, buffer_size, on_error, compression_type=compression_type, name=name)
-        if require_bool("TFRecordDataset", "index", index):
-            super().__init__(deferred.indexed_records(source, num_parallel_reads))
-        else:
-            super().__init__(deferred.read_files(source, num_parallel_reads))
+        super().__init__(deferred.read_or_index(source, num_parallel_reads, index=index))

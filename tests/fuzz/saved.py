@@ -19,12 +19,13 @@ from chains.names import build
 from dataset import Dataset, TensorSpec, TFRecordDataset, checkpoint
 from dataset.checkpoint import container
 from dataset.errors import DataLossError, SpecError, StateError
+from dataset.io.checksum import masked_crc
 from dataset.io.elements.codec import encode
 from dataset.io.elements.decoding import DamagedRecordError, decode
 from dataset.io.elements.element_log import ElementLog
-from dataset.io.tfrecord.frames import framed, masked_crc
+from dataset.io.indexed.index_file import NotAnIndexError
+from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.index import TFRecordIndex
-from dataset.io.tfrecord.index_file import NotAnIndexError, unpack_index
 from dataset.plan.plain import digest, from_json, state_to_json
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.queues import FIFOQueue
@@ -253,7 +254,7 @@ class Indexes(Target):
             for number in range(min(len(index), 8)):
                 with contextlib.suppress(DataLossError):
                     index.record(number)
-        lengths, stamp = unpack_index(data)
+        (lengths,), stamp = TFRecordIndex.unpack(data)
         assert int(lengths.min(initial=0)) >= 0
         assert int(lengths.sum()) + 16 * len(lengths) == stamp.size
 

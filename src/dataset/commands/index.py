@@ -9,7 +9,8 @@ from dataset.commands.common_options import Subparsers, add_file_command
 from dataset.commands.display.terminal import complain, counted, printable, say, say_json
 from dataset.commands.inputs import damage_json, file_names, look_at
 from dataset.errors import DataLossError
-from dataset.io.tfrecord.index import SUFFIX, TFRecordIndex
+from dataset.io.indexed.index_file import SUFFIX
+from dataset.io.tfrecord.index import TFRecordIndex
 
 MORE = """\
 Reads the headers of all records and writes their positions to FILE.index,

@@ -24,10 +24,10 @@ from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, detect_compression, open_decompressed, open_stream
 from dataset.io.files.list_files import is_pattern, matching_files
 from dataset.io.files.opening import open_input, path_string
+from dataset.io.indexed.index_file import SUFFIX
 from dataset.io.tfrecord.damage.salvage import Salvage
 from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.frames import HEADER_BYTES, length_damage, read_exactly
-from dataset.io.tfrecord.index import SUFFIX
 from dataset.io.tfrecord.reader import TFRecordFile
 
 COMPRESSION_WORDS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib", "ZSTD": "zstd"}

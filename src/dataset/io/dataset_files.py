@@ -109,6 +109,14 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
     def open_file(self, path: str) -> ElementFile:
         """Return a reader of one file, without reading from it."""
 
+    def open_index(self, path: str) -> Any:
+        """Return the ``RecordIndex`` of a file, if the reader ``has_index``. It is built if it does not exist."""
+        raise NotImplementedError
+
+    def indexed(self, indexes: tuple[Any, ...], run_bytes: int) -> Node:
+        """Return the node that reads records by number, if the reader ``has_index``. Arguments as in IndexedFiles."""
+        raise NotImplementedError
+
     def opener(self, context: ExecutionContext) -> Callable[[str], ElementFile]:  # noqa: ARG002  # used by overrides
         """Return the function that opens the files of one iteration, by default ``open_file``."""
         return self.open_file

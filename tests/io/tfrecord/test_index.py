@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from dataset import io
 from dataset.errors import ClosedError, DataLossError
+from dataset.io.indexed.index_file import NotAnIndexError
 from dataset.io.tfrecord.frame_scan import scan_lengths
-from dataset.io.tfrecord.index_file import NotAnIndexError, unpack_index
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.testing import no_leaks
 from support.folders import flipped
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_index_is_left_alone(save, caplog):
 
 def test_where_nothing_can_be_saved_the_index_works_all_the_same(save, monkeypatch):
     path = save(frames([b"a"]))
-    monkeypatch.setattr("dataset.io.tfrecord.index.AtomicFile", Mock(side_effect=PermissionError("read-only")))
+    monkeypatch.setattr("dataset.io.indexed.saved_index.AtomicFile", Mock(side_effect=PermissionError("read-only")))
     assert list(io.TFRecordIndex.open(path)) == [b"a"]
     assert not Path(f"{path}.index").exists()
 
@@ -156,7 +156,7 @@ def test_another_kind_of_file_and_a_length_beyond_the_file_are_refused(content, 
 
 def test_an_index_that_is_taken_for_a_file_says_what_it_is(save):
     saved = io.TFRecordIndex.open(save(frames([b"a"]))).index_path
-    words = r"this is the index of a TFRecord file: use a file pattern that excludes \*\.index"
+    words = r"this is the index of another file: use a file pattern that excludes \*\.index"
     with pytest.raises(DataLossError, match=words):
         io.TFRecordIndex.build(saved)
     assert re.search(words, str(read(TFRecordFile(saved))[1]))
@@ -213,7 +213,7 @@ def hostile(count, width, lengths, size):
 )
 def test_a_hostile_index_is_not_believed(content):
     with pytest.raises(NotAnIndexError):
-        unpack_index(content)
+        io.TFRecordIndex.unpack(content)
 
 
 # Changes while it is open

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dataset.io.tfrecord.index_source as module
+import dataset.io.indexed.source as module
 from dataset import DataLossError, Dataset, TFRecordDataset, io
-from dataset.io.tfrecord.records_at import RecordsAt
+from dataset.io.tfrecord.records_at import TFRecordsAt
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from support.folders import flip
 from support.pipelines import unoptimized
@@ -57,7 +57,7 @@ def damaged(paths):
 def places_read(monkeypatch):
     """Record which records of which file are read."""
     read = []
-    one, many = RecordsAt.record, RecordsAt.records
+    one, many = TFRecordsAt.record, TFRecordsAt.records
 
     def record(self, number):
         read.append((Path(self.path).stem, number))
@@ -67,8 +67,8 @@ def places_read(monkeypatch):
         read.extend((Path(self.path).stem, number) for number in range(first, stop))
         return many(self, first, stop)
 
-    monkeypatch.setattr(RecordsAt, "record", record)
-    monkeypatch.setattr(RecordsAt, "records", records)
+    monkeypatch.setattr(TFRecordsAt, "record", record)
+    monkeypatch.setattr(TFRecordsAt, "records", records)
     return read
 
 

@@ -15,21 +15,18 @@ import numpy.typing as npt
 from dataset.amounts import PEEK_BYTES
 from dataset.errors import DataLossError, SpecError
 from dataset.io.files.compression import DamagedStreamError, open_decompressed, open_stream
-from dataset.io.files.opening import FileStamp, file_stamp, require_regular
+from dataset.io.files.opening import FileStamp
+from dataset.io.indexed.records_at import RecordIndex, RecordsAt
+from dataset.io.indexed.saved_index import unchanged_stamp
 from dataset.io.tar.members import END, MemberReader, key_and_field
 from dataset.io.tar.reader import Sample, SampleError, SampleReader, sample_error
-from dataset.io.tfrecord.records_at import RecordsAt
-from dataset.redaction import redacted
 
 
 @dataclass(frozen=True, eq=False)
-class TarIndex:
-    """Index of the samples of an uncompressed file.
+class TarIndex(RecordIndex):
+    """Index of the samples of an uncompressed file, as ``RecordIndex``.
 
     Attributes:
-        path: the file.
-        offsets: int64 array of shape (n + 1,): where each sample begins, and where the last one ends.
-        stamp: the stamp of the file when the index was built.
         names: the components of a sample: the key and the fields.
         is_closed: whether another field is an error.
     """
@@ -48,8 +45,7 @@ class TarIndex:
             DataLossError: the archive is damaged.
             OSError: the file can't be read, or is modified at the same time.
         """
-        require_regular(path, "an indexed file must be a regular one")
-        stamp = file_stamp(path)
+        stamp = unchanged_stamp(path)
         offsets: list[int] = []
         stream = open_decompressed(path, "")
         members = MemberReader(stream, 0, PEEK_BYTES)
@@ -65,43 +61,21 @@ class TarIndex:
             raise DataLossError(str(damage), path=path, offset=members.offset, record=len(offsets)) from None
         finally:
             stream.close()
-        if file_stamp(path) != stamp:
-            raise OSError(f"{redacted(path)}: the file was modified while its index was built; try again")
-        return cls(path, np.array([*offsets, members.offset], np.int64), stamp, names, is_closed)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+        places = np.array([*offsets, members.offset], np.int64)
+        return cls(path, places, unchanged_stamp(path, stamp), names, is_closed)
 
     def open_records(self) -> SamplesAt:
         """Open the file for reading samples by number. The caller closes it."""
         return SamplesAt(self)
 
 
-class SamplesAt(RecordsAt):
-    """Random-access reader of the samples of one open file. Thread-safe."""
+class SamplesAt(RecordsAt[Sample]):
+    """Random-access reader of the samples of one open file. A sample without the fields is a SpecError. Thread-safe."""
 
-    def __init__(self, index: TarIndex) -> None:
-        super().__init__(index.path, index.offsets, index.stamp)
-        self._index = index
+    _index: TarIndex
 
-    def record(self, number: int) -> Sample:  # type: ignore[override]  # of another format
-        """Return the sample with this number, from 0.
-
-        Raises:
-            DataLossError: the sample is damaged.
-            SpecError: it does not have the fields.
-            ClosedError: after ``close``.
-        """
-        found, failure = self.records(number, number + 1)
-        if failure is not None:
-            raise failure
-        return found[0]
-
-    def records(  # type: ignore[override]
-        self, first: int, stop: int
-    ) -> tuple[list[Sample], DataLossError | SpecError | None]:
-        """Return the samples ``first`` to ``stop`` before the first failing one, and its error."""
-        base, end = int(self._offsets[first]), int(self._offsets[stop])
+    def records(self, first: int, stop: int) -> tuple[list[Sample], DataLossError | SpecError | None]:
+        base, end = self._index.span(first, stop)
         block = self._read(base, end - base)
         block += END if len(block) == end - base else b""  # else the file was truncated since
         samples = SampleReader(

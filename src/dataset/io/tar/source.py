@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dataset.amounts import BLOCK_BYTES
 from dataset.io.dataset_file_patterns import known_paths, read_each_file
-from dataset.io.dataset_files import BlockFileSource, file_names, known_names, read_files
+from dataset.io.dataset_files import BlockFileSource, file_names, known_names
 from dataset.io.files.opening import require_regular
+from dataset.io.indexed.source import IndexedFiles, IndexedRows, read_or_index
 from dataset.io.tar.index import TarIndex
 from dataset.io.tar.reader import KEY, TarFile
-from dataset.io.tfrecord.index_source import IndexedRecords, IndexedTFRecord, require_indexable
 from dataset.plan.checks import require_bool, require_columns
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
@@ -56,9 +55,15 @@ class Tar(BlockFileSource):
         names = components(self.names)
         return TarFile(path, names, self.compression_type, self.buffer_size, is_closed=self.is_closed)
 
+    def open_index(self, path: str) -> TarIndex:
+        return TarIndex.build(path, components(self.names), is_closed=self.is_closed)
+
+    def indexed(self, indexes: tuple[TarIndex, ...], run_bytes: int) -> IndexedTar:
+        return IndexedTar(indexes, run_bytes, names=self.names, name=self.name)
+
 
 @dataclass(frozen=True, eq=False)
-class IndexedTar(IndexedTFRecord):
+class IndexedTar(IndexedFiles):
     """Node whose element ``i`` is sample ``i``, counted across all files."""
 
     op: ClassVar[str] = OP
@@ -74,21 +79,21 @@ class IndexedTar(IndexedTFRecord):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "names": list(self.names)}
 
-    def open_rows(self, skipped: DroppedCount) -> IndexedSamples:
-        return IndexedSamples(self, skipped)
+    def open_rows(self, skipped: DroppedCount) -> IndexedSamples:  # noqa: ARG002  # none is skipped
+        return IndexedSamples(self)
 
     def element(self, position: int) -> Any:
-        sample: Any = self._at_hand().row(self.places[position])
+        sample = self._at_hand().row(self.places[position])
         return {name: sample[name] for name in self.names}
 
 
-class IndexedSamples(IndexedRecords):
+class IndexedSamples(IndexedRows):
     """Random-access reader of the samples of several files."""
 
     node: IndexedTar
 
     def take(self, numbers: Array) -> Chunk:
-        samples: list[Any] = self.records(numbers)
+        samples = self.records(numbers)
         columns = [[sample[name] for sample in samples] for name in components(self.node.names)]
         return Chunk(self.node.structure, len(samples), columns)
 
@@ -119,13 +124,7 @@ def tar_plan(
     else:
         names = (KEY, *(field for field in asked if field != KEY))
     source = Tar(files, buffer_size, names=names, is_closed=asked is None, compression_type=compression_type, name=name)
-    if not index:
-        return read_files(source, num_parallel_reads)
-    require_indexable(source, num_parallel_reads)
-    ordered = components(names)
-    indexes = tuple(TarIndex.build(path, ordered, is_closed=asked is None) for path in known_names(OP, files))
-    run_bytes = BLOCK_BYTES if buffer_size is None else buffer_size
-    return IndexedTar(indexes, run_bytes, "raise", names=names, name=name)  # type: ignore[arg-type]  # of another format
+    return read_or_index(source, num_parallel_reads, index=index)
 
 
 def _first_names(paths: Sequence[str], compression_type: str | None) -> tuple[str, ...]:

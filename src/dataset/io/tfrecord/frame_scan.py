@@ -24,9 +24,9 @@ from dataset.io.tfrecord.frames import (
     cut_words,
     frame_bytes,
     header_words,
+    hinted,
     length_damage,
 )
-from dataset.io.tfrecord.index_file import hinted
 
 
 def scan_lengths(

@@ -18,16 +18,15 @@ from functools import lru_cache
 
 from dataset.amounts import PIECE_BYTES
 from dataset.io import libraries
+from dataset.io.checksum import MASK_DELTA, UINT32_MAX, masked_crc
 from dataset.io.files.compression import InputStream, bomb_words
+from dataset.io.files.content_hint import content_hint
+from dataset.io.indexed.index_file import index_hint
 
 LENGTH_BYTES = 8
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES  # around the data
-
-
-UINT32_MAX = 0xFFFFFFFF
-MASK_DELTA = 0xA282EAD8  # part of the format: CRCs of data that contains CRCs are weak, so CRCs are masked
 
 # Which checksums to verify; the kernel knows these numbers.
 VERIFY_NOTHING, VERIFY_LENGTHS, VERIFY_ALL = 0, 1, 2
@@ -51,12 +50,6 @@ class DamagedFrameError(Exception):
     def __init__(self, words: str, size: int = 0) -> None:
         super().__init__(words)
         self.size = size
-
-
-def masked_crc(data: bytes | bytearray | memoryview) -> int:
-    """Return the CRC-32C of bytes, masked as the format stores it."""
-    crc: int = libraries.crc32c(data)
-    return ((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX
 
 
 def framed(data: bytes | bytearray | memoryview) -> tuple[bytes, bytes | bytearray | memoryview, bytes]:
@@ -205,3 +198,14 @@ def cut_words(length: int, left: str) -> str:
         f"a record is truncated: its header declares {length} bytes and a checksum of {FOOTER_BYTES}, but {left} "
         "follow; copying or writing the file may not have finished"
     )
+
+
+def hinted(words: str, head: bytes, compressed: str) -> str:
+    """Add to the message about the first bytes of a TFRecord file what else the file may be.
+
+    Args:
+        words: the message.
+        head: the first bytes.
+        compressed: what to do if they are those of a stream, whose kind replaces ``{}``; "" if it can't be a stream.
+    """
+    return f"{words}{index_hint(head) or content_hint(head, compressed) or '; is this a TFRecord file?'}"

@@ -31,10 +31,10 @@ from dataset.io.tfrecord.frames import (
     VERIFY_NOTHING,
     DamagedFrameError,
     finish_frame,
+    hinted,
     length_damage,
     read_exactly,
 )
-from dataset.io.tfrecord.index_file import hinted
 from dataset.plan.packed import BytesColumn
 from dataset.redaction import redacted
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.io import libraries
-from dataset.io.tfrecord.frames import HEADER_BYTES, LENGTH_BYTES, MASK_DELTA
+from dataset.io.checksum import MASK_DELTA
+from dataset.io.tfrecord.frames import HEADER_BYTES, LENGTH_BYTES
 
 
 def find_headers(block: bytes, length_max: int) -> list[int]:

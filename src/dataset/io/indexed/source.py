@@ -1,7 +1,7 @@
-"""Source node of TFRecordDataset(index=True): random access to the records of files by number.
+"""Source node of readers with ``index=True``: random access to the records of files by number.
 
-This module numbers the records of all files consecutively, and opens and closes the files. tfrecord/index.py has the
-index of one file, and tfrecord/records_at.py reads from it.
+This module numbers the records of all files consecutively, and opens and closes the files. records_at.py has the index
+of one file, and the reader of its records.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from dataset.amounts import BLOCK_BYTES, OPEN_FILES_MAX, STEP_ELEMENTS
-from dataset.errors import DataLossError, SpecError
-from dataset.io.dataset_files import FileSource, known_names
+from dataset.errors import SpecError
+from dataset.io.dataset_files import FileSource, known_names, read_files
 from dataset.io.files.list_files import note_pattern
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import is_remote
-from dataset.io.tfrecord.damage.damage_log import DamageLog
-from dataset.io.tfrecord.index import TFRecordIndex
-from dataset.io.tfrecord.records_at import RecordsAt
-from dataset.io.tfrecord.source import TFRecord
+from dataset.io.indexed.records_at import RecordIndex, RecordsAt
 from dataset.ops.sources.row_source import Rows, RowSource
+from dataset.plan.checks import require_bool
 from dataset.plan.lazy import lazy_property, once
+from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure
 from dataset.redaction import redacted
@@ -38,28 +37,18 @@ from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.world import threading
 
 
-def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> IndexedTFRecord:
-    """Return the node for the files that ``source`` names now. Indexes that do not exist yet are built.
+def read_or_index(source: FileSource, num_parallel_reads: int | None, *, index: bool) -> Node:
+    """Return the plan that reads the files of ``source``; with ``index``, by number.
+
+    The node with the index is for the files that ``source`` names now. Indexes that do not exist yet are built.
 
     Raises:
-        ValueError: the files are compressed, or ``num_parallel_reads`` is set.
-        OSError: a file does not exist or is damaged.
+        TypeError: ``index`` is not a bool.
+        ValueError: the files are compressed, or ``num_parallel_reads`` is set, and ``index`` is true.
+        OSError: a file does not exist or is damaged, and ``index`` is true.
     """
-    require_indexable(source, num_parallel_reads)
-    names = known_names(source.op, source.source)
-    indexes = []
-    for path in names:
-        try:
-            indexes.append(TFRecordIndex.open(path, on_error=source.on_error))
-        except FileNotFoundError as error:
-            note_pattern(error, source.op, path)
-            raise
-    run_bytes = BLOCK_BYTES if source.buffer_size is None else source.buffer_size
-    return IndexedTFRecord(tuple(indexes), run_bytes, source.on_error, name=source.name)
-
-
-def require_indexable(source: FileSource, num_parallel_reads: int | None) -> None:
-    """Raise ValueError if the files of ``source`` are compressed, or ``num_parallel_reads`` is set."""
+    if not require_bool(source.op, "index", index):
+        return read_files(source, num_parallel_reads)
     if source.compression_type:
         raise ValueError(
             f"{source.op}(): a compressed file can't be indexed, because it can only be read from its start, got "
@@ -70,18 +59,24 @@ def require_indexable(source: FileSource, num_parallel_reads: int | None) -> Non
             f"{source.op}(): index=True reads all files as one sequence of records, so they can't be interleaved, "
             f"got num_parallel_reads={num_parallel_reads!r}; omit it, and use prefetch() to read in the background"
         )
+    indexes = []
+    for path in known_names(source.op, source.source):
+        try:
+            indexes.append(source.open_index(path))
+        except FileNotFoundError as error:
+            note_pattern(error, source.op, path)
+            raise
+    size = getattr(source, "buffer_size", None)
+    return source.indexed(tuple(indexes), BLOCK_BYTES if size is None else size)
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedTFRecord(RowSource, reads_files=True):
+class IndexedFiles(RowSource, reads_files=True):
     """Source node whose element ``i`` is record ``i``, counted across all files."""
 
-    op: ClassVar[str] = "TFRecordDataset"
-    indexes: tuple[TFRecordIndex, ...]
+    indexes: tuple[RecordIndex, ...]
     run_bytes: int
     """Bytes of adjacent records to read at once, or one record if it is larger."""
-
-    on_error: str
 
     @lazy_property
     def firsts(self) -> list[int]:
@@ -102,12 +97,8 @@ class IndexedTFRecord(RowSource, reads_files=True):
         all_bytes = sum(index.stamp.size for index in self.indexes)
         return max(1, min(STEP_ELEMENTS, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
 
-    @property
-    def may_skip_rows(self) -> bool:
-        return self.on_error == "skip"
-
-    def open_rows(self, skipped: DroppedCount) -> IndexedRecords:
-        return IndexedRecords(self, skipped)
+    def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # used by overrides
+        return IndexedRows(self)
 
     def parameters(self) -> dict[str, Any]:
         chosen = {} if self.takes_all else {"rows": str(self.rows)}
@@ -120,11 +111,11 @@ class IndexedTFRecord(RowSource, reads_files=True):
         return TensorSpec((), bytes)
 
     @once
-    def _at_hand(self) -> IndexedRecords:
+    def _at_hand(self) -> IndexedRows:
         """Return the reader for ``dataset[i]``. Its files stay open for the life of the plan; a copy opens its own."""
         return self.open_rows(DroppedCount())
 
-    def element(self, position: int) -> bytes:
+    def element(self, position: int) -> Any:
         return self._at_hand().row(self.places[position])
 
     def records(self, context: ExecutionContext) -> Callable[[Array], Lineage] | None:
@@ -137,7 +128,10 @@ class IndexedTFRecord(RowSource, reads_files=True):
         def lineage(numbers: Array) -> Lineage:
             files = np.searchsorted(firsts, numbers, "right") - 1
             found = np.concatenate(
-                [writers[file].of(numbers[files == file] - firsts[file]) for file in np.unique(files).tolist()]
+                [
+                    writers[file].of(self.indexes[file].line_numbers(numbers[files == file] - firsts[file]))
+                    for file in np.unique(files).tolist()
+                ]
             )
             order = np.argsort(files, kind="stable")
             return found[np.argsort(order)]
@@ -145,23 +139,21 @@ class IndexedTFRecord(RowSource, reads_files=True):
         return lineage
 
 
-class IndexedRecords(Rows):
+class IndexedRows(Rows):
     """Random-access reader of several files; keeps the most recently used files open. Thread-safe.
 
     Args:
         node: the records.
-        skipped: counts the skipped records.
     """
 
-    def __init__(self, node: IndexedTFRecord, skipped: DroppedCount) -> None:
+    def __init__(self, node: IndexedFiles) -> None:
         self.node = node
-        self._log = DamageLog(str(node), skipped.add)
-        self._files: OrderedDict[int, RecordsAt] = OrderedDict()
+        self._files: OrderedDict[int, RecordsAt[Any]] = OrderedDict()
         self._lock = threading.Lock()  # guards changes of _files
         self._may_evict = len(node.indexes) > OPEN_FILES_MAX
         self._are_remote = any(is_remote(index.path) for index in node.indexes)
 
-    def row(self, number: int) -> bytes:
+    def row(self, number: int) -> Any:
         """Return one record."""
         firsts = self.node.firsts
         file = bisect.bisect_right(firsts, number) - 1
@@ -175,9 +167,9 @@ class IndexedRecords(Rows):
         found = self.records(numbers)
         return Chunk(LEAF, len(found), [found])
 
-    def records(self, numbers: Array) -> list[bytes]:
+    def records(self, numbers: Array) -> list[Any]:
         """Return the records with these numbers, or the first few of them; raise in place of the first."""
-        found: list[bytes] = []
+        found: list[Any] = []
         runs = list(self._runs(numbers))
         try:
             if self._are_remote and len(runs) > 1:
@@ -205,12 +197,6 @@ class IndexedRecords(Rows):
             with contextlib.suppress(OSError):  # raised in the place of its record
                 self._opened(file).expect(of_files[file])
 
-    def skips_error(self, error: Exception) -> bool:
-        if self.node.on_error != "skip" or not isinstance(error, DataLossError):
-            return False
-        self._log.passed_over(error)
-        return True
-
     def _runs(self, numbers: Array) -> Iterator[tuple[int, int, int]]:
         """Split the numbers into runs of adjacent records: (file, first record in it, end)."""
         firsts = np.array(self.node.firsts)
@@ -228,18 +214,17 @@ class IndexedRecords(Rows):
 
     def _bounded(self, file: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Split a run into parts that fit into one read."""
-        offsets = self.node.indexes[file].offsets
+        index = self.node.indexes[file]
         while first < stop:
-            fitting = int(np.searchsorted(offsets, offsets[first] + self.node.run_bytes, "right")) - 1
-            end = min(stop, max(fitting, first + 1))
+            end = index.run_end(first, stop, self.node.run_bytes)
             yield file, first, end
             first = end
 
-    def _opened(self, file: int) -> RecordsAt:
+    def _opened(self, file: int) -> RecordsAt[Any]:
         found = self._files.get(file)
         return found if found is not None and not self._may_evict else self._open(file)
 
-    def _open(self, file: int) -> RecordsAt:
+    def _open(self, file: int) -> RecordsAt[Any]:
         with self._lock:
             found = self._files.get(file)
             if found is None:
@@ -255,4 +240,3 @@ class IndexedRecords(Rows):
         with self._lock:
             while self._files:
                 self._files.popitem()[1].close()
-        self._log.sum_up("these files")
