@@ -101,13 +101,16 @@ class FixedLengthRecordDataset(Dataset[bytes]):
         num_parallel_reads: how many files to read at once, in background threads, taking a record from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.
         name: a label.
+        index: whether records are read by number (beyond tf.data), with the same effects as for ``TextLineDataset``.
+            Their positions are computed when the dataset is created, from the sizes of the files; nothing is saved.
 
     Raises:
-        ValueError: if the compression type is unknown, or a number is too small.
+        ValueError: if the compression type is unknown, or a number is too small; if ``index`` is combined with
+            compressed files or ``num_parallel_reads``.
         TypeError: if a file name is not a path, or the elements of the dataset are not paths.
         FileNotFoundError: while iterating, in the place of a file that is missing; the next file is read after it.
         DataLossError: while iterating, in the place of a file whose size is not a whole number of records. As in
-            tf.data, none of its records are returned. The size of a compressed file or a pipe is known only at its end,
+            tf.data, none of its records are returned; with ``index``, it is raised at the call. The size of a compressed file or a pipe is known only at its end,
             so there the error follows all whole records. Also where a compressed file is damaged. The next file is read
             after it.
 
@@ -116,8 +119,9 @@ class FixedLengthRecordDataset(Dataset[bytes]):
     ...     path = os.path.join(folder, "a.bin")
     ...     with open(path, "wb") as file:
     ...         _ = file.write(b"head" + b"abcdef")
-    ...     list(FixedLengthRecordDataset(path, record_bytes=3, header_bytes=4))
-    [b'abc', b'def']
+    ...     records = FixedLengthRecordDataset(path, record_bytes=3, header_bytes=4, index=True)
+    ...     list(records), len(records), records[1]
+    ([b'abc', b'def'], 2, b'def')
     """
 
     __dataset_no_user_code__ = True  # as the function of interleave
@@ -132,12 +136,14 @@ class FixedLengthRecordDataset(Dataset[bytes]):
         compression_type: str | None = None,
         num_parallel_reads: int | None = None,
         name: str | None = None,
+        *,
+        index: bool = False,
     ) -> None:
         files = deferred.file_names("FixedLengthRecordDataset", filenames)
         source = deferred.FixedLengthRecord(
             files, record_bytes, header_bytes, footer_bytes, buffer_size, compression_type=compression_type, name=name
         )
-        super().__init__(deferred.read_files(source, num_parallel_reads))
+        super().__init__(deferred.read_or_index(source, num_parallel_reads, index=index))
 
 
 class JsonLinesDataset(Dataset[dict[str, Any]]):
@@ -171,9 +177,12 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         name: a label.
         fill_null: replacement values for nulls, by column: ``{"age": -1, "user.name": ""}``. In a column of lists, it
             replaces null items, and null lists become empty.
+        index: whether to use an index of where the rows are, with the same effects as for ``TextLineDataset``. Both
+            use the same saved index of a file.
 
     Raises:
-        ValueError: if a column does not exist, a shape is not supported, or a replacement does not match its column.
+        ValueError: if a column does not exist, a shape is not supported, or a replacement does not match its column; if
+            ``index`` is combined with compressed files or ``num_parallel_reads``.
         TypeError: if an argument has the wrong type.
         FileNotFoundError: if a file is missing whose rows determine the types; for other files, while iterating, in
             their place.
@@ -209,6 +218,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         name: str | None = None,
         *,
         fill_null: Mapping[str, Any] | None = None,
+        index: bool = False,
     ) -> None:
         plan = deferred.json_lines_plan(
             filenames,
@@ -219,6 +229,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
             name=name,
             buffer_size=buffer_size,
             node=deferred.JsonLines,
+            index=index,
         )
         super().__init__(plan)
 
@@ -343,9 +354,15 @@ class TextLineDataset(Dataset[bytes]):
         num_parallel_reads: how many files to read at once, in background threads, taking a line from each in turn.
             Default: one file after the other. AUTOTUNE is a cycle of 4 files.
         name: a label.
+        index: whether to use an index of where the lines are (beyond tf.data). Then ``len(dataset)`` and ``dataset[i]``
+            work, ``skip`` and ``shard`` do not read the lines they leave out, and ``shuffle(None)`` is a random order
+            of all lines that keeps none of them in memory. The index of each file is saved beside it as
+            ``<name>.index``: 0.3% of its size. It is built when the dataset is created if it is missing, damaged, or
+            older than the file. A file that is modified afterwards is a DataLossError.
 
     Raises:
-        ValueError: if the compression type is unknown, or a number is too small.
+        ValueError: if the compression type is unknown, or a number is too small; if ``index`` is combined with
+            compressed files or ``num_parallel_reads``.
         TypeError: if a file name is not a path, or the elements of the dataset are not paths.
         FileNotFoundError: while iterating, in the place of a file that is missing; the next file is read after it.
         DataLossError: while iterating, where a compressed file is damaged, after all complete lines. The rest of that
@@ -356,8 +373,8 @@ class TextLineDataset(Dataset[bytes]):
     ...     path = os.path.join(folder, "a.txt")
     ...     with open(path, "wb") as file:
     ...         _ = file.write(b"one\r\n\ntwo")
-    ...     list(TextLineDataset(path))
-    [b'one', b'', b'two']
+    ...     list(TextLineDataset(path)), TextLineDataset(path, index=True)[2]
+    ([b'one', b'', b'two'], b'two')
     """
 
     __dataset_no_user_code__ = True  # as the function of interleave
@@ -369,10 +386,12 @@ class TextLineDataset(Dataset[bytes]):
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
         name: str | None = None,
+        *,
+        index: bool = False,
     ) -> None:
         files = deferred.file_names("TextLineDataset", filenames)
         source = deferred.TextLine(files, buffer_size, compression_type=compression_type, name=name)
-        super().__init__(deferred.read_files(source, num_parallel_reads))
+        super().__init__(deferred.read_or_index(source, num_parallel_reads, index=index))
 
 
 class TFRecordDataset(Dataset[bytes]):

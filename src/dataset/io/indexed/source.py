@@ -84,6 +84,11 @@ class IndexedFiles(RowSource, reads_files=True):
         counts = np.array([0, *map(len, self.indexes)], np.int64)
         return [int(number) for number in np.cumsum(counts)]
 
+    def place_of(self, number: int) -> tuple[RecordIndex, int]:
+        """Return the index of the file of a record, and the number of the record in it."""
+        file = bisect.bisect_right(self.firsts, number) - 1
+        return self.indexes[file], number - self.firsts[file]
+
     @property
     def all_rows(self) -> range:
         return range(self.firsts[-1])
@@ -97,8 +102,8 @@ class IndexedFiles(RowSource, reads_files=True):
         all_bytes = sum(index.stamp.size for index in self.indexes)
         return max(1, min(STEP_ELEMENTS, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
 
-    def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # used by overrides
-        return IndexedRows(self)
+    def open_rows(self, skipped: DroppedCount) -> FileRows:  # noqa: ARG002  # used by overrides
+        return FileRows(self)
 
     def parameters(self) -> dict[str, Any]:
         chosen = {} if self.takes_all else {"rows": str(self.rows)}
@@ -111,7 +116,7 @@ class IndexedFiles(RowSource, reads_files=True):
         return TensorSpec((), bytes)
 
     @once
-    def _at_hand(self) -> IndexedRows:
+    def _at_hand(self) -> FileRows:
         """Return the reader for ``dataset[i]``. Its files stay open for the life of the plan; a copy opens its own."""
         return self.open_rows(DroppedCount())
 
@@ -139,7 +144,7 @@ class IndexedFiles(RowSource, reads_files=True):
         return lineage
 
 
-class IndexedRows(Rows):
+class FileRows(Rows):
     """Random-access reader of several files; keeps the most recently used files open. Thread-safe.
 
     Args:

@@ -80,7 +80,7 @@ class JsonLinesFile(TextLineFile):
             self._runs.popleft()
             place, words = run
             self._next = place + 1
-            raise ParseError(f"{redacted(self.path)}, line {self._first + self._next}, {words}")
+            raise ParseError(words)
         start, stop = run.given, min(run.given + n, len(run.places))
         run.given = stop
         self._next = run.places[stop - 1] + 1
@@ -107,10 +107,11 @@ class JsonLinesFile(TextLineFile):
     def _add(self, places: Sequence[int], lines: list[bytes]) -> None:
         """Convert lines; if any is invalid, find out which by converting halves."""
         try:
-            columns = self._converted(lines)
-        except (ValueError, RecursionError, JsonValueError) as error:
+            columns = converted(self._layout, lines)
+        except ROW_ERRORS as error:
             if len(lines) == 1:
-                self._runs.append((places[0], self._words(places[0], lines[0], error)))
+                words = row_words(self.path, self._first + places[0], lines[0], error)
+                self._runs.append((places[0], words))
                 return
             middle = len(lines) // 2
             self._add(places[:middle], lines[:middle])
@@ -118,22 +119,29 @@ class JsonLinesFile(TextLineFile):
             return
         self._runs.append(_ConvertedRows(places, columns))
 
-    def _converted(self, lines: list[bytes]) -> list[Column]:
-        layout = self._layout
-        if layout is None:
-            return [_objects(map(parse_line, lines))]
-        try:
-            columns = layout.convert(_objects(map(line_parser(), lines)))
-            if not layout.may_be_rounded(columns):
-                return columns
-        except JsonValueError:
-            if len(lines) > 1:
-                raise
-        return layout.convert(_objects(map(parse_line, lines)))
 
-    def _words(self, place: int, line: bytes, error: Exception) -> str:
-        words = str(error) if isinstance(error, JsonValueError) else syntax_error(line, error)
-        return words + (content_hint(line) if self._first + place == 0 else "")
+ROW_ERRORS = (ValueError, RecursionError, JsonValueError)
+"""What ``converted`` raises if a line is invalid."""
+
+
+def converted(layout: JsonColumns | None, lines: list[bytes]) -> list[Column]:
+    """Return the columns of lines; without a layout, the parsed lines as one column. Raises one of ROW_ERRORS."""
+    if layout is None:
+        return [_objects(map(parse_line, lines))]
+    try:
+        columns = layout.convert(_objects(map(line_parser(), lines)))
+        if not layout.may_be_rounded(columns):
+            return columns
+    except JsonValueError:
+        if len(lines) > 1:
+            raise
+    return layout.convert(_objects(map(parse_line, lines)))
+
+
+def row_words(path: str, number: int, line: bytes, error: Exception) -> str:
+    """Return the message of an error in line ``number`` of a file, counted from 0."""
+    words = str(error) if isinstance(error, JsonValueError) else syntax_error(line, error)
+    return f"{redacted(path)}, line {number + 1}, {words}{'' if number else content_hint(line)}"
 
 
 def _objects(parsed: Iterable[Any]) -> list[Any]:

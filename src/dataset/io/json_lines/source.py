@@ -1,4 +1,4 @@
-"""Node of ``JsonLinesDataset`` and ``from_json_lines``: the rows of files as dicts. reader.py reads a single file."""
+"""Nodes of ``JsonLinesDataset`` and ``from_json_lines``: the rows of files as dicts. reader.py reads a single file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ import numpy as np
 from dataset.errors import ParseError
 from dataset.io.arrow.requested_columns import require_fill_null
 from dataset.io.dataset_file_patterns import known_paths, listed_files, read_each_file
-from dataset.io.dataset_files import BlockFileSource, file_names, read_files
+from dataset.io.dataset_files import BlockFileSource, file_names, known_names
 from dataset.io.files.opening import require_regular
+from dataset.io.indexed.source import FileRows, IndexedFiles, read_or_index
 from dataset.io.json_lines.columns import JsonColumns, inferred_tree, requested_tree
-from dataset.io.json_lines.reader import JsonLinesFile
-from dataset.plan.checks import require_columns, require_int
+from dataset.io.json_lines.reader import ROW_ERRORS, JsonLinesFile, converted, row_words
+from dataset.io.text.line_index import RowLineIndex
+from dataset.plan.checks import require_bool, require_columns, require_int
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node
+from dataset.plan.structure import Structure
 from dataset.redaction import redacted
-from dataset.runtime.chunks.chunk import Array
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.metrics.dropped import DroppedCount
 
 ROWS_FOR_INFERENCE = 1000
 
@@ -29,6 +33,7 @@ class JsonLines(BlockFileSource):
     """Node that reads the rows of the files that ``source`` names, one file after another."""
 
     op: ClassVar[str] = "JsonLinesDataset"
+    has_index: ClassVar[bool] = True
     columns: JsonColumns = field(kw_only=True)
 
     def _element_spec(self) -> Any:
@@ -37,12 +42,62 @@ class JsonLines(BlockFileSource):
     def open_file(self, path: str) -> JsonLinesFile:
         return JsonLinesFile(path, self.columns, self.compression_type, self.buffer_size)
 
+    def open_index(self, path: str) -> RowLineIndex:
+        return RowLineIndex.open(path)
+
+    def indexed(self, indexes: tuple[RowLineIndex, ...], run_bytes: int) -> IndexedJsonLines:
+        return IndexedJsonLines(indexes, run_bytes, columns=self.columns, name=self.name)
+
     def numbers_of(self, file: JsonLinesFile, length: int) -> Array:  # noqa: ARG002  # it knows how many they are
         first, places = file.last  # blank lines are no rows
         return np.asarray(places) + first
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "columns": repr(self.columns)}
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedJsonLines(IndexedFiles):
+    """Source node whose element ``i`` is row ``i``, counted across all files."""
+
+    op: ClassVar[str] = JsonLines.op
+    columns: JsonColumns = field(kw_only=True)
+
+    @property
+    def structure(self) -> Structure:
+        return self.columns.structure
+
+    def _element_spec(self) -> Any:
+        return self.columns.spec
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "columns": repr(self.columns)}
+
+    def open_rows(self, skipped: DroppedCount) -> JsonRows:  # noqa: ARG002  # none is skipped
+        return JsonRows(self)
+
+    def element(self, position: int) -> Any:
+        return self._at_hand().take(np.array([self.places[position]])).only()
+
+
+class JsonRows(FileRows):
+    """Random-access reader of the rows of several files."""
+
+    node: IndexedJsonLines
+
+    def take(self, numbers: Array) -> Chunk:
+        lines = self.records(numbers)
+        while True:
+            try:
+                return Chunk(self.node.structure, len(lines), converted(self.node.columns, lines))
+            except ROW_ERRORS as error:
+                if len(lines) == 1:
+                    index, record = self.node.place_of(int(numbers[0]))
+                    number = int(index.line_numbers(np.array([record]))[0])
+                    failure = ParseError(row_words(index.path, number, lines[0], error))
+                    failure.add_note(f"in {self.node}")
+                    raise failure from None
+                lines = lines[: len(lines) // 2]  # the others are taken later
 
 
 class FromJsonLines(JsonLines):
@@ -62,6 +117,7 @@ def json_lines_plan(
     buffer_size: int | None = None,
     num_rows_for_inference: int | None = ROWS_FOR_INFERENCE,
     node: type[JsonLines] = FromJsonLines,
+    index: bool = False,
 ) -> Node:
     """Return the plan of ``Dataset.from_json_lines``, or of ``JsonLinesDataset`` with its ``node``."""
     op = node.op
@@ -73,7 +129,7 @@ def json_lines_plan(
         layout = JsonColumns(requested_tree(op, columns), is_closed=False)
     else:
         asked = require_columns(op, columns)
-        paths = known_paths(names)
+        paths = known_names(op, names) if require_bool(op, "index", index) else known_paths(names)
         if paths is None:
 
             def read_one_file(path: bytes) -> Any:
@@ -94,7 +150,7 @@ def json_lines_plan(
         layout = _inferred(op, paths, asked, compression_type, num_rows_for_inference)
     layout.replace_nulls(op, fills)
     source = node(names, buffer_size, columns=layout, compression_type=compression_type, name=name)
-    return read_files(source, num_parallel_reads)
+    return read_or_index(source, num_parallel_reads, index=index)
 
 
 def _inferred(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dataset.io.dataset_file_patterns import known_paths, read_each_file
 from dataset.io.dataset_files import BlockFileSource, file_names, known_names
 from dataset.io.files.opening import require_regular
-from dataset.io.indexed.source import IndexedFiles, IndexedRows, read_or_index
+from dataset.io.indexed.source import FileRows, IndexedFiles, read_or_index
 from dataset.io.tar.index import TarIndex
 from dataset.io.tar.reader import KEY, TarFile
 from dataset.plan.checks import require_bool, require_columns
@@ -87,7 +87,7 @@ class IndexedTar(IndexedFiles):
         return {name: sample[name] for name in self.names}
 
 
-class IndexedSamples(IndexedRows):
+class IndexedSamples(FileRows):
     """Random-access reader of the samples of several files."""
 
     node: IndexedTar

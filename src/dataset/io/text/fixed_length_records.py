@@ -106,15 +106,19 @@ class FixedLengthFile(BlockFile):
         return [content[start : start + size] for start in range(0, end, size)]
 
     def _check_size(self, size: int) -> None:
-        """Raise DamagedStreamError unless a file of ``size`` bytes has a header, complete records and a footer."""
-        around = f"header_bytes={self._header_bytes} and footer_bytes={self._footer_bytes}"
-        body = size - self._header_bytes - self._footer_bytes
-        if body < 0:
-            raise DamagedStreamError(f"the file has {size} bytes, fewer than the sum of {around}")
-        count, rest = divmod(body, self._record_bytes)
-        if rest:
-            raise DamagedStreamError(
-                f"the file has {body} bytes without {around}, which is not a multiple of "
-                f"record_bytes={self._record_bytes}: {rest} are left after {count} records; the file may be "
-                "truncated, or one of these sizes is wrong"
-            )
+        check_size(size, self._record_bytes, self._header_bytes, self._footer_bytes)
+
+
+def check_size(size: int, record_bytes: int, header_bytes: int, footer_bytes: int) -> None:
+    """Raise DamagedStreamError unless a file of ``size`` bytes has a header, complete records and a footer."""
+    around = f"header_bytes={header_bytes} and footer_bytes={footer_bytes}"
+    body = size - header_bytes - footer_bytes
+    if body < 0:
+        raise DamagedStreamError(f"the file has {size} bytes, fewer than the sum of {around}")
+    count, rest = divmod(body, record_bytes)
+    if rest:
+        raise DamagedStreamError(
+            f"the file has {body} bytes without {around}, which is not a multiple of "
+            f"record_bytes={record_bytes}: {rest} are left after {count} records; the file may be "
+            "truncated, or one of these sizes is wrong"
+        )

@@ -1,4 +1,4 @@
-"""Source node of FixedLengthRecordDataset: fixed-length records. fixed_length_records.py reads a single file."""
+"""Source nodes of FixedLengthRecordDataset: fixed-length records. fixed_length_records.py reads a single file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from dataset.io.dataset_files import FileSource
 from dataset.io.files.compression import compression_name
+from dataset.io.indexed.source import IndexedFiles
+from dataset.io.text.fixed_length_index import FixedLengthIndex
 from dataset.io.text.fixed_length_records import FixedLengthFile
 from dataset.plan.checks import require_int
 from dataset.plan.spec import TensorSpec
@@ -18,6 +20,7 @@ class FixedLengthRecord(FileSource):
 
     op: ClassVar[str] = "FixedLengthRecordDataset"
     holds_blocks: ClassVar[bool] = True
+    has_index: ClassVar[bool] = True
     record_bytes: int
     header_bytes: int | None = None
     footer_bytes: int | None = None
@@ -38,3 +41,19 @@ class FixedLengthRecord(FileSource):
     def open_file(self, path: str) -> FixedLengthFile:
         header, footer = self.header_bytes or 0, self.footer_bytes or 0
         return FixedLengthFile(path, self.record_bytes, header, footer, self.compression_type, self.buffer_size)
+
+    def open_index(self, path: str) -> FixedLengthIndex:
+        return FixedLengthIndex.of_file(path, self.record_bytes, self.header_bytes or 0, self.footer_bytes or 0)
+
+    def indexed(self, indexes: tuple[FixedLengthIndex, ...], run_bytes: int) -> IndexedFixedLengthRecord:
+        return IndexedFixedLengthRecord(indexes, run_bytes, name=self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedFixedLengthRecord(IndexedFiles):
+    """Source node whose element ``i`` is record ``i``, counted across all files."""
+
+    op: ClassVar[str] = FixedLengthRecord.op
+
+    def fingerprint_fields(self) -> Any:
+        return [super().fingerprint_fields(), [str(index.offsets) for index in self.indexes]]

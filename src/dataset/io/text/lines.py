@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataset.io.files.block_file import BlockFile
 from dataset.io.files.compression import LARGE_BYTES, DamagedStreamError, InputStream, bomb_words
+from dataset.io.indexed.index_file import index_hint
 
 
 class TextLineFile(BlockFile):
@@ -38,6 +39,8 @@ class TextLineFile(BlockFile):
         block = stream.read(self._block_bytes)
         if not block:
             return self._last_line()
+        if not self._offset and (hint := index_hint(block)):
+            raise DamagedStreamError(f"these bytes are not text{hint}")
         pieces = self._pieces
         if b"\n" not in block:
             pieces.append(block)

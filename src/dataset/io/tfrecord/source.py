@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
 from dataset.io.dataset_files import BlockFileSource
-from dataset.io.indexed.source import IndexedFiles, IndexedRows
+from dataset.io.indexed.source import FileRows, IndexedFiles
 from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.reader import TFRecordFile
@@ -65,11 +65,11 @@ class IndexedTFRecord(IndexedFiles):
     def may_skip_rows(self) -> bool:
         return self.on_error == "skip"
 
-    def open_rows(self, skipped: DroppedCount) -> IndexedTFRecordRows:
-        return IndexedTFRecordRows(self, skipped)
+    def open_rows(self, skipped: DroppedCount) -> TFRecordRows:
+        return TFRecordRows(self, skipped)
 
 
-class IndexedTFRecordRows(IndexedRows):
+class TFRecordRows(FileRows):
     """Random-access reader of the records of several files; ``skipped`` counts the skipped ones."""
 
     node: IndexedTFRecord
