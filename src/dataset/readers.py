@@ -110,9 +110,9 @@ class FixedLengthRecordDataset(Dataset[bytes]):
         TypeError: if a file name is not a path, or the elements of the dataset are not paths.
         FileNotFoundError: while iterating, in the place of a file that is missing; the next file is read after it.
         DataLossError: while iterating, in the place of a file whose size is not a whole number of records. As in
-            tf.data, none of its records are returned; with ``index``, it is raised at the call. The size of a compressed file or a pipe is known only at its end,
+            tf.data, none of its records are returned. The size of a compressed file or a pipe is known only at its end,
             so there the error follows all whole records. Also where a compressed file is damaged. The next file is read
-            after it.
+            after it. With ``index``, a file of another size is an error at the call.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,13 @@
 """Tests of ``index``: an index next to each file."""
 
-from dataset import TFRecordDataset, io
+import gzip
+import json
+import warnings
+
+import pytest
+
+from dataset import JsonLinesDataset, TextLineDataset, TFRecordDataset, io
+from dataset.commands.main import main
 
 
 def test_an_index_is_written_beside_each_file(run, write, digits):
@@ -38,3 +45,29 @@ def test_indexes_that_a_pattern_matches_are_passed_over(run, write, digits):
     assert [file["records"] for file in document["files"]] == [20, 1]
     assert run.json("verify", digits.parent / "*")["good"]
     assert "not a TFRecord file" in run.error("info", f"{digits}.index")
+
+
+def test_the_format_of_a_file_follows_from_its_name_or_the_option(capsys, tmp_path, digits):
+    text, rows, other = (tmp_path / name for name in ("a.txt", "b.jsonl", "c.md"))
+    for path in (text, rows, other):
+        path.write_bytes(b'{"n": 1}\n\n{"n": 2}\n')
+    assert main(["index", str(text), str(tmp_path / "*.jsonl"), str(digits)]) == 0
+    out = capsys.readouterr().out
+    assert out == f"{text}.index: 3 lines\n{rows}.index: 3 lines\n{digits}.index: 20 records\n"
+    assert main(["index", str(other)]) == 2
+    assert "not a TFRecord file" in capsys.readouterr().err
+    assert main(["index", "--json", "--format", "lines", str(other)]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["records"] == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(TextLineDataset(str(other), index=True)) == 3
+        assert len(JsonLinesDataset(str(rows), index=True)) == 2
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_a_compressed_text_has_no_index(capsys, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"line\n" * 100))
+    assert main(["index", str(path)]) == 2
+    assert "a compressed file can't have an index; decompress it first" in capsys.readouterr().err
+    assert not path.with_name(f"{name}.index").exists()

@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     commands = tfrecord.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add(commands)
+    index.add_formats(formats)
     state.add(formats)
     live_ranks.add(formats)
     doctor.add(formats)

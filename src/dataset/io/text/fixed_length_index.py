@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError
 from dataset.io.files.opening import FileStamp
-from dataset.io.indexed.records_at import RecordIndex, RecordsAt, damage_at
+from dataset.io.indexed.records_at import RecordIndex, RecordsAt
 from dataset.io.indexed.saved_index import unchanged_stamp
 from dataset.io.text.fixed_length_records import check_size
 
@@ -38,11 +38,7 @@ class FixedLengthRecordsAt(RecordsAt[bytes]):
     """Random-access reader of the records of one open file. Thread-safe."""
 
     def records(self, first: int, stop: int) -> tuple[list[bytes], DataLossError | None]:
-        base, end = self._index.span(first, stop)
-        size = (end - base) // (stop - first)
-        block = self._read(base, end - base)
-        complete = len(block) // size
-        failure = None
-        if complete < stop - first:
-            failure = damage_at(self._index, first + complete, "the file ends in or before this record")
-        return [block[start : start + size] for start in range(0, complete * size, size)], failure
+        begin, end = self._index.span(first, stop)
+        size = (end - begin) // (stop - first)
+        block = self._read_unchanged(begin, end, first)
+        return [block[start : start + size] for start in range(0, end - begin, size)], None

@@ -21,7 +21,7 @@ from dataset.amounts import BLOCK_BYTES, PEEK_BYTES
 from dataset.errors import DataLossError
 from dataset.io.files.opening import FileStamp, open_input, read_whole
 from dataset.io.indexed.index_file import LINES
-from dataset.io.indexed.records_at import RecordsAt, damage_at
+from dataset.io.indexed.records_at import RecordsAt
 from dataset.io.indexed.saved_index import SavedIndex
 
 _FEED, _RETURN, _SPACE = b"\n\r "
@@ -127,11 +127,11 @@ class LinesAt(RecordsAt[bytes]):
         if stop - first != index.firsts[group + 1] - index.firsts[group]:
             return super().record(number)
         begin, end = int(index.offsets[group]), int(index.offsets[group + 1])
-        block = self._read(begin, end - begin)
+        block = self._read_unchanged(begin, end, number)
         # The lines are not all sliced: the time is the same if there are thousands of short ones.
         ends = np.flatnonzero(_line_ends(block))
-        if len(block) != end - begin or len(ends) != stop - first:
-            raise self._changed(number)
+        if len(ends) != stop - first:
+            raise self._modified(number)
         place = number - int(index.firsts[group])
         start = int(ends[place - 1]) + 1 if place else 0
         line = block[start : int(ends[place]) + 1].removesuffix(b"\n")
@@ -141,49 +141,36 @@ class LinesAt(RecordsAt[bytes]):
 
     def records(self, first: int, stop: int) -> tuple[list[bytes], DataLossError | None]:
         index = self._index
-        group, last = index.group_of(first), index.group_of(stop - 1)
-        found = self._records_of(group, last + 1)
-        if found is not None:
-            start = int(index.firsts[group])
-            return found[1][first - start : stop - start], None
-        if group == last:
-            return [], self._changed(first)
-        middle = int(index.firsts[(group + last + 1) // 2])  # the lines before the modified ones are returned
-        before, failure = self.records(first, middle)
-        if failure is not None:
-            return before, failure
-        after, failure = self.records(middle, stop)
-        return before + after, failure
+        group = index.group_of(first)
+        start = int(index.firsts[group])
+        _, lines = self._records_of(group, index.group_of(stop - 1) + 1)
+        return lines[first - start : stop - start], None
 
     def line_number(self, record: int) -> int:
         """Return the number of the line that is this record."""
         group = self._index.group_of(record)
-        found = self._records_of(group, group + 1)
-        if found is None:
-            raise self._changed(record)
-        return int(self._index.first_lines[group]) + found[0][record - int(self._index.firsts[group])]
+        places, _ = self._records_of(group, group + 1)
+        return int(self._index.first_lines[group]) + places[record - int(self._index.firsts[group])]
 
-    def _records_of(self, group: int, stop: int) -> tuple[Sequence[int], list[bytes]] | None:
-        """Return which of the lines of some groups are records, and these; None if the file was modified."""
+    def _records_of(self, group: int, stop: int) -> tuple[Sequence[int], list[bytes]]:
+        """Return which of the lines of some groups are records, and these."""
         index = self._index
         base, end = int(index.offsets[group]), int(index.offsets[stop])
-        block = self._read(base, end - base)
+        record = int(index.firsts[group])
+        block = self._read_unchanged(base, end, record)
         lines = block.replace(b"\r", b"").split(b"\n")
         if not lines[-1]:
             lines.pop()
-        if len(block) != end - base or len(lines) != index.first_lines[stop] - index.first_lines[group]:
-            return None
+        if len(lines) != index.first_lines[stop] - index.first_lines[group]:
+            raise self._modified(record)
         if not index.skips_blank:
             return range(len(lines)), lines
         if not base:
             lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
         places = [place for place, line in enumerate(lines) if not _is_blank(line)]
-        is_sound = len(places) == index.firsts[stop] - index.firsts[group]
-        return (places, [lines[place] for place in places]) if is_sound else None
-
-    def _changed(self, number: int) -> DataLossError:
-        words = "the file was modified after its index was built; create the dataset or the index again"
-        return damage_at(self._index, number, words)
+        if len(places) != index.firsts[stop] - record:
+            raise self._modified(record)
+        return places, [lines[place] for place in places]
 
 
 def _sums(column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -33,6 +33,7 @@ def test_lines_of_remote_files_have_random_access(memory):
     assert memory.exists("/lines/a.txt.index")
     assert [dataset[i] for i in (0, 2999, 1500)] == [b"line 0", b"line 2999", b"line 1500"]
     assert sorted(dataset.shuffle(None, seed=1)) == sorted(TextLineDataset("memory://lines/a.txt"))
+    dataset = TextLineDataset("memory://lines/a.txt", index=True)  # has not opened the file yet
     memory.pipe_file("/lines/a.txt", b"other\n")
     with pytest.raises(DataLossError, match="modified after its index was built"):
         dataset[0]
