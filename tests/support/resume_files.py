@@ -49,10 +49,12 @@ def write_files(folder: Path) -> None:
             for number in range(20 * part, 20 * part + 12 + part):  # enough to be read as blocks
                 writer.write(io.encode_example({"n": number, "row": [number] * (number % 3)}))
         (folder / f"text-{part}.txt").write_bytes(lines)
+        (folder / f"lines-{part}.txt").write_bytes(lines)  # no pattern of another case finds the index
         (folder / f"packed-{part}.gz").write_bytes(gzip.compress(lines, mtime=0))
         objects = [b'{"n": %d, "row": [%d, 1], "text": "word %d"}' % (number, number, number) for number in numbers]
         objects[2] = objects[2].replace(b"row", b"other")  # an error in its place, because the columns are closed
         (folder / f"json-{part}.jsonl").write_bytes(b"\n\n".join(objects))
+        (folder / f"rows-{part}.jsonl").write_bytes(b"\n\n".join(objects))
         (folder / f"csv-{part}.csv").write_bytes(rows)
         fields = [("txt", "txt" if place == 2 else "cls") for place in range(len(numbers))]  # one sample is an error
         members = [(f"{n}.{field}", b"word %d" % n) for n, both in zip(numbers, fields, strict=True) for field in both]
